@@ -1,0 +1,1 @@
+"""Gapless: content-based publish/subscribe that misses nothing and keeps effects behind their causes."""

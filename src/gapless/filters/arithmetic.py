@@ -1,0 +1,78 @@
+"""Arithmetic on the numbers of events: 64-bit integers and floats, with null for what has no value.
+
+The rules are those of Spark SQL's try_add, try_subtract, try_multiply and try_divide:
+
+- integer with integer gives an integer, or null if it leaves 64 bits;
+- if one side is a float, both are taken as floats;
+- `/` always divides floats (7 / 2 is 3.5); dividing by zero gives null;
+- not-a-number is null, so it never takes part in arithmetic nor comes out of it. Infinity is a number.
+
+`fold` replaces constant parts by their values, so later stages see `price > 2 * 5` as `price > 10`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from gapless.filters.syntax import INTEGER_MAX, INTEGER_MIN, Arithmetic, Expression, Literal, Negate
+
+Number = int | float
+
+
+def negate(value: Number) -> Number | None:
+    return _checked(-value)
+
+
+def apply(symbol: str, left: Number, right: Number) -> Number | None:
+    """The value of `left symbol right`, or None for null."""
+    return OPERATIONS[symbol](left, right)
+
+
+def _divide(left: Number, right: Number) -> Number | None:
+    return _checked(float(left) / float(right)) if right != 0 else None
+
+
+def _checking(operation: Callable[[Number, Number], Number]) -> Callable[[Number, Number], Number | None]:
+    return lambda left, right: _checked(operation(left, right))
+
+
+def _checked(value: Number) -> Number | None:
+    if isinstance(value, int):
+        return value if INTEGER_MIN <= value <= INTEGER_MAX else None
+    return value if value == value else None
+
+
+OPERATIONS: dict[str, Callable[[Number, Number], Number | None]] = {
+    "+": _checking(operator.add),
+    "-": _checking(operator.sub),
+    "*": _checking(operator.mul),
+    "/": _divide,
+}
+
+
+def fold(expression: Expression) -> Expression | None:
+    """The expression with constant arithmetic done; None if its value is null whatever the event."""
+    match expression:
+        case Negate(operand):
+            inner = fold(operand)
+            if inner is None:
+                return None
+            return _literal(negate(_number(inner))) if isinstance(inner, Literal) else Negate(inner)
+        case Arithmetic(symbol, left, right):
+            a, b = fold(left), fold(right)
+            if a is None or b is None:
+                return None
+            if isinstance(a, Literal) and isinstance(b, Literal):
+                return _literal(apply(symbol, _number(a), _number(b)))
+            return Arithmetic(symbol, a, b)
+    return expression
+
+
+def _literal(value: Number | None) -> Literal | None:
+    return None if value is None else Literal(value)
+
+
+def _number(literal: Literal) -> Number:
+    assert isinstance(literal.value, int | float), "the parser admits only numbers to arithmetic"
+    return literal.value

@@ -1,0 +1,181 @@
+"""The parsed form of a filter: one tree that evaluation, covering, the index and a Spark column all read.
+
+Two families of frozen nodes. An *expression* has a value (a string, a number, a boolean, or null); a *condition* is
+true, false or unknown. The parser removes sugar that SQL defines as sugar, exactly, in three-valued logic:
+
+    x BETWEEN a AND b      x >= a AND x <= b
+    x NOT IN (…)           NOT x IN (…)               likewise NOT BETWEEN, NOT LIKE, IS NOT NULL
+    a != b                 a <> b
+    flag                   Truth(flag)                a boolean attribute standing as a condition
+
+so a consumer meets nine kinds of condition and four of expression. `render` writes a tree back as filter text; equal
+trees give equal text, and parsing that text gives the tree again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gapless.filters.like import Pattern
+
+Value = str | int | float | bool
+
+INTEGER_MIN = -(2**63)
+INTEGER_MAX = 2**63 - 1
+
+
+class Node(msgspec.Struct, frozen=True):
+    """Any part of a parsed filter."""
+
+
+class Literal(Node, frozen=True):
+    """A constant: string, 64-bit integer, finite float or boolean."""
+
+    value: Value
+
+
+class Attribute(Node, frozen=True):
+    """The value of the event's attribute of this name; null if the event has none."""
+
+    name: str
+
+
+class Negate(Node, frozen=True):
+    """Unary minus."""
+
+    operand: Expression
+
+
+class Arithmetic(Node, frozen=True):
+    """`left operator right`, where operator is one of + - * /."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+class Constant(Node, frozen=True):
+    """TRUE or FALSE standing as a condition."""
+
+    value: bool
+
+
+class Truth(Node, frozen=True):
+    """A boolean attribute standing as a condition: the same as `attribute = TRUE`."""
+
+    attribute: Attribute
+
+
+class Comparison(Node, frozen=True):
+    """`left operator right`, where operator is one of = <> < <= > >=."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+class In(Node, frozen=True):
+    """The operand equals one of the values, which are all strings or all numbers."""
+
+    operand: Expression
+    values: tuple[Value, ...]
+
+
+class Like(Node, frozen=True):
+    """The attribute is a string that the pattern matches as a whole."""
+
+    attribute: Attribute
+    pattern: Pattern
+
+
+class IsNull(Node, frozen=True):
+    """The event has no such attribute. Never unknown."""
+
+    attribute: Attribute
+
+
+class Not(Node, frozen=True):
+    """Swaps true and false; unknown stays unknown."""
+
+    condition: Condition
+
+
+class And(Node, frozen=True):
+    """False if one is false, else unknown if one is unknown, else true."""
+
+    conditions: tuple[Condition, ...]
+
+
+class Or(Node, frozen=True):
+    """True if one is true, else unknown if one is unknown, else false."""
+
+    conditions: tuple[Condition, ...]
+
+
+Expression = Literal | Attribute | Negate | Arithmetic
+Condition = Constant | Truth | Comparison | In | Like | IsNull | Not | And | Or
+
+OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+"""NOT (a op b) is a OPPOSITE[op] b: both are unknown in the same cases."""
+
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""a op b is b MIRRORED[op] a."""
+
+
+def attributes_of(expression: Expression) -> Iterator[str]:
+    """Names of the attributes an expression reads, from left to right, with repeats."""
+    match expression:
+        case Attribute(name):
+            yield name
+        case Negate(operand):
+            yield from attributes_of(operand)
+        case Arithmetic(_, left, right):
+            yield from attributes_of(left)
+            yield from attributes_of(right)
+
+
+def render(node: Expression | Condition) -> str:
+    """The node as filter text, with every parenthesis that could matter."""
+    match node:
+        case Literal(value):
+            return render_value(value)
+        case Attribute(name):
+            return name
+        case Negate(operand):
+            return f"(- {render(operand)})"
+        case Arithmetic(operator, left, right):
+            return f"({render(left)} {operator} {render(right)})"
+        case Constant(value):
+            return "TRUE" if value else "FALSE"
+        case Truth(attribute):
+            return attribute.name
+        case Comparison(operator, left, right):
+            return f"{render(left)} {operator} {render(right)}"
+        case In(operand, values):
+            return f"{render(operand)} IN ({', '.join(map(render_value, values))})"
+        case Like(attribute, pattern):
+            return f"{attribute.name} LIKE {_like(pattern)}"
+        case IsNull(attribute):
+            return f"{attribute.name} IS NULL"
+        case Not(condition):
+            return f"NOT ({render(condition)})"
+        case And(conditions):
+            return " AND ".join(f"({render(condition)})" for condition in conditions)
+        case Or(conditions):
+            return " OR ".join(f"({render(condition)})" for condition in conditions)
+
+
+def render_value(value: Value) -> str:
+    """A literal as filter text."""
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return repr(value)
+
+
+def _like(pattern: Pattern) -> str:
+    text, escaped = pattern.to_text("!")
+    return render_value(text) + (" ESCAPE '!'" if escaped else "")

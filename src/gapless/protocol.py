@@ -1,0 +1,258 @@
+"""The interface between protocols and the runtimes that drive them.
+
+A protocol supplies two kinds of node, a broker and a client. Both are pure state machines: `step(input, now)`
+takes one input and returns the effects it causes, in order. A node reads no clock, draws no random number and
+touches no socket; time is the integer number of microseconds that the runtime passes in.
+
+What a runtime promises a node:
+
+- Messages between two nodes arrive in the order sent, each at most once, while their connection lasts. A
+  connection that is lost takes an unknown suffix of the messages in flight with it; `Connected` is then given to
+  both ends once a fresh connection exists.
+- `Suspected(peer)` is the failure detector's opinion and may be wrong; `Trusted(peer)` takes it back.
+- `Place.incarnation` grows each time a broker starts without the memory of its earlier life.
+- Each effect is carried out before the next input is given to the same node.
+
+A protocol registers itself by being a module (or package) of `gapless.protocols` with a `PROTOCOL` attribute.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from gapless.errors import ProtocolError
+from gapless.events import Attributes, Event
+from gapless.overlay import Overlay
+
+__all__ = [
+    "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "CutFixed",
+    "Deliver", "Effect", "Ended", "Guarantee", "Input", "Node", "ProtocolSpec", "Publish", "Published", "Received",
+    "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise",
+    "Unsubscribe", "find_protocol", "protocols",
+]  # fmt: skip
+
+Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
+Message: TypeAlias = Any  # each protocol has its own frozen msgspec structs
+
+
+# ---- inputs -----------------------------------------------------------------------------------------------
+
+
+class Start(msgspec.Struct, frozen=True):
+    """The first input a node gets, and the first after each restart without memory."""
+
+
+class Received(msgspec.Struct, frozen=True, gc=False):
+    """A message from a peer."""
+
+    peer: str
+    message: Message
+
+
+class Connected(msgspec.Struct, frozen=True):
+    """A fresh connection to the peer; messages sent before it may have been lost."""
+
+    peer: str
+
+
+class Suspected(msgspec.Struct, frozen=True):
+    """The failure detector believes that the peer is dead."""
+
+    peer: str
+
+
+class Trusted(msgspec.Struct, frozen=True):
+    """The failure detector no longer believes that the peer is dead."""
+
+    peer: str
+
+
+class TimerFired(msgspec.Struct, frozen=True):
+    """A timer set by `SetTimer` ran out."""
+
+    key: str
+
+
+class Advertise(msgspec.Struct, frozen=True):
+    """A client's call: I may publish events that match `filter`."""
+
+    advertisement: str
+    filter: str
+
+
+class Unadvertise(msgspec.Struct, frozen=True):
+    """A client's call: what I publish from now on no longer relies on this advertisement."""
+
+    advertisement: str
+
+
+class Subscribe(msgspec.Struct, frozen=True):
+    """A client's call: deliver what matches `filter`."""
+
+    subscription: str
+    filter: str
+
+
+class Unsubscribe(msgspec.Struct, frozen=True):
+    """A client's call: end the subscription with an exact ending cut."""
+
+    subscription: str
+
+
+class Publish(msgspec.Struct, frozen=True):
+    """A client's call. The client node numbers the event and answers with `Published` or `Rejected`."""
+
+    attributes: Attributes
+    payload: bytes = b""
+
+
+Input: TypeAlias = (
+    Start | Received | Connected | Suspected | Trusted | TimerFired
+    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
+)  # fmt: skip
+
+
+# ---- effects ----------------------------------------------------------------------------------------------
+
+
+class Send(msgspec.Struct, frozen=True, gc=False):
+    """Send a message to a peer; the runtime opens a connection where there is none."""
+
+    peer: str
+    message: Message
+
+
+class SetTimer(msgspec.Struct, frozen=True):
+    """Give `TimerFired(key)` after `delay_us`; replaces a running timer of the same key."""
+
+    key: str
+    delay_us: int
+
+
+class Published(msgspec.Struct, frozen=True):
+    """A client node accepted and numbered an event."""
+
+    event: Event
+
+
+class Deliver(msgspec.Struct, frozen=True):
+    """A client node hands an event to the application, for one subscription."""
+
+    event: Event
+    subscription: str
+
+
+class CutFixed(msgspec.Struct, frozen=True):
+    """The subscription gets every matching event of the publisher from `from_seq` on."""
+
+    subscription: str
+    publisher: str
+    from_seq: int
+
+
+class Activated(msgspec.Struct, frozen=True):
+    """The subscription holds a starting cut: `subscribe()` may return."""
+
+    subscription: str
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The subscription is over: it got everything up to `last_seq` of each publisher, and nothing after."""
+
+    subscription: str
+    last_seq: dict[str, int]
+
+
+class Advertised(msgspec.Struct, frozen=True):
+    """The advertisement is stable: events under it are no longer held back."""
+
+    advertisement: str
+
+
+class Confirmed(msgspec.Struct, frozen=True):
+    """Every event of this client up to `seq` is safe: f + 1 brokers hold it."""
+
+    seq: int
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """A client's call was refused; `reason` is a sentence for its user."""
+
+    call: Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
+    reason: str
+
+
+Effect: TypeAlias = (
+    Send | SetTimer | Published | Deliver | CutFixed | Activated | Ended | Advertised | Confirmed | Rejected
+)
+
+
+# ---- nodes and the registry -------------------------------------------------------------------------------
+
+
+class BrokerPlace(msgspec.Struct, frozen=True):
+    """Where a broker stands. It knows the overlay around it up to distance f + 1 and relies on no more."""
+
+    name: str
+    overlay: Overlay
+    f: int
+    incarnation: int = 0
+
+
+class ClientPlace(msgspec.Struct, frozen=True):
+    """Where a client stands: its broker, and all brokers it may turn to (its own first, then by distance)."""
+
+    name: str
+    broker: str
+    contacts: tuple[str, ...]
+
+
+class Node(Protocol):
+    """A broker or a client of some protocol."""
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input; return what it causes, in order."""
+        ...
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the node keeps, by kind (for example subscriptions, retained events)."""
+        ...
+
+
+class ProtocolSpec(msgspec.Struct, frozen=True):
+    """A protocol of the registry."""
+
+    name: str
+    guarantee: Guarantee
+    summary: str
+    options: type[msgspec.Struct]
+    """Frozen struct with a default for every field; scenario files set its fields by name."""
+    broker: Callable[[BrokerPlace, Any], Node]
+    client: Callable[[ClientPlace, Any], Node]
+    copes_with: frozenset[str] = frozenset()
+    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, loss, duplication."""
+
+
+@cache
+def protocols() -> dict[str, ProtocolSpec]:
+    """All protocols by name, sorted."""
+    import gapless.protocols as package
+
+    found = {}
+    for module_info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        spec = getattr(importlib.import_module(module_info.name), "PROTOCOL", None)
+        if spec is not None:
+            found[spec.name] = spec
+    return dict(sorted(found.items()))
+
+
+def find_protocol(name: str) -> ProtocolSpec:
+    """The protocol of that name, or an error that lists those there are."""
+    try:
+        return protocols()[name]
+    except KeyError:
+        raise ProtocolError(f"there is no protocol {name!r}; choose one of: {', '.join(protocols())}") from None

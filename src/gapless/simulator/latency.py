@@ -1,0 +1,57 @@
+"""How long a message takes: every model comes down to a least and a most for each tree link.
+
+- constant: the same for every link and message;
+- jitter: drawn anew for every message, uniformly; a message never overtakes an earlier one of the same link;
+- per link: drawn once for each link, so that links differ widely but each is steady. The draw depends on the seed
+  and the two names alone: leaving out another broker or another message changes nothing here.
+
+Any link may be given its own fixed latency in a table. Two brokers that are not neighbours talk directly with
+the sum of the latencies on the tree path between them. A client has one latency to every broker.
+"""
+
+import random
+from functools import cache
+
+import msgspec
+
+from gapless.overlay import Overlay
+
+__all__ = ["Latency", "LinkTimes"]
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """The latency model of a run, in microseconds."""
+
+    least_us: int = 10_000
+    most_us: int = 10_000
+    per_link: bool = False
+    """Draw once per link; otherwise, where least and most differ, once per message."""
+    table: dict[tuple[str, str], int] = {}
+    """Fixed latencies of single tree links, under either order of the names."""
+    client_us: int = 0
+
+
+class LinkTimes:
+    """The latency model laid over one tree, for one seed."""
+
+    def __init__(self, latency: Latency, overlay: Overlay, seed: int) -> None:
+        self._latency = latency
+        self._overlay = overlay
+        self._seed = seed
+        self._tree_link = cache(self._find_tree_link)
+
+    def between(self, a: str, b: str) -> tuple[int, int]:
+        """Least and most latency between two brokers."""
+        path = self._overlay.path(a, b)
+        ranges = [self._tree_link(*sorted(edge)) for edge in zip(path, path[1:], strict=False)]
+        return sum(least for least, _ in ranges), sum(most for _, most in ranges)
+
+    def _find_tree_link(self, a: str, b: str) -> tuple[int, int]:
+        fixed = self._latency.table.get((a, b), self._latency.table.get((b, a)))
+        if fixed is not None:
+            return fixed, fixed
+        least, most = self._latency.least_us, self._latency.most_us
+        if self._latency.per_link and least != most:
+            drawn = random.Random(f"{self._seed}/latency/{a}/{b}").randint(least, most)
+            return drawn, drawn
+        return least, most

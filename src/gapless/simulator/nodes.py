@@ -1,0 +1,108 @@
+"""The places in which nodes live, the directed links between them, and their timers.
+
+A slot outlives the node in it: when a broker crashes, its slot stays, deaf, and a restart puts a node back in.
+`life` grows with each crash and each restart, so that whatever was arranged for an earlier life can tell.
+
+`Link.delay` is the fast way: the constant latency of a link on which nothing can go wrong, or -1, which sends the
+engine the careful way (the link is down, jittered, lossy, queued or recorded).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gapless.protocol import Effect, Node, TimerFired
+
+__all__ = ["CAREFUL", "Link", "Slot", "Timer", "deaf"]
+
+CAREFUL = -1
+
+
+def deaf(item: Any, now: int) -> Sequence[Effect]:
+    """The step of a node that is not there."""
+    return ()
+
+
+class Slot:
+    """Where a broker or a client lives."""
+
+    __slots__ = (
+        "advertisements", "alive", "broker", "contacts", "incarnation", "is_broker", "latency_us", "life", "links",
+        "name", "node", "number", "overdue", "step", "subscriptions", "suspects", "timers",
+    )  # fmt: skip
+
+    def __init__(self, name: str, number: int, broker: str | None = None, contacts: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.number = number
+        self.is_broker = broker is None
+        self.broker = broker
+        self.contacts = contacts
+        self.latency_us = 0
+        self.alive = False
+        self.life = 0
+        self.incarnation = 0
+        self.node: Node | None = None
+        self.step: Callable[[Any, int], Sequence[Effect]] = deaf
+        self.links: dict[str, Link] = {}
+        self.timers: dict[str, Timer] = {}
+        self.overdue: list[str] = []
+        self.suspects: dict[str, None] = {}
+        self.subscriptions: dict[str, None] = {}
+        self.advertisements: dict[str, None] = {}
+
+    def inhabit(self, node: Node) -> None:
+        """Let the node live here from now on."""
+        self.node = node
+        self.step = node.step
+        self.alive = True
+        self.life += 1
+
+    def silence(self) -> None:
+        """The node is gone, or paused: it hears nothing."""
+        self.step = deaf
+        self.alive = False
+        self.life += 1
+
+    def forget(self) -> None:
+        """Lose what only the memory of the node held."""
+        self.node = None
+        self.timers = {}
+        self.overdue = []
+        self.suspects = {}
+
+
+class Link:
+    """One direction of the connection between two nodes."""
+
+    __slots__ = ("base", "delay", "gate", "last_arrival", "receiver", "sender", "spread", "up")
+
+    def __init__(self, sender: Slot, receiver: Slot, base: int, spread: int) -> None:
+        self.sender = sender
+        self.receiver = receiver
+        self.gate: Any = receiver
+        """What takes an arriving message: the receiver, or the queue in front of it."""
+        self.base = base
+        self.spread = spread
+        self.delay = CAREFUL
+        self.last_arrival = 0
+        self.up = True
+
+
+class Timer:
+    """A timer that runs; it has been replaced when its slot holds another under the same key."""
+
+    __slots__ = ("give", "key", "slot")
+
+    def __init__(self, slot: Slot, key: str, give: Callable[[Slot, TimerFired], None]) -> None:
+        self.slot = slot
+        self.key = key
+        self.give = give
+
+    def __call__(self) -> None:
+        slot = self.slot
+        if slot.timers.get(self.key) is not self:
+            return
+        del slot.timers[self.key]
+        if slot.alive:
+            self.give(slot, TimerFired(self.key))
+        else:
+            slot.overdue.append(self.key)

@@ -1,0 +1,75 @@
+"""Clients that answer: what makes chains of cause and effect across publishers.
+
+A rule says: when this client is delivered an event (for this subscription), it publishes an event with these
+attributes, with some probability, at most so many times, at once or after a delay. A value `"$name"` stands for the
+attribute `name` of the event that is answered; where that has none, the attribute is left out.
+The reply is a call of its own after the step that delivered, so the delivery is in its past.
+"""
+
+import random
+from collections.abc import Callable
+
+import msgspec
+
+from gapless.events import Attributes
+from gapless.protocol import Deliver, Publish
+
+__all__ = ["Replies", "ReplyRule"]
+
+
+class ReplyRule(msgspec.Struct, frozen=True):
+    """When a client answers, and with what."""
+
+    client: str
+    attributes: Attributes
+    subscription: str | None = None
+    """Answer what is delivered for this one; None means for any."""
+    probability: float = 1.0
+    at_most: int = 10
+    delay_us: int = 0
+
+
+class _Rule:
+    __slots__ = ("left", "rng", "rule")
+
+    def __init__(self, rule: ReplyRule, rng: random.Random) -> None:
+        self.rule = rule
+        self.rng = rng
+        self.left = rule.at_most
+
+
+class Replies:
+    """All rules of a run, by client."""
+
+    def __init__(self, seed: int, publish_later: Callable[[str, Publish, int], None]) -> None:
+        self._seed = seed
+        self._publish_later = publish_later
+        self._rules: dict[str, list[_Rule]] = {}
+
+    def add(self, rule: ReplyRule) -> None:
+        """Follow this rule from now on."""
+        rules = self._rules.setdefault(rule.client, [])
+        purpose = f"{self._seed}/reply/{rule.client}/{rule.subscription}/{sorted(rule.attributes.items())}"
+        rules.append(_Rule(rule, random.Random(purpose)))
+
+    def delivered(self, client: str, delivery: Deliver) -> None:
+        """Answer a delivery, where a rule says so."""
+        for state in self._rules.get(client, ()):
+            rule = state.rule
+            if rule.subscription is not None and rule.subscription != delivery.subscription:
+                continue
+            if state.left > 0 and state.rng.random() < rule.probability:
+                state.left -= 1
+                self._publish_later(client, Publish(_filled(rule.attributes, delivery)), rule.delay_us)
+
+
+def _filled(attributes: Attributes, delivery: Deliver) -> Attributes:
+    """The attributes with every `"$name"` replaced."""
+    filled: Attributes = {}
+    for name, value in attributes.items():
+        if isinstance(value, str) and value.startswith("$"):
+            if value[1:] in delivery.event.attributes:
+                filled[name] = delivery.event.attributes[value[1:]]
+        else:
+            filled[name] = value
+    return filled

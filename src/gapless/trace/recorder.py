@@ -1,0 +1,156 @@
+"""The recorder: a runtime tells it what happens, in the order in which it happens, and gets a trace at the end.
+
+It sits on the hot path of the simulator, so recording an act is one `append`. All that can wait (ids, JSON,
+milliseconds, steps, the certificate) is worked out in `finish`.
+
+A run is recorded by one recorder, which must be told of a publication before any of its deliveries.
+"""
+
+from itertools import count
+
+from gapless.errors import TraceError
+from gapless.events import Event
+from gapless.protocol import Guarantee
+from gapless.trace.attributes_text import attributes_to_text
+from gapless.trace.certificate import KnownPasts
+from gapless.trace.rows import (
+    CutRow,
+    EventRow,
+    HistoryRow,
+    MessageRow,
+    PastRow,
+    RunRow,
+    SubscriptionRow,
+    Trace,
+)
+
+__all__ = ["Recorder"]
+
+
+class Recorder:
+    """Collects one run. Times are integer microseconds of the run's clock."""
+
+    def __init__(
+        self,
+        *,
+        run: str,
+        protocol: str,
+        guarantee: Guarantee,
+        scenario: str,
+        seed: int,
+        brokers: int,
+        f: int,
+        options: str = "{}",
+        with_messages: bool = False,
+    ) -> None:
+        self._run = RunRow(run, protocol, guarantee, scenario, seed, brokers, f, False, options)
+        self._with_messages = with_messages
+        self._requests: dict[str, tuple[str, str, int]] = {}
+        self._active_us: dict[str, int] = {}
+        self._ends: dict[str, tuple[dict[str, int], int]] = {}
+        self._cuts: dict[tuple[str, str], int] = {}
+        self._acts: list[tuple[str, Event, str | None, int]] = []
+        self._messages: list[tuple[str, str, str, int, int | None, int]] = []
+
+    def subscribe(self, client: str, subscription_id: str, filter_text: str, now_us: int) -> None:
+        """A client asked for a subscription."""
+        assert subscription_id not in self._requests, f"subscription {subscription_id} is requested twice"
+        self._requests[subscription_id] = (client, filter_text, now_us)
+
+    def activate(self, subscription_id: str, now_us: int) -> None:
+        """The subscription holds its starting cut. Only the first call counts."""
+        assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
+        self._active_us.setdefault(subscription_id, now_us)
+
+    def fix_cut(self, subscription_id: str, publisher: str, from_seq: int) -> None:
+        """The subscription gets the publisher's matching events from `from_seq` on. The last call counts."""
+        assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
+        self._cuts[subscription_id, publisher] = from_seq
+
+    def publish(self, client: str, event: Event, now_us: int) -> None:
+        """A client published an event of its own."""
+        assert client == event.publisher, f"{client} cannot publish {event.id}"
+        self._acts.append((client, event, None, now_us))
+
+    def deliver(self, client: str, event: Event, subscription_id: str, now_us: int) -> None:
+        """An event was handed to the client's application, for one subscription."""
+        self._acts.append((client, event, subscription_id, now_us))
+
+    def end(self, subscription_id: str, last_seq: dict[str, int], now_us: int) -> None:
+        """The subscription is over, with this ending cut. A publisher that has no starting cut gets no ending cut."""
+        assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
+        self._ends[subscription_id] = (dict(last_seq), now_us)
+
+    def message(
+        self, kind: str, sender: str, receiver: str, sent_us: int, received_us: int | None, size: int
+    ) -> None:
+        """A message went from node to node; `received_us` is `None` if it was lost."""
+        if self._with_messages:
+            self._messages.append((kind, sender, receiver, sent_us, received_us, size))
+
+    def finish(self, *, quiesced: bool) -> Trace:
+        """The trace of the run. `quiesced`: it ended in silence, with all faults healed."""
+        run = self._run
+        events, history, pasts = self._played_back()
+        return Trace(
+            runs=[
+                RunRow(
+                    run.run, run.protocol, run.guarantee, run.scenario, run.seed, run.brokers, run.f, quiesced,
+                    run.options,
+                )
+            ],
+            events=events,
+            subscriptions=[self._subscription_row(name) for name in self._requests],
+            cuts=[self._cut_row(*pair, from_seq) for pair, from_seq in sorted(self._cuts.items())],
+            history=history,
+            pasts=pasts,
+            messages=[
+                MessageRow(run.run, kind, sender, receiver, sent / 1000, _ms(received), size)
+                for kind, sender, receiver, sent, received, size in self._messages
+            ],
+        )  # fmt: skip
+
+    def _subscription_row(self, name: str) -> SubscriptionRow:
+        client, filter_text, requested_us = self._requests[name]
+        active_us = self._active_us.get(name)
+        ended_us = self._ends[name][1] if name in self._ends else None
+        return SubscriptionRow(
+            self._run.run, name, client, filter_text, requested_us / 1000, _ms(active_us), _ms(ended_us)
+        )
+
+    def _cut_row(self, subscription_id: str, publisher: str, from_seq: int) -> CutRow:
+        last_seq = self._ends[subscription_id][0] if subscription_id in self._ends else {}
+        return CutRow(self._run.run, subscription_id, publisher, from_seq, last_seq.get(publisher))
+
+    def _played_back(self) -> tuple[list[EventRow], list[HistoryRow], list[PastRow]]:
+        run = self._run.run
+        events: dict[tuple[str, int], EventRow] = {}
+        history: list[HistoryRow] = []
+        past_rows: list[PastRow] = []
+        steps: dict[str, count[int]] = {}
+        pasts = KnownPasts()
+        for client, event, subscription_id, now_us in self._acts:
+            publisher, seq = event.publisher, event.seq
+            known = events.get((publisher, seq))
+            event_id = known.event_id if known is not None else event.id
+            if subscription_id is None:
+                if known is not None:
+                    raise TraceError(f"run {run}: event {event_id} was published twice; number events 1, 2, 3…")
+                events[publisher, seq] = EventRow(
+                    run, event_id, publisher, seq, attributes_to_text(event.attributes), now_us / 1000
+                )
+                advanced = pasts.publish(client, seq)
+                past_rows.extend([PastRow(run, event_id, other, last) for other, last in advanced.items()])
+            else:
+                pasts.deliver(client, publisher, seq)
+            if client not in steps:
+                steps[client] = count()
+            kind = "publish" if subscription_id is None else "deliver"
+            history.append(
+                HistoryRow(run, client, next(steps[client]), kind, event_id, subscription_id, now_us / 1000)
+            )
+        return list(events.values()), history, past_rows
+
+
+def _ms(time_us: int | None) -> float | None:
+    return None if time_us is None else time_us / 1000
