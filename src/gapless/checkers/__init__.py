@@ -1,1 +1,6 @@
+"""The judge of traces: says whether a run kept its guarantee, and if not, what is wrong, by name and with a proof."""
 
+from gapless.checkers.judge import check, check_all
+from gapless.checkers.verdict import ANOMALY_KINDS, JUDGED, Anomaly, AnomalyKind, Status, Verdict
+
+__all__ = ["ANOMALY_KINDS", "JUDGED", "Anomaly", "AnomalyKind", "Status", "Verdict", "check", "check_all"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from gapless.filters.syntax import INTEGER_MAX, INTEGER_MIN, Arithmetic, Expression, Literal, Negate
+from gapless.filters.syntax import INTEGER_MAX, INTEGER_MIN, Arithmetic, Attribute, Expression, Literal, Negate
 
 Number = int | float
 
@@ -53,20 +53,19 @@ OPERATIONS: dict[str, Callable[[Number, Number], Number | None]] = {
 
 def fold(expression: Expression) -> Expression | None:
     """The expression with constant arithmetic done; None if its value is null whatever the event."""
-    match expression:
-        case Negate(operand):
-            inner = fold(operand)
-            if inner is None:
-                return None
-            return _literal(negate(_number(inner))) if isinstance(inner, Literal) else Negate(inner)
-        case Arithmetic(symbol, left, right):
-            a, b = fold(left), fold(right)
-            if a is None or b is None:
-                return None
-            if isinstance(a, Literal) and isinstance(b, Literal):
-                return _literal(apply(symbol, _number(a), _number(b)))
-            return Arithmetic(symbol, a, b)
-    return expression
+    if isinstance(expression, Attribute | Literal):
+        return expression
+    if isinstance(expression, Negate):
+        inner = fold(expression.operand)
+        if inner is None:
+            return None
+        return _literal(negate(_number(inner))) if isinstance(inner, Literal) else Negate(inner)
+    a, b = fold(expression.left), fold(expression.right)
+    if a is None or b is None:
+        return None
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        return _literal(apply(expression.operator, _number(a), _number(b)))
+    return Arithmetic(expression.operator, a, b)
 
 
 def _literal(value: Number | None) -> Literal | None:

@@ -20,7 +20,7 @@ from functools import lru_cache
 import msgspec
 
 STEPS_MAX = 20_000
-"""Steps before `some_string` gives up: tens of milliseconds, and far beyond what patterns written by people need."""
+"""Steps of single automata before `some_string` gives up: about ten milliseconds, far beyond what people write."""
 
 ANY_RUN = "%%"
 ANY_ONE = "__"
@@ -36,7 +36,7 @@ class PatternError(Exception):
         self.offset = offset
 
 
-class Pattern(msgspec.Struct, frozen=True):
+class Pattern(msgspec.Struct, frozen=True, gc=False):
     """Tokens of a pattern: ANY_RUN, ANY_ONE (two characters long, so no literal), or one literal character."""
 
     tokens: tuple[str, ...]
@@ -92,7 +92,7 @@ def compiled(pattern: Pattern) -> re.Pattern[str]:
 def some_string(required: Sequence[Pattern], forbidden: Sequence[Pattern]) -> bool | None:
     """Whether some string matches every required and no forbidden pattern; None if that takes too long to tell."""
     machines = [_Machine(pattern) for pattern in (*required, *forbidden)]
-    characters = sorted({token for machine in machines for token in machine.characters}) + [_OTHER]
+    characters = [*sorted({token for machine in machines for token in machine.characters}), _OTHER]
     start = tuple(machine.start for machine in machines)
     seen, waiting, steps = {start}, [start], 0
     while waiting:
@@ -100,7 +100,7 @@ def some_string(required: Sequence[Pattern], forbidden: Sequence[Pattern]) -> bo
         if _accepted(machines, states, len(required)):
             return True
         for character in characters:
-            steps += 1
+            steps += len(machines)
             if steps > STEPS_MAX:
                 return None
             after = tuple(machine.step(state, character) for machine, state in zip(machines, states, strict=True))

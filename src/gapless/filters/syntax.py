@@ -15,6 +15,7 @@ trees give equal text, and parsing that text gives the tree again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import msgspec
 
@@ -26,29 +27,29 @@ INTEGER_MIN = -(2**63)
 INTEGER_MAX = 2**63 - 1
 
 
-class Node(msgspec.Struct, frozen=True):
+class Node(msgspec.Struct, frozen=True, gc=False):
     """Any part of a parsed filter."""
 
 
-class Literal(Node, frozen=True):
+class Literal(Node, frozen=True, gc=False):
     """A constant: string, 64-bit integer, finite float or boolean."""
 
     value: Value
 
 
-class Attribute(Node, frozen=True):
+class Attribute(Node, frozen=True, gc=False):
     """The value of the event's attribute of this name; null if the event has none."""
 
     name: str
 
 
-class Negate(Node, frozen=True):
+class Negate(Node, frozen=True, gc=False):
     """Unary minus."""
 
     operand: Expression
 
 
-class Arithmetic(Node, frozen=True):
+class Arithmetic(Node, frozen=True, gc=False):
     """`left operator right`, where operator is one of + - * /."""
 
     operator: str
@@ -56,19 +57,19 @@ class Arithmetic(Node, frozen=True):
     right: Expression
 
 
-class Constant(Node, frozen=True):
+class Constant(Node, frozen=True, gc=False):
     """TRUE or FALSE standing as a condition."""
 
     value: bool
 
 
-class Truth(Node, frozen=True):
+class Truth(Node, frozen=True, gc=False):
     """A boolean attribute standing as a condition: the same as `attribute = TRUE`."""
 
     attribute: Attribute
 
 
-class Comparison(Node, frozen=True):
+class Comparison(Node, frozen=True, gc=False):
     """`left operator right`, where operator is one of = <> < <= > >=."""
 
     operator: str
@@ -76,39 +77,39 @@ class Comparison(Node, frozen=True):
     right: Expression
 
 
-class In(Node, frozen=True):
+class In(Node, frozen=True, gc=False):
     """The operand equals one of the values, which are all strings or all numbers."""
 
     operand: Expression
     values: tuple[Value, ...]
 
 
-class Like(Node, frozen=True):
+class Like(Node, frozen=True, gc=False):
     """The attribute is a string that the pattern matches as a whole."""
 
     attribute: Attribute
     pattern: Pattern
 
 
-class IsNull(Node, frozen=True):
+class IsNull(Node, frozen=True, gc=False):
     """The event has no such attribute. Never unknown."""
 
     attribute: Attribute
 
 
-class Not(Node, frozen=True):
+class Not(Node, frozen=True, gc=False):
     """Swaps true and false; unknown stays unknown."""
 
     condition: Condition
 
 
-class And(Node, frozen=True):
+class And(Node, frozen=True, gc=False):
     """False if one is false, else unknown if one is unknown, else true."""
 
     conditions: tuple[Condition, ...]
 
 
-class Or(Node, frozen=True):
+class Or(Node, frozen=True, gc=False):
     """True if one is true, else unknown if one is unknown, else false."""
 
     conditions: tuple[Condition, ...]
@@ -173,6 +174,9 @@ def render_value(value: Value) -> str:
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
+    if value in (inf, -inf):
+        # No literal is infinite, but folded arithmetic can be; a bare `inf` would read as an attribute.
+        return "(1e308 * 10)" if value > 0 else "(-1e308 * 10)"
     return repr(value)
 
 

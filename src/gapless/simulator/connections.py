@@ -49,7 +49,7 @@ class Connections:
 
     def __init__(
         self, overlay: Overlay, f: int, slots: dict[str, Slot], agenda: Agenda, settings: Settings, seed: int,
-        give: Callable[[Slot, Input], None], careful: bool,
+        give: Callable[[Slot, Input], None], *, recorded: bool,
     ) -> None:  # fmt: skip
         self.queues: BrokerQueues | None = None
         self.cut: dict[Pair, None] = {}
@@ -61,7 +61,8 @@ class Connections:
         self._settings = settings
         self._seed = seed
         self._give = give
-        self._careful = careful
+        self._recorded = recorded
+        self._risky = bool(settings.loss or settings.duplication or settings.node_model)
         self._times = LinkTimes(settings.latency, overlay, seed)
         self._down: dict[Pair, _Down] = {}
         self._clients_of: dict[str, list[str]] = {}
@@ -98,9 +99,9 @@ class Connections:
         return client.latency_us, client.latency_us
 
     def _set_up(self, a: Slot, b: Slot, up: bool) -> None:
+        careful = self._recorded or (self._risky and a.is_broker and b.is_broker)
         for link in self._links(a, b):
             link.up = up
-            careful = self._careful and a.is_broker and b.is_broker
             link.delay = link.base if up and not careful and link.spread == 0 else CAREFUL
 
     @staticmethod

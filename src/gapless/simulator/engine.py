@@ -6,39 +6,355 @@ the script and the seed: whatever is random is drawn from a generator named afte
 nothing depends on the order of a set.
 
 Brokers start first, in the order of the tree, then clients in the order in which they were added, all at time 0
-before anything else. What the script adds (`call`, `crash`, `cut`…) happens at its time in the order of adding.
+before anything else. What the script adds (`call`, `crash`, `cut`…) happens at its time, in the order of adding.
+
+A run ends at `until`, or else when `settle` has passed since the last act: scripted, or a client's reply. It is
+quiesced if at its end that long has passed, nothing is cut, and nobody who lives is suspected.
 
 The loop in `_advance` is the hot path: a message on a link on which nothing can go wrong costs one step of its
-receiver, one `Received`, one tuple and one append.
+receiver, one tuple, one append, and one `Received` for all the copies of it.
 """
 
-import gc
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
-import msgspec
-
-from gapless.errors import ProtocolError, ScenarioError
 from gapless.overlay import Overlay
 from gapless.protocol import (
-    Advertise, Advertised, BrokerPlace, ClientPlace, Confirmed, Effect, Input, ProtocolSpec, Publish, Received,
-    Rejected, Send, SetTimer, Start, Subscribe, Unadvertise, Unsubscribe, find_protocol,
+    Activated,
+    Advertise,
+    Advertised,
+    BrokerPlace,
+    ClientPlace,
+    Confirmed,
+    CutFixed,
+    Deliver,
+    Ended,
+    Input,
+    Node,
+    ProtocolSpec,
+    Publish,
+    Published,
+    Received,
+    Rejected,
+    Send,
+    SetTimer,
+    Start,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    find_protocol,
 )  # fmt: skip
 from gapless.simulator.agenda import Agenda
+from gapless.simulator.collector import calm_collector
 from gapless.simulator.connections import Connections
-from gapless.simulator.failures import NodeFailure, RunawayRun, SimulationFailure
+from gapless.simulator.failures import NodeError, RunawayError, SimulationError
 from gapless.simulator.faults import Faults
-from gapless.simulator.latency import LinkTimes
-from gapless.simulator.nodes import CAREFUL, Link, Slot, Timer
+from gapless.simulator.nodes import Link, Slot, Timer
 from gapless.simulator.options import convert_options
 from gapless.simulator.queueing import BrokerQueues
-from gapless.simulator.recording import Recording
+from gapless.simulator.recording import MessageLog, Recording
 from gapless.simulator.replies import Replies, ReplyRule
-from gapless.simulator.result import Result, StateSizes
+from gapless.simulator.result import Refusal, Result, StateSizes
 from gapless.simulator.settings import Settings
+from gapless.trace import Recorder
 
 __all__ = ["Simulation"]
+
+
+def _ignore(slot: Slot, effect: Any, now: int) -> None:
+    """An effect that only concerns the application."""
+
+
+class Simulation:
+    """One run: build it, add clients and a script, then `run` it once. All times are microseconds."""
+
+    def __init__(
+        self, overlay: Overlay, protocol: str | ProtocolSpec, *, f: int = 1, options: Mapping[str, Any] | None = None,
+        settings: Settings | None = None, seed: int = 0, recorder: Recorder | None = None, with_messages: bool = False,
+    ) -> None:  # fmt: skip
+        self.overlay = overlay
+        self.spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
+        self.options = convert_options(self.spec, options or {})
+        self.settings = settings or Settings()
+        self.f = f
+        self.seed = seed
+        self.agenda = Agenda()
+        self.slots = {name: Slot(name, number) for number, name in enumerate(overlay.brokers)}
+        self.refusals: list[Refusal] = []
+        self._brokers = list(self.slots.values())
+        self._clients: list[Slot] = []
+        self._recorder = recorder
+        self._recording = None if recorder is None else Recording(recorder)
+        self._message_log = MessageLog(self.give) if with_messages else None
+        self._counts: dict[type, int] = {}
+        self._steps = 0
+        self._last_act = 0
+        self._until: int | None = None
+        self._settle = 0
+        self._dice = random.Random(f"{seed}/links")
+        self._sizes = StateSizes()
+        self._connections = Connections(
+            overlay, f, self.slots, self.agenda, self.settings, seed, self.give, recorded=with_messages
+        )
+        if self.settings.node_model is not None:
+            self._connections.queues = BrokerQueues(self.settings.node_model, self._brokers, self.agenda)
+        self._faults = Faults(overlay, f, self.slots, self.agenda, self._connections, self._make_broker, self.give)
+        self._replies = Replies(seed, self._publish_later)
+        self._handlers = self._effect_handlers()
+        self.agenda.call(0, self._start)
+
+    # ---- the script
+
+    def add_client(self, name: str, broker: str, *, at: int = 0, latency_us: int | None = None) -> None:
+        """A client that joins at this broker; it may turn to any broker at most f + 1 from there."""
+        assert name not in self.slots, f"{name!r} is there already"
+        slot = Slot(name, len(self.slots), broker, (broker, *self.overlay.within(broker, self.f + 1)))
+        slot.latency_us = self.settings.latency.client_us if latency_us is None else latency_us
+        self.slots[name] = slot
+        if at == 0:
+            self._clients.append(slot)
+        else:
+            self._act(at, partial(self._join, slot))
+
+    def call(self, client: str, item: Advertise | Unadvertise | Subscribe | Unsubscribe | Publish, *, at: int) -> None:
+        """A client's call."""
+        self._act(at, partial(self._call, self.slots[client], item))
+
+    def leave(self, client: str, *, at: int) -> None:
+        """The client ends its subscriptions and takes its advertisements back."""
+        self._act(at, partial(self._leave, self.slots[client]))
+
+    def reply(self, rule: ReplyRule) -> None:
+        """Let a client answer what it is delivered."""
+        self._replies.add(rule)
+
+    def crash(self, broker: str, *, at: int) -> None:
+        """The broker dies."""
+        self._act(at, partial(self._faults.crash, broker))
+
+    def restart(self, broker: str, *, at: int, memory: bool = False) -> None:
+        """The broker is back, as new or as after a long pause."""
+        self._act(at, partial(self._faults.restart, broker, memory))
+
+    def cut(self, a: str, b: str, *, at: int) -> None:
+        """Two nodes lose their connection and cannot make a new one."""
+        self._act(at, partial(self._faults.cut, a, b))
+
+    def heal(self, a: str, b: str, *, at: int) -> None:
+        """Two nodes that were cut can talk again."""
+        self._act(at, partial(self._faults.heal, a, b))
+
+    def suspect(self, observer: str, target: str, *, at: int) -> None:
+        """A false suspicion."""
+        self._act(at, partial(self._faults.suspect, observer, target))
+
+    def trust(self, observer: str, target: str, *, at: int) -> None:
+        """The end of a false suspicion."""
+        self._act(at, partial(self._faults.trust, observer, target))
+
+    def run(self, *, until: int | None = None, settle: int = 0) -> Result:
+        """Let it all happen."""
+        self._until = until
+        self._settle = settle
+        with calm_collector():
+            self._advance()
+        self._sample()
+        end = self._end()
+        quiesced = end >= self._last_act + settle and self._connections.all_well()
+        if self._recorder is not None and self._message_log is not None:
+            self._message_log.tell(self._recorder)
+        queues = self._connections.queues
+        return Result(
+            trace=None if self._recorder is None else self._recorder.finish(quiesced=quiesced),
+            quiesced=quiesced,
+            message_counts={kind.__name__: n for kind, n in sorted(self._counts.items(), key=lambda c: c[0].__name__)},
+            messages_lost=self._connections.lost,
+            steps=self._steps,
+            time_us=end,
+            state_sizes=self._sizes.summary(),
+            state_sizes_by_broker=self._sizes.by_broker(),
+            queues={} if queues is None else queues.lengths(),
+            refusals=tuple(self.refusals),
+        )
+
+    # ---- the loop
+
+    def _advance(self) -> None:
+        agenda, counts, handlers = self.agenda, self._counts, self._handlers
+        times, buckets = agenda.times, agenda.buckets
+        steps, most = self._steps, self.settings.max_steps
+        slot: Any = None
+        item: Any = None
+        try:
+            while times and times[0] <= self._end():
+                now = agenda.now = heappop(times)
+                entries = agenda.rest = iter(buckets[now])
+                for slot, item, _ in entries:
+                    steps += 1
+                    if steps > most:
+                        raise RunawayError(f"still busy after {most} steps, at {now / 1000:g} ms: does it ever end?")
+                    if slot is None:
+                        item()
+                        continue
+                    message: Any = None
+                    received: Any = None
+                    for effect in slot.step(item, now):
+                        if effect.__class__ is not Send:
+                            handlers[effect.__class__](slot, effect, now)
+                            continue
+                        link = slot.links.get(effect.peer)
+                        if link is None:
+                            link = self._connections.open_link(slot, effect.peer)
+                        if effect.message is not message:
+                            message = effect.message
+                            received = Received(slot.name, message)
+                            kind = message.__class__
+                        counts[kind] = counts.get(kind, 0) + 1
+                        delay = link.delay
+                        if delay < 0:
+                            self._send_carefully(link, received, now)
+                            continue
+                        bucket = buckets.get(now + delay)
+                        if bucket is None:
+                            buckets[now + delay] = [(link.receiver, received, link)]
+                            heappush(times, now + delay)
+                        else:
+                            bucket.append((link.receiver, received, link))
+                del buckets[now]
+        except SimulationError:
+            raise
+        except Exception as error:
+            if slot is None:
+                raise
+            raise NodeError.of(slot.name, item, now, error) from error
+        finally:
+            self._steps = steps
+
+    def give(self, slot: Slot, item: Input) -> None:
+        """Give a node an input and carry out what it causes."""
+        now = self.agenda.now
+        try:
+            for effect in slot.step(item, now):
+                self._handlers[effect.__class__](slot, effect, now)
+        except SimulationError:
+            raise
+        except Exception as error:
+            raise NodeError.of(slot.name, item, now, error) from error
+
+    def _end(self) -> int:
+        return self._last_act + self._settle if self._until is None else self._until
+
+    # ---- effects
+
+    def _effect_handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
+        silent = (Published, CutFixed, Activated, Ended, Advertised, Confirmed)
+        handlers: dict[type, Callable[[Slot, Any, int], None]] = dict.fromkeys(silent, _ignore)
+        if self._recording is not None:
+            handlers |= self._recording.handlers()
+        self._record_delivery = handlers.get(Deliver, _ignore)
+        return handlers | {
+            Send: self._send, SetTimer: self._set_timer, Deliver: self._deliver, Rejected: self._refuse,
+        }  # fmt: skip
+
+    def _send(self, slot: Slot, effect: Send, now: int) -> None:
+        link = slot.links.get(effect.peer) or self._connections.open_link(slot, effect.peer)
+        kind = effect.message.__class__
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        received = Received(slot.name, effect.message)
+        if link.delay < 0:
+            self._send_carefully(link, received, now)
+        else:
+            self.agenda.put(now + link.delay, (link.receiver, received, link))
+
+    def _send_carefully(self, link: Link, received: Received, now: int) -> None:
+        """Send on a link that is down, or on which a message may wait, differ, get lost or be written down."""
+        between_brokers = link.sender.is_broker and link.receiver.is_broker
+        gate = link.gate
+        if self._message_log is not None:
+            gate = self._message_log.add(link, received.message, now)
+        if not link.up or (between_brokers and self.settings.loss and self._dice.random() < self.settings.loss):
+            self._connections.lost += 1
+            return
+        departure = now
+        if between_brokers and self._connections.queues is not None:
+            departure = self._connections.queues.transmit(link.sender, now)
+        self.agenda.put(self._arrival(link, departure), (gate, received, link))
+        if between_brokers and self.settings.duplication and self._dice.random() < self.settings.duplication:
+            self.agenda.put(self._arrival(link, departure), (link.gate, received, link))
+
+    def _arrival(self, link: Link, departure: int) -> int:
+        """When a message that leaves now is there: never before an earlier one of the same link."""
+        arrival = departure + link.base
+        if link.spread:
+            arrival += self._dice.randint(0, link.spread)
+        link.last_arrival = max(link.last_arrival, arrival)
+        return link.last_arrival
+
+    def _set_timer(self, slot: Slot, effect: SetTimer, now: int) -> None:
+        timer = slot.timers[effect.key] = Timer(slot, effect.key, self.give)
+        self.agenda.call(now + effect.delay_us, timer)
+
+    def _deliver(self, slot: Slot, effect: Deliver, now: int) -> None:
+        self._record_delivery(slot, effect, now)
+        self._replies.delivered(slot.name, effect)
+
+    def _refuse(self, slot: Slot, effect: Rejected, now: int) -> None:
+        self.refusals.append(Refusal(now, slot.name, type(effect.call).__name__, effect.reason))
+
+    # ---- acts of the script
+
+    def _act(self, at: int, action: Callable[[], None]) -> None:
+        self._last_act = max(self._last_act, at)
+        self.agenda.call(at, action)
+
+    def _make_broker(self, place: BrokerPlace) -> Node:
+        return self.spec.broker(place, self.options)
+
+    def _start(self) -> None:
+        for slot in self._brokers:
+            self._faults.begin(slot)
+        for slot in self._brokers:
+            self.give(slot, Start())
+        for slot in self._clients:
+            self._join(slot)
+        if self.settings.sample_us:
+            self.agenda.call(self.settings.sample_us, self._sample_again)
+
+    def _join(self, slot: Slot) -> None:
+        assert slot.broker is not None
+        slot.inhabit(self.spec.client(ClientPlace(slot.name, slot.broker, slot.contacts), self.options))
+        self._connections.know_client(slot)
+        self.give(slot, Start())
+
+    def _call(self, slot: Slot, item: Input) -> None:
+        if isinstance(item, Subscribe):
+            slot.subscriptions[item.subscription] = None
+            if self._recording is not None:
+                self._recording.subscribed(slot.name, item, self.agenda.now)
+        elif isinstance(item, Unsubscribe):
+            slot.subscriptions.pop(item.subscription, None)
+        elif isinstance(item, Advertise):
+            slot.advertisements[item.advertisement] = None
+        elif isinstance(item, Unadvertise):
+            slot.advertisements.pop(item.advertisement, None)
+        self.give(slot, item)
+
+    def _leave(self, slot: Slot) -> None:
+        for subscription in list(slot.subscriptions):
+            self._call(slot, Unsubscribe(subscription))
+        for advertisement in list(slot.advertisements):
+            self._call(slot, Unadvertise(advertisement))
+
+    def _publish_later(self, client: str, call: Publish, delay_us: int) -> None:
+        self._act(self.agenda.now + delay_us, partial(self._call, self.slots[client], call))
+
+    def _sample(self) -> None:
+        alive = [slot for slot in self._brokers if slot.alive and slot.node is not None]
+        self._sizes.sample((slot.name, slot.node.state_size()) for slot in alive if slot.node is not None)
+
+    def _sample_again(self) -> None:
+        self._sample()
+        self.agenda.call(self.agenda.now + self.settings.sample_us, self._sample_again)

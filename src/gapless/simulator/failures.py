@@ -1,37 +1,40 @@
 """How a run can fail, other than by a bad verdict: both are bugs of the protocol under test.
 
-A `NodeFailure` is an exception that a node raised; it carries the traceback as text, so that it survives the way
-from a worker process. A `RunawayRun` hit the bound on steps: typically two nodes that answer each other forever.
+A `NodeError` is an exception that a node raised; it carries the traceback as text, so that it survives the way from
+a worker process. A `RunawayError` hit the bound on steps: typically two nodes that answer each other for ever.
 """
 
 import traceback
 from typing import Any
 
-__all__ = ["NodeFailure", "RunawayRun", "SimulationFailure"]
+__all__ = ["NodeError", "RunawayError", "SimulationError"]
 
 
-class SimulationFailure(Exception):
+class SimulationError(Exception):
     """The protocol under test broke down."""
 
 
-class NodeFailure(SimulationFailure):
+class NodeError(SimulationError):
     """A node raised an exception."""
 
-    def __init__(self, summary: str, traceback_text: str) -> None:
-        super().__init__(summary, traceback_text)
+    def __init__(self, summary: str, cause: str, traceback_text: str) -> None:
+        super().__init__(summary, cause, traceback_text)
         self.summary = summary
+        self.cause = cause
+        """The name of the exception's type."""
         self.traceback_text = traceback_text
 
     @classmethod
-    def of(cls, node: str, item: Any, now: int, error: BaseException) -> "NodeFailure":
+    def of(cls, node: str, item: Any, now: int, error: BaseException) -> "NodeError":
         """The failure of a node on one input."""
-        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        cause = type(error).__name__
+        what = f"{cause}: {error}" if str(error) else cause
         summary = f"{node} failed at {now / 1000:g} ms on {type(item).__name__}: {what}"
-        return cls(summary, "".join(traceback.format_exception(error)))
+        return cls(summary, cause, "".join(traceback.format_exception(error)))
 
     def __str__(self) -> str:
         return self.summary
 
 
-class RunawayRun(SimulationFailure):
+class RunawayError(SimulationError):
     """The run took more steps than it may."""

@@ -2,8 +2,9 @@
 
 - A crashed broker hears nothing and its timers stand still. Messages in flight to it are lost; of those from it, a
   drawn prefix of each link survives.
-- A restart without memory puts a fresh node in, with a higher incarnation, and gives it `Start`. A restart with memory
-  lets the same node go on as after a long pause: what arrived meanwhile is lost, timers that ran out meanwhile fire now.
+- A restart without memory puts a fresh node in, with a higher incarnation, and gives it `Start`; it has no connection
+  yet. A restart with memory lets the same node go on as after a long pause: what arrived meanwhile is lost, timers
+  that ran out meanwhile fire now.
 - A cut parts one pair of nodes and no other, even where the tree path of another pair crosses it.
 - A false suspicion loses nothing.
 

@@ -11,6 +11,7 @@ the sum of the latencies on the tree path between them. A client has one latency
 
 import random
 from functools import cache
+from itertools import pairwise
 
 import msgspec
 
@@ -43,7 +44,7 @@ class LinkTimes:
     def between(self, a: str, b: str) -> tuple[int, int]:
         """Least and most latency between two brokers."""
         path = self._overlay.path(a, b)
-        ranges = [self._tree_link(*sorted(edge)) for edge in zip(path, path[1:], strict=False)]
+        ranges = [self._tree_link(*sorted(edge)) for edge in pairwise(path)]
         return sum(least for least, _ in ranges), sum(most for _, most in ranges)
 
     def _find_tree_link(self, a: str, b: str) -> tuple[int, int]:

@@ -1,1 +1,16 @@
+"""The trace of a run: what every client published and was delivered, recorded, written and read.
 
+Both runtimes record the same trace, so one audit serves both. The tables and their meaning are described in
+`docs/TRACE_FORMAT.md`.
+"""
+
+from gapless.trace.attributes_text import attributes_from_text, attributes_to_text
+from gapless.trace.recorder import Recorder
+from gapless.trace.rows import CutRow, EventRow, HistoryRow, MessageRow, PastRow, RunRow, SubscriptionRow, Trace
+from gapless.trace.storage import read_trace, write_trace
+from gapless.trace.tables import SCHEMA_VERSION
+
+__all__ = [
+    "SCHEMA_VERSION", "CutRow", "EventRow", "HistoryRow", "MessageRow", "PastRow", "Recorder", "RunRow",
+    "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text", "read_trace", "write_trace",
+]  # fmt: skip

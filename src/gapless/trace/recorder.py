@@ -8,7 +8,8 @@ A run is recorded by one recorder, which must be told of a publication before an
 
 from itertools import count
 
-from gapless.errors import TraceError
+import msgspec
+
 from gapless.events import Event
 from gapless.protocol import Guarantee
 from gapless.trace.attributes_text import attributes_to_text
@@ -81,24 +82,17 @@ class Recorder:
         assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
         self._ends[subscription_id] = (dict(last_seq), now_us)
 
-    def message(
-        self, kind: str, sender: str, receiver: str, sent_us: int, received_us: int | None, size: int
-    ) -> None:
+    def message(self, kind: str, sender: str, receiver: str, sent_us: int, received_us: int | None, size: int) -> None:
         """A message went from node to node; `received_us` is `None` if it was lost."""
         if self._with_messages:
             self._messages.append((kind, sender, receiver, sent_us, received_us, size))
 
     def finish(self, *, quiesced: bool) -> Trace:
         """The trace of the run. `quiesced`: it ended in silence, with all faults healed."""
-        run = self._run
+        run = msgspec.structs.replace(self._run, quiesced=quiesced)
         events, history, pasts = self._played_back()
         return Trace(
-            runs=[
-                RunRow(
-                    run.run, run.protocol, run.guarantee, run.scenario, run.seed, run.brokers, run.f, quiesced,
-                    run.options,
-                )
-            ],
+            runs=[run],
             events=events,
             subscriptions=[self._subscription_row(name) for name in self._requests],
             cuts=[self._cut_row(*pair, from_seq) for pair, from_seq in sorted(self._cuts.items())],
@@ -108,7 +102,7 @@ class Recorder:
                 MessageRow(run.run, kind, sender, receiver, sent / 1000, _ms(received), size)
                 for kind, sender, receiver, sent, received, size in self._messages
             ],
-        )  # fmt: skip
+        )
 
     def _subscription_row(self, name: str) -> SubscriptionRow:
         client, filter_text, requested_us = self._requests[name]
@@ -134,20 +128,26 @@ class Recorder:
             known = events.get((publisher, seq))
             event_id = known.event_id if known is not None else event.id
             if subscription_id is None:
-                if known is not None:
-                    raise TraceError(f"run {run}: event {event_id} was published twice; number events 1, 2, 3…")
+                assert known is None, f"event {event_id} is published twice"
                 events[publisher, seq] = EventRow(
                     run, event_id, publisher, seq, attributes_to_text(event.attributes), now_us / 1000
                 )
                 advanced = pasts.publish(client, seq)
                 past_rows.extend([PastRow(run, event_id, other, last) for other, last in advanced.items()])
-            else:
+            elif known is not None:
                 pasts.deliver(client, publisher, seq)
             if client not in steps:
                 steps[client] = count()
-            kind = "publish" if subscription_id is None else "deliver"
             history.append(
-                HistoryRow(run, client, next(steps[client]), kind, event_id, subscription_id, now_us / 1000)
+                HistoryRow(
+                    run,
+                    client,
+                    next(steps[client]),
+                    "publish" if subscription_id is None else "deliver",
+                    event_id,
+                    subscription_id,
+                    now_us / 1000,
+                )
             )
         return list(events.values()), history, past_rows
 

@@ -1,0 +1,192 @@
+"""How fast the simulator is: a flood over binary trees, beside the same flood in SimPy.
+
+    python benchmarks/simulator.py            # about a minute
+    python benchmarks/simulator.py --quick    # a few seconds
+    python benchmarks/simulator.py --json     # figures for a machine
+
+The flood: clients publish at leaves; every broker passes every event on to all its neighbours but the one it came from.
+Links are first in, first out with a constant latency. Our side goes through the full `step` interface, a protocol like
+any other. SimPy's side is written in its usual style: a process and a store for each broker, and a process that waits
+for the latency for each message. Both sides run in turn in the same process; each figure is the best of its turns.
+"""
+
+import argparse
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+import msgspec
+import simpy
+
+from gapless.events import Event
+from gapless.overlay import Overlay, binary
+from gapless.protocol import (
+    BrokerPlace,
+    ClientPlace,
+    Effect,
+    Input,
+    ProtocolSpec,
+    Publish,
+    Published,
+    Received,
+    Send,
+)
+from gapless.simulator import Latency, Settings, Simulation
+
+LATENCY_US = 10_000
+RATIO_LEAST = 4.0
+"""What we ask of ourselves, against SimPy on the largest tree that both run."""
+
+
+class Flood(msgspec.Struct, frozen=True, gc=False):
+    """An event on its way."""
+
+    event: Event
+
+
+class NoOptions(msgspec.Struct, frozen=True):
+    """Nothing to choose."""
+
+
+class FloodBroker:
+    """Passes everything on."""
+
+    def __init__(self, place: BrokerPlace, options: NoOptions) -> None:
+        self._neighbours = place.overlay.neighbours(place.name)
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input."""
+        if item.__class__ is not Received:
+            return ()
+        source, message = item.peer, item.message  # type: ignore[union-attr]
+        return [Send(peer, message) for peer in self._neighbours if peer != source]
+
+    def state_size(self) -> dict[str, int]:
+        """Nothing is kept."""
+        return {}
+
+
+class FloodClient:
+    """Publishes."""
+
+    def __init__(self, place: ClientPlace, options: NoOptions) -> None:
+        self._place = place
+        self._seq = 0
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input."""
+        if not isinstance(item, Publish):
+            return ()
+        self._seq += 1
+        event = Event(self._place.name, self._seq, item.attributes)
+        return [Published(event), Send(self._place.broker, Flood(event))]
+
+    def state_size(self) -> dict[str, int]:
+        """Nothing is kept."""
+        return {}
+
+
+FLOOD = ProtocolSpec("flood", "best-effort", "Everything to everyone.", NoOptions, FloodBroker, FloodClient)
+
+
+def flood_ours(overlay: Overlay, events: int) -> tuple[int, float]:
+    """Messages between brokers, and seconds."""
+    settings = Settings(latency=Latency(LATENCY_US, LATENCY_US))
+    simulation = Simulation(overlay, FLOOD, settings=settings)
+    simulation.add_client("c0", overlay.brokers[-1])
+    for number in range(events):
+        simulation.call("c0", Publish({"x": number}), at=number * 1000)
+    start = time.perf_counter()
+    result = simulation.run(settle=LATENCY_US * (overlay.diameter + 1))
+    seconds = time.perf_counter() - start
+    return result.messages - events, seconds
+
+
+def flood_simpy(overlay: Overlay, events: int) -> tuple[int, float]:
+    """Messages between brokers, and seconds."""
+    env = simpy.Environment()
+    inboxes = {name: simpy.Store(env) for name in overlay.brokers}
+    sent = 0
+
+    def carry(receiver: str, source: str, event: Event) -> Generator[Any, Any, None]:
+        yield env.timeout(LATENCY_US)
+        yield inboxes[receiver].put((source, event))
+
+    def broker(name: str) -> Generator[Any, Any, None]:
+        nonlocal sent
+        neighbours = overlay.neighbours(name)
+        while True:
+            source, event = yield inboxes[name].get()
+            for peer in neighbours:
+                if peer != source:
+                    sent += 1
+                    env.process(carry(peer, name, event))
+
+    def publisher() -> Generator[Any, Any, None]:
+        for number in range(events):
+            yield inboxes[overlay.brokers[-1]].put(("c0", Event("c0", number + 1, {"x": number})))
+            yield env.timeout(1000)
+
+    for name in overlay.brokers:
+        env.process(broker(name))
+    env.process(publisher())
+    start = time.perf_counter()
+    env.run()
+    return sent, time.perf_counter() - start
+
+
+def best_rate(flood: Callable[[Overlay, int], tuple[int, float]], overlay: Overlay, events: int) -> float:
+    """Messages per second of one turn; every message of the flood must have gone out."""
+    gc.collect()
+    messages, seconds = flood(overlay, events)
+    assert messages == events * (len(overlay.brokers) - 1), f"{messages} messages, not one per link and event"
+    return messages / seconds
+
+
+def measure(depths: Sequence[int], messages: int, turns: int) -> list[dict[str, float]]:
+    """One row per tree."""
+    rows = []
+    for depth in depths:
+        overlay = binary(depth)
+        events = max(1, messages // len(overlay.brokers))
+        ours = simpys = 0.0
+        for _ in range(turns):
+            ours = max(ours, best_rate(flood_ours, overlay, events))
+            simpys = max(simpys, best_rate(flood_simpy, overlay, events))
+        rows.append({
+            "brokers": len(overlay.brokers),
+            "events": events,
+            "ours_messages_per_s": round(ours),
+            "simpy_messages_per_s": round(simpys),
+            "ratio": round(ours / simpys, 2),
+        })  # fmt: skip
+    return rows
+
+
+def main() -> int:
+    """Measure, print, and fail if we are slower than we ask of ourselves."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller floods, one turn")
+    parser.add_argument("--json", action="store_true", help="print JSON only")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        rows = measure((6, 10), messages=40_000, turns=1)
+    else:
+        rows = measure((6, 8, 10, 12, 13), messages=300_000, turns=3)
+    worst = min(row["ratio"] for row in rows)
+    if arguments.json:
+        print(json.dumps({"rows": rows, "worst_ratio": worst, "least_ratio": RATIO_LEAST}))
+    else:
+        for row in rows:
+            print(
+                f"{row['brokers']:>6} brokers  {row['ours_messages_per_s']:>9,} messages/s  "
+                f"SimPy {row['simpy_messages_per_s']:>8,}  {row['ratio']:.1f} times"
+            )
+    return 0 if worst >= RATIO_LEAST else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""The judge: runs every rule that the run's guarantee calls for, and sums up.
+
+It trusts `runs`, `events`, `subscriptions`, `cuts` and `history`, and nothing that a protocol says about its own
+messages. The order in which rules are asked is their precedence: what one has named, the next is not shown.
+"""
+
+from gapless.checkers.acceptance import AcceptedHistory, accept, find_strays
+from gapless.checkers.causal_order import CausalOrder
+from gapless.checkers.certificate import find_false_pasts
+from gapless.checkers.evidence import Evidence
+from gapless.checkers.gapless_fifo import absences, find_fifo_inversions, find_gaps
+from gapless.checkers.happens_before import HappensBefore
+from gapless.checkers.matching import Matching
+from gapless.checkers.missing_effect import find_missing_effects
+from gapless.checkers.progress import find_unobserved, silence
+from gapless.checkers.verdict import JUDGED, Anomaly, AnomalyKind, Status, Verdict
+from gapless.trace import EventRow, Trace
+
+__all__ = ["check", "check_all"]
+
+
+def check(trace: Trace) -> Verdict:
+    """Judge the one run that the trace holds, by the guarantee that it claims."""
+    return _Judge(Evidence.of(trace)).verdict()
+
+
+def check_all(trace: Trace) -> list[Verdict]:
+    """Judge each run of the trace."""
+    return [check(part) for part in trace.split()]
+
+
+class _Judge:
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._judged = JUDGED[evidence.run.guarantee]
+        self._quiesced = evidence.run.quiesced
+        self._relation = HappensBefore(evidence.run.run, evidence.events, evidence.histories)
+        self._matching = Matching(evidence.by_publisher)
+        self._anomalies: list[Anomaly] = []
+        self._silences: list[str] = []
+        self._accepted = 0
+        self._orders: list[CausalOrder] = []
+        if self._forbids("missing-effect"):
+            self._orders = [CausalOrder(self._relation)]
+        elif self._forbids("causal-inversion"):
+            self._orders = CausalOrder.per_topic(evidence)
+
+    def _forbids(self, kind: AnomalyKind) -> bool:
+        return kind in self._judged
+
+    def verdict(self) -> Verdict:
+        evidence = self._evidence
+        for subscription in evidence.subscriptions:
+            history, anomalies = accept(subscription, evidence.events, self._matching.events(subscription.row.filter))
+            self._anomalies += anomalies
+            self._accepted += len(history.events)
+            if self._forbids("gap"):
+                self._judge_delivery(history)
+        self._anomalies += find_strays(evidence)
+        self._anomalies += find_false_pasts(evidence, self._relation)
+        status, reason = self._status()
+        return Verdict(
+            run=evidence.run.run,
+            guarantee=evidence.run.guarantee,
+            status=status,
+            reason=reason,
+            anomalies=tuple(self._anomalies),
+            events=len(evidence.events),
+            subscriptions=len(evidence.subscriptions),
+            deliveries=sum(len(subscription.deliveries) for subscription in evidence.subscriptions)
+            + len(evidence.strays),
+        )
+
+    def _judge_delivery(self, history: AcceptedHistory) -> None:
+        missing = absences(history)
+        inversions = find_fifo_inversions(history)
+        self._anomalies += inversions.values()
+        self._anomalies += find_gaps(history, missing)
+        causal = [
+            anomaly
+            for order in self._orders
+            for anomaly in order.find_inversions(history, missing.after_last, inversions)
+        ]
+        self._anomalies += causal
+        if self._quiesced:
+            self._anomalies += find_unobserved(history, _without(missing.after_last, causal))
+        if self._forbids("missing-effect"):
+            self._anomalies += find_missing_effects(history, missing.before_start, self._orders[0], self._quiesced)
+        why = silence(history, missing, self._quiesced)
+        if why is not None:
+            self._silences.append(why)
+
+    def _status(self) -> tuple[Status, str]:
+        if self._anomalies:
+            first = self._anomalies[0].message
+            return "invalid", first if len(self._anomalies) == 1 else f"{first} (and {len(self._anomalies) - 1} more)"
+        if not self._accepted:
+            return "unknown", "nothing was delivered in the whole run"
+        if self._silences:
+            return "unknown", self._silences[0]
+        return "valid", f"{self._accepted} deliveries are as {self._evidence.run.guarantee} wants them"
+
+
+def _without(events: list[EventRow], named: list[Anomaly]) -> list[EventRow]:
+    ids = {anomaly.event for anomaly in named}
+    return [event for event in events if event.event_id not in ids]

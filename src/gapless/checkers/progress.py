@@ -1,0 +1,82 @@
+"""Silence proves nothing: `unobserved`, and when a verdict is `unknown`.
+
+In a run that went on until it was quiet, with all faults healed, let S be a subscription that did not end.
+
+- If S never became active, that is `unobserved`, without an event. Nothing else is unobserved for it.
+- Else event e is `unobserved` if it matches S and never came, its number is at or after the starting cut of its
+  publisher and after all that came of that publisher, and it is no causal-inversion.
+
+A run without an anomaly is `unknown`, rather than `valid`, if
+
+- nothing was accepted for any subscription; or
+- the run was not quiet, and some subscription is due something (an event that matches, from the starting cut of
+  its publisher on, not after the end) and got nothing at all; or
+- the run was quiet, and some subscription that lives and is active got nothing at all, though an event that
+  matches was published after it became active: by a publisher without a cut, else it would be unobserved.
+
+For `best-effort` only the first of these counts: such a protocol owes nothing.
+"""
+
+from collections.abc import Iterator
+
+from gapless.checkers.acceptance import AcceptedHistory
+from gapless.checkers.gapless_fifo import Absences
+from gapless.checkers.verdict import Anomaly
+from gapless.trace import EventRow
+
+__all__ = ["find_unobserved", "silence"]
+
+
+def find_unobserved(history: AcceptedHistory, missing: list[EventRow]) -> Iterator[Anomaly]:
+    """What should have come by the quiet end of the run: `missing` is what stands after all that came."""
+    if history.row.ended_ms is not None:
+        return
+    if history.row.active_ms is None:
+        yield _never_active(history)
+        return
+    for event in missing:
+        yield _unobserved(history, event)
+
+
+def silence(history: AcceptedHistory, missing: Absences, quiesced: bool) -> str | None:
+    """Why the subscription's silence leaves open whether it is served; `None` if it does not."""
+    row = history.row
+    if history.events:
+        return None
+    if not quiesced:
+        due = missing.after_last if row.ended_ms is None else []
+        return f"{row.subscription_id} got nothing yet, though {due[0].event_id} is due" if due else None
+    if row.ended_ms is not None or row.active_ms is None:
+        return None
+    for event in missing.before_start:
+        if event.published_ms > row.active_ms and event.publisher not in history.cuts:
+            return f"{row.subscription_id} got nothing, not even {event.event_id}, of whose publisher it has no cut"
+    return None
+
+
+def _never_active(history: AcceptedHistory) -> Anomaly:
+    client, subscription = history.row.client, history.row.subscription_id
+    return Anomaly(
+        kind="unobserved",
+        client=client,
+        subscription=subscription,
+        event=None,
+        publisher=None,
+        witness=(),
+        message=f"{client} subscribed with {subscription}, but it never became active, though the run ended quietly",
+    )
+
+
+def _unobserved(history: AcceptedHistory, missing: EventRow) -> Anomaly:
+    client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
+    start = f"{publisher}:{history.start(publisher)}"
+    return Anomaly(
+        kind="unobserved",
+        client=client,
+        subscription=subscription,
+        event=missing.event_id,
+        publisher=publisher,
+        witness=(missing.event_id,) if publisher in history.cuts else (start, missing.event_id),
+        message=f"{client} was never delivered {missing.event_id} for {subscription}, though it starts at {start} "
+        f"and the run ended quietly",
+    )

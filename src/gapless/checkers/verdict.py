@@ -1,0 +1,88 @@
+"""What the judge says: a verdict per run, and an anomaly for each thing that is wrong.
+
+The anomalies have names. Each delivery that is wrong and each event that is missing gets exactly one, the first
+that fits in the order of `ANOMALY_KINDS`; the module that finds an anomaly defines it.
+
+| kind | found by | what is wrong |
+| --- | --- | --- |
+| `spurious` | `acceptance` | delivered, but not asked for |
+| `duplicate` | `acceptance` | delivered again for the same subscription |
+| `fifo-inversion` | `gapless_fifo` | delivered after a later event of the same publisher |
+| `causal-inversion` | `causal_order` | delivered after, or missing before, its own effect |
+| `gap` | `gapless_fifo` | missing, though a later event of the publisher came or the ending cut covers it |
+| `unobserved` | `progress` | due at the quiet end of a run, and never came |
+| `missing-effect` | `missing_effect` | missing before the cut, though a cause of it was delivered |
+| `false-past` | `certificate` | the table `pasts` does not say what the table `history` says |
+
+What is judged depends on the guarantee that the run claims: see `JUDGED`. `false-past` is about the trace, not
+about the protocol, and is judged always.
+"""
+
+from collections import Counter
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from gapless.protocol import Guarantee
+
+__all__ = ["ANOMALY_KINDS", "JUDGED", "Anomaly", "AnomalyKind", "Status", "Verdict"]
+
+AnomalyKind: TypeAlias = Literal[
+    "spurious", "duplicate", "fifo-inversion", "gap", "causal-inversion", "unobserved", "missing-effect", "false-past"
+]
+Status: TypeAlias = Literal["valid", "invalid", "unknown"]
+
+ANOMALY_KINDS: tuple[AnomalyKind, ...] = (
+    "spurious", "duplicate", "fifo-inversion", "gap", "causal-inversion", "unobserved", "missing-effect", "false-past",
+)  # fmt: skip
+"""All kinds, in order of precedence."""
+
+_ALWAYS: frozenset[AnomalyKind] = frozenset({"spurious", "duplicate", "false-past"})
+_GFD: frozenset[AnomalyKind] = _ALWAYS | {"fifo-inversion", "gap", "unobserved"}
+
+JUDGED: dict[Guarantee, frozenset[AnomalyKind]] = {
+    "best-effort": _ALWAYS,
+    "gfd": _GFD,
+    "topic-causal": _GFD | {"causal-inversion"},
+    "gcd": frozenset(ANOMALY_KINDS),
+}
+"""What each guarantee forbids."""
+
+
+class Anomaly(msgspec.Struct, frozen=True):
+    """One thing that is wrong, with the smallest set of facts that proves it."""
+
+    kind: AnomalyKind
+    client: str
+    """The subscriber; for `false-past`, the publisher of the event whose past is wrong."""
+    subscription: str | None
+    """`None` for `false-past`."""
+    event: str | None
+    """The event that is wrong or missing; `None` for a subscription that never became active."""
+    publisher: str | None
+    """The publisher of the event; for `false-past`, the one that the wrong entry is about."""
+    witness: tuple[str, ...]
+    """Event ids, and steps written `client#step`, that suffice to see it."""
+    message: str
+    """One sentence for a reader."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The judgement of one run."""
+
+    run: str
+    guarantee: Guarantee
+    status: Status
+    """`invalid` with anomalies; `unknown` if silence left nothing to judge; else `valid`."""
+    reason: str
+    """Why, in a sentence."""
+    anomalies: tuple[Anomaly, ...]
+    events: int
+    subscriptions: int
+    deliveries: int
+
+    @property
+    def counts(self) -> dict[AnomalyKind, int]:
+        """How many anomalies of each kind that occurs, in order of precedence."""
+        found = Counter(anomaly.kind for anomaly in self.anomalies)
+        return {kind: found[kind] for kind in ANOMALY_KINDS if found[kind]}

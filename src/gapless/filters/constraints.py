@@ -1,0 +1,105 @@
+"""What a filter asks of one attribute: the set of states in which it is satisfied.
+
+An attribute is in exactly one state: absent, a boolean, a number, NaN, or a string. A `Constraint` says which states
+will do, each kind apart. Every condition on a single attribute is such a set, and so is its negation in three-valued
+logic: `NOT price > 10` allows the numbers up to 10, and neither strings nor absence, since there the comparison is
+unknown. NaN satisfies no comparison; only IS NOT NULL allows it.
+
+The algebra below is exact (for string patterns within the bound of `string_sets`), so one constraint covers another
+exactly if it includes it as a set.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gapless.filters import number_sets, string_sets
+from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, NumberSet
+from gapless.filters.string_sets import EVERY_STRING, NO_STRING, StringSet
+
+FALSE_ONLY, TRUE_ONLY, BOTH = 1, 2, 3
+
+
+class Constraint(msgspec.Struct, frozen=True, gc=False):
+    """The states that satisfy; `booleans` has bit 1 for false and bit 2 for true."""
+
+    absent: bool = False
+    booleans: int = 0
+    nan: bool = False
+    numbers: NumberSet = NO_NUMBER
+    strings: StringSet = NO_STRING
+
+
+ANYTHING = Constraint(True, BOTH, True, EVERY_NUMBER, EVERY_STRING)
+PRESENT = Constraint(False, BOTH, True, EVERY_NUMBER, EVERY_STRING)
+ABSENT = Constraint(absent=True)
+ANY_NUMBER = Constraint(numbers=EVERY_NUMBER)
+
+
+def boolean(value: bool) -> Constraint:
+    return Constraint(booleans=TRUE_ONLY if value else FALSE_ONLY)
+
+
+def of_numbers(numbers: NumberSet) -> Constraint:
+    return Constraint(numbers=numbers)
+
+
+def of_strings(strings: StringSet) -> Constraint:
+    return Constraint(strings=strings)
+
+
+def intersection(a: Constraint, b: Constraint) -> Constraint:
+    return Constraint(
+        a.absent and b.absent,
+        a.booleans & b.booleans,
+        a.nan and b.nan,
+        number_sets.intersection(a.numbers, b.numbers),
+        string_sets.intersection(a.strings, b.strings),
+    )
+
+
+def union(a: Constraint, b: Constraint) -> Constraint | None:
+    """The union if it is a constraint again, else None (patterns need not join)."""
+    strings = string_sets.union(a.strings, b.strings)
+    if strings is None:
+        return None
+    return Constraint(
+        a.absent or b.absent,
+        a.booleans | b.booleans,
+        a.nan or b.nan,
+        number_sets.union(a.numbers, b.numbers),
+        strings,
+    )
+
+
+def is_empty(constraint: Constraint) -> bool:
+    """Whether surely no state satisfies."""
+    return not (
+        constraint.absent
+        or constraint.booleans
+        or constraint.nan
+        or constraint.numbers
+        or not string_sets.is_empty(constraint.strings)
+    )
+
+
+def includes(a: Constraint, b: Constraint) -> bool:
+    """Whether surely every state that satisfies b satisfies a."""
+    return (
+        a.absent >= b.absent
+        and a.booleans & b.booleans == b.booleans
+        and a.nan >= b.nan
+        and number_sets.includes(a.numbers, b.numbers)
+        and string_sets.includes(a.strings, b.strings)
+    )
+
+
+def disjoint(a: Constraint, b: Constraint) -> bool:
+    """Whether surely no state satisfies both."""
+    return not (
+        (a.absent and b.absent)
+        or a.booleans & b.booleans
+        or (a.nan and b.nan)
+        or number_sets.intersection(a.numbers, b.numbers)
+        or not string_sets.disjoint(a.strings, b.strings)
+    )

@@ -1,0 +1,87 @@
+"""A filter: its text, and what can be asked of it.
+
+Parsing happens once; the closures that evaluate it and the normal form that covering and the index use are made when
+first needed, and kept. A filter never changes. Two filters are equal if their texts are, and a filter travels (by
+pickle) as its text.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from gapless.filters import covering
+from gapless.filters.evaluation import Attributes, Test, compile_test
+from gapless.filters.normal_form import Disjunction, normalise
+from gapless.filters.parser import parse_condition
+from gapless.filters.syntax import Condition
+
+PARSED_MAX = 1024
+"""Recently parsed texts that are kept: the same subscription often arrives from several neighbours."""
+
+
+class Filter:
+    """The SQL after WHERE, parsed. Made by `parse`."""
+
+    __slots__ = ("_disjunction", "_is_false", "_is_true", "condition", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.condition: Condition = parse_condition(text)
+        self._is_true: Test | None = None
+        self._is_false: Test | None = None
+        self._disjunction: Disjunction | None = None
+
+    def matches(self, attributes: Attributes) -> bool:
+        """Whether the filter is true for an event with these attributes."""
+        return self.test(attributes)
+
+    def evaluate(self, attributes: Attributes) -> bool | None:
+        """True, False, or None for unknown."""
+        if self.test(attributes):
+            return True
+        if self._is_false is None:
+            self._is_false = compile_test(self.condition, False)
+        return False if self._is_false(attributes) else None
+
+    def covers(self, other: Filter) -> bool:
+        """True only if every event that matches the other matches this one.
+
+        Complete for conjunctions of conditions on single attributes; false where it cannot tell.
+        """
+        return self.text == other.text or covering.covers(self.disjunction, other.disjunction)
+
+    def overlaps(self, other: Filter) -> bool:
+        """False only if no event matches both; true where it cannot tell."""
+        return covering.overlaps(self.disjunction, other.disjunction)
+
+    @property
+    def test(self) -> Test:
+        """The closure behind `matches`, for whoever asks many times."""
+        if self._is_true is None:
+            self._is_true = compile_test(self.condition, True)
+        return self._is_true
+
+    @property
+    def disjunction(self) -> Disjunction:
+        """The normal form."""
+        if self._disjunction is None:
+            self._disjunction = normalise(self.condition)
+        return self._disjunction
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, Filter) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"parse({self.text!r})"
+
+    def __reduce__(self) -> tuple[type[Filter], tuple[str]]:
+        return Filter, (self.text,)
+
+
+@lru_cache(maxsize=PARSED_MAX)
+def parse(text: str) -> Filter:
+    """The filter that the text says, or FilterError pointing at the place where it cannot be read."""
+    return Filter(text)

@@ -1,0 +1,182 @@
+"""Many filters against one event, or a batch of events: which of them match?
+
+Filters are kept as the conjunctions of their normal forms. A conjunction that demands a rare value is found through
+that value (`rare_values`); all others are bits of segments (`segment`), where an event meets a hundred thousand of
+them in one integer operation for each attribute. What bits cannot decide is evaluated, so answers are exact.
+
+Filters come and go all the time. New conjunctions go to a small *young* segment, where setting bits is cheap; when it
+is full the growing segment absorbs it by one shift and OR for each bit set. A removed conjunction is only marked; once
+half of a segment is dead, each further call moves a few of the living to the young segment until the old one is empty.
+With n conjunctions, C the cuts of a column and c constraints in the filter:
+
+    add       O(c · C) integer operations on at most YOUNG_MAX bits, and O(n / YOUNG_MAX) amortised for absorbing;
+              bounds of number buckets are chosen anew each time a column doubles, O(1) amortised
+    remove    O(n / word) to mark a bit, or O(RARE_MAX) in the hash table; amortised one `add` for moving
+    match     O(a · n / word) for a attributes, and O(1) for each match and each doubtful survivor
+
+Answers come in the order of adding, whatever segments they come from: every filter has an order number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Generic, TypeVar
+
+from gapless.filters.evaluation import Attributes
+from gapless.filters.filter import Filter
+from gapless.filters.member import Member
+from gapless.filters.rare_values import RareValues, demands_of
+from gapless.filters.segment import Segment
+
+K = TypeVar("K", bound=Hashable)
+
+SEGMENT_MAX = 65_536
+"""Conjunctions of one segment: enough that an operation on its bits outweighs the interpreter's overhead."""
+
+YOUNG_MIN, YOUNG_MAX = 32, 1024
+"""Conjunctions of the young segment: a sixteenth of the growing one, within these bounds."""
+
+MOVED_PER_CALL = 4
+"""Conjunctions moved out of a half dead segment by each add or remove."""
+
+
+class _Entry:
+    """A filter in the index, under its key."""
+
+    __slots__ = ("filter", "key", "members")
+
+    def __init__(self, key: Hashable, filter: Filter, members: list[Member]) -> None:  # noqa: A002
+        self.key = key
+        self.filter = filter
+        self.members = members
+
+
+class FilterIndex(Generic[K]):
+    """Filters by key, and which keys match an event."""
+
+    def __init__(self) -> None:
+        self._orders: dict[K, int] = {}
+        self._entries: dict[int, _Entry] = {}
+        self._next_order = 0
+        self._repeated = 0
+        """Filters of several conjunctions: only with such can one filter be found twice."""
+        self._rare = RareValues()
+        self._segments: list[Segment] = []
+        """All segments but the young one."""
+        self._growing: Segment | None = None
+        self._young = Segment()
+        self._draining: list[Segment] = []
+
+    def __len__(self) -> int:
+        return len(self._orders)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._orders
+
+    def add(self, key: K, filter: Filter) -> None:  # noqa: A002
+        """Enter a filter under a key that is not in use."""
+        if key in self._orders:
+            raise KeyError(f"{key!r} is in the index already: remove it first")
+        order = self._next_order
+        self._next_order += 1
+        members = [Member(order, filter, conjunction) for conjunction in filter.disjunction]
+        self._orders[key] = order
+        self._entries[order] = _Entry(key, filter, members)
+        self._repeated += len(members) > 1
+        for member in members:
+            self._place(member)
+        self._drain()
+
+    def remove(self, key: K) -> None:
+        """Take out the filter of this key; KeyError if there is none."""
+        entry = self._entries.pop(self._orders.pop(key))
+        self._repeated -= len(entry.members) > 1
+        for member in entry.members:
+            self._rare.discount(demands_of(member.conjunction))
+            if member.demand is not None:
+                self._rare.remove(member)
+            else:
+                self._kill(member)
+        self._drain()
+
+    def match(self, attributes: Attributes) -> list[K]:
+        """Keys of the filters that match, in the order in which they were added."""
+        found = self._rare.match(attributes)
+        for segment in (*self._segments, self._young):
+            sure, doubtful = segment.match(attributes)
+            found += sure
+            found += self._confirmed(doubtful, attributes)
+        return self._keys(found)
+
+    def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
+        """For each of the events what `match` would say; faster than asking one by one."""
+        found = [self._rare.match(attributes) for attributes in batch]
+        for segment in (*self._segments, self._young):
+            for i, (sure, doubtful) in enumerate(segment.match_many(batch)):
+                found[i] += sure
+                found[i] += self._confirmed(doubtful, batch[i])
+        return [self._keys(orders) for orders in found]
+
+    def _confirmed(self, doubtful: list[int], attributes: Attributes) -> list[int]:
+        entries = self._entries
+        return [order for order in doubtful if entries[order].filter.test(attributes)]
+
+    def _keys(self, orders: list[int]) -> list[K]:
+        if self._repeated:
+            orders = list(set(orders))
+        orders.sort()
+        entries = self._entries
+        return [entries[order].key for order in orders]  # type: ignore[misc]
+
+    # Where conjunctions are kept.
+
+    def _place(self, member: Member) -> None:
+        demands = demands_of(member.conjunction)
+        for moving in self._rare.count(demands):
+            self._add_young(moving)
+        if not self._rare.add(member, demands):
+            self._add_young(member)
+
+    def _add_young(self, member: Member) -> None:
+        self._young.add(member)
+        if len(self._young) >= min(YOUNG_MAX, max(YOUNG_MIN, len(self._growing or ()) // 16)):
+            self._graduate()
+
+    def _graduate(self) -> None:
+        """Make room in the young segment: drop its dead if they are many, else let the growing segment absorb it."""
+        young, growing = self._young, self._growing
+        if young.dead_count * 2 > len(young):
+            self._young = Segment(growing)
+            for member in young.living():
+                self._young.add(member)
+            return
+        if growing is None or len(growing) + len(young) > SEGMENT_MAX:
+            growing = self._growing = Segment()
+            self._segments.append(growing)
+            for member in young.living():
+                growing.add(member)
+            growing.cut_columns()
+        else:
+            growing.absorb(young)
+        self._young = Segment(growing)
+
+    def _kill(self, member: Member) -> None:
+        segment = member.segment
+        assert segment is not None
+        segment.kill(member)
+        if segment is not self._young and segment.dead_count * 2 > len(segment) and segment not in self._draining:
+            self._draining.append(segment)
+            if segment is self._growing:
+                self._growing = None
+
+    def _drain(self) -> None:
+        """Move a few of the living out of a segment that is half dead, and drop it when it is empty."""
+        if not self._draining:
+            return
+        segment = self._draining[0]
+        for member in segment.some_living(MOVED_PER_CALL):
+            segment.kill(member)
+            self._add_young(member)
+        if not segment.living_count:
+            self._draining.remove(segment)
+            self._segments.remove(segment)

@@ -1,0 +1,16 @@
+"""`gapless`, the default: gapless causal delivery while subscribers, publishers and brokers come and go."""
+
+from gapless.protocol import ProtocolSpec
+from gapless.protocols.gapless.broker import GaplessBroker
+from gapless.protocols.gapless.client import GaplessClient
+from gapless.protocols.gapless.options import GaplessOptions
+
+PROTOCOL = ProtocolSpec(
+    name="gapless",
+    guarantee="gcd",
+    summary="gapless causal delivery; a covered subscription takes one round trip to its pivot at any f",
+    options=GaplessOptions,
+    broker=GaplessBroker,
+    client=GaplessClient,
+    copes_with=frozenset({"crash", "restart", "cut", "suspicion"}),
+)

@@ -1,0 +1,620 @@
+"""A broker of the `gapless` protocol: feeds each input to the part whose rule it is.
+
+| rule | file |
+| --- | --- |
+| reliable streams between lives of brokers | `channel` |
+| who lives | `membership` |
+| who is next to whom | `contraction` |
+| who publishes, who subscribes, from which cut on | `routing_table` |
+| what survives a broker | `journal` |
+| what may be forgotten | `waves`, `event_log` |
+| going round the dead, and back | `handover`, `merge`, `takeover` |
+| clients | `sessions`, `client_side` |
+
+The broker itself holds one more: `process`, the way of an event through it. An event is processed once (numbers of
+a publisher only grow), logged, sent over every link behind which someone wants it, and delivered here. On a tree
+with FIFO links that alone keeps effects behind their causes; everything else is there to make it true while
+subscriptions, publishers and brokers come and go.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gapless.events import Event
+from gapless.protocol import (
+    BrokerPlace,
+    Connected,
+    Effect,
+    Input,
+    Received,
+    Send,
+    SetTimer,
+    Start,
+    Suspected,
+    TimerFired,
+    Trusted,
+)  # fmt: skip
+from gapless.protocols.gapless.channel import Channel
+from gapless.protocols.gapless.client_side import ClientSide
+from gapless.protocols.gapless.contraction import Unit, stand_in, units_at
+from gapless.protocols.gapless.event_log import EventLog, Logged
+from gapless.protocols.gapless.handover import Handover, name_life
+from gapless.protocols.gapless.journal import Journal, JournalCopy
+from gapless.protocols.gapless.membership import Membership
+from gapless.protocols.gapless.messages import (
+    Accuse,
+    Ack,
+    AddAdvertisement,
+    AddSubscription,
+    AdvertisementStable,
+    Attach,
+    Backup,
+    BackupAll,
+    BackupHeld,
+    Body,
+    Cuts,
+    Echo,
+    Fenced,
+    Frame,
+    Marker,
+    Publication,
+    RemoveAdvertisement,
+    RemoveSubscription,
+    Resolved,
+    Resume,
+    Sync,
+    Tree,
+    TreeBody,
+    Wave,
+)  # fmt: skip
+from gapless.protocols.gapless.messages import Membership as MembershipNews
+from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.routing_table import Link, RoutingTable
+from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.takeover import (
+    Takeover,
+    is_inside,
+    side_advertisements,
+    side_marks,
+    side_subscriptions,
+)  # fmt: skip
+from gapless.protocols.gapless.waves import Waves
+
+__all__ = ["GaplessBroker"]
+
+LOCAL = ""
+LIFE_STEP = 1_000_000
+"""A restart outranks any number of exclusions of the life before."""
+WAVE = "wave"
+RENEW_US = 500_000
+"""How long a suspicion against an old life must last to count against a new one."""
+
+
+class GaplessBroker:
+    """A broker node of the `gapless` protocol."""
+
+    def __init__(self, place: BrokerPlace, options: GaplessOptions) -> None:
+        self._name = place.name
+        self._overlay = place.overlay
+        self._f = place.f
+        self._options = options
+        self._radius = 2 * (place.f + 1)
+        self._near = place.overlay.within(place.name, self._radius)
+        self._effects: list[Effect] = []
+        self._inputs: dict[type, Callable[[Any], None]] = {
+            Start: lambda item: self._on_start(),
+            Received: lambda item: self._on_received(item.peer, item.message),
+            Connected: self._on_connected,
+            Suspected: self._on_suspected,
+            Trusted: self._on_trusted,
+            TimerFired: self._on_timer,
+        }
+        self._bodies: dict[type, Callable[[str, Any], None]] = {
+            Tree: self._on_tree,
+            MembershipNews: lambda peer, body: self._learn(body.status),
+            Accuse: self._on_accuse,
+            Sync: self._on_sync,
+            Resolved: lambda peer, body: self._on_resolved(body),
+            Backup: self._on_backup,
+            BackupAll: self._on_backup_all,
+            BackupHeld: self._on_backup_held,
+        }
+        self._tree_bodies: dict[type, Callable[[Link, Any], None]] = {
+            Publication: self._on_publication,
+            AddSubscription: self._on_add_subscription,
+            RemoveSubscription: self._on_remove_subscription,
+            Marker: lambda link, body: self._table.receive_marker(link, body.subscription, body.cuts),
+            AddAdvertisement: self._on_add_advertisement,
+            AdvertisementStable: lambda link, body: self._table.receive_stable(link, body.advertisement),
+            RemoveAdvertisement: self._on_remove_advertisement,
+            Wave: self._on_wave,
+            Echo: self._on_echo,
+        }
+        self._begin(place.incarnation * LIFE_STEP)
+
+    def _begin(self, life: int) -> None:
+        """A new life: nothing of an earlier one is left."""
+        self._life = life
+        self._home = name_life(self._name, life)
+        self._channels: dict[str, Channel] = {}
+        self._membership = Membership(self._name, life, self._overlay, self._radius)
+        switched_off = frozenset(self._options.switched_off) | (set() if self._options.coverage else {"coverage"})
+        self._table = RoutingTable(
+            send=self._send_tree,
+            tell_client=lambda subscription, cuts: self._clients.tell_cuts(subscription, cuts),
+            advertisement_stable=lambda advertisement: self._clients.tell_stable(advertisement),
+            switched_off=frozenset(switched_off),
+        )
+        self._journal = Journal(self._send)
+        self._log = EventLog()
+        self._waves = Waves(self._log.cut, self._forget, lambda: len(self._log) > 0)
+        self._clients = ClientSide(
+            self._home,
+            self._options,
+            self._table,
+            self._journal,
+            send=self._send_client,
+            set_timer=lambda effect: self._effects.append(effect),
+            process=lambda event, number: self._process(event, LOCAL, None, number),
+            find_home=self._find_home,
+        )
+        self._holdings: dict[tuple[str, int], JournalCopy] = {}
+        self._heirs: dict[str, str] = {}
+        self._resolving: dict[tuple[str, int], tuple[int, tuple[str, ...]]] = {}
+        self._retired: dict[str, Link] = {}
+        self._handovers: dict[int, Handover] = {}
+        self._completed: dict[int, None] = {}
+        self._inheriting: dict[str, Session] = {}
+        self._is_ticking = False
+        if life == 0:
+            for peer in self._overlay.neighbours(self._name):
+                self._table.links[peer] = Link(peer, peer, 0)
+
+    # ---- inputs -------------------------------------------------------------------------------------------
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input; return what it causes."""
+        self._effects = []
+        self._inputs[type(item)](item)
+        return self._effects
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the broker keeps."""
+        return {
+            "subscriptions": len(self._table.subscriptions),
+            "advertisements": len(self._table.advertisements),
+            "retained": len(self._log),
+            "held for others": sum(len(copy) for copy in self._holdings.values()),
+            "unacknowledged": sum(channel.pending() for channel in self._channels.values()),
+        }
+
+    def _on_start(self) -> None:
+        if self._life:
+            self._announce()
+        self._refresh()
+
+    def _on_received(self, peer: str, message: Any) -> None:
+        kind = type(message)
+        if kind is Frame or kind is Resume or kind is Ack:
+            if self._listens_to(peer, message.life):
+                self._on_channel(peer, message)
+        elif kind is Fenced:
+            self._learn(message.status)
+        elif kind is Attach:
+            self._clients.attach(peer, message)
+            self._echo()
+        else:
+            self._clients.receive(peer, message)
+            self._echo()
+
+    def _on_channel(self, peer: str, message: Frame | Resume | Ack) -> None:
+        channel = self._channel(peer)
+        if isinstance(message, Frame):
+            body = channel.received(message)
+            if body is not None:
+                self._bodies[type(body)](peer, body)
+        elif isinstance(message, Resume):
+            channel.resumed(message)
+        else:
+            channel.acknowledged(message)
+
+    def _on_connected(self, item: Connected) -> None:
+        if item.peer in self._overlay:
+            if self._membership.excluded(item.peer):
+                self._fence(item.peer)
+            else:
+                self._channel(item.peer).reconnect()
+
+    def _on_suspected(self, item: Suspected) -> None:
+        if item.peer not in self._overlay:
+            self._clients.lost_sight(item.peer)
+            return
+        self._membership.suspect(item.peer)
+        self._speak_of(item.peer, guilty=True)
+        self._refresh()
+
+    def _on_trusted(self, item: Trusted) -> None:
+        if item.peer in self._overlay:
+            self._membership.trust(item.peer)
+            self._speak_of(item.peer, guilty=False)
+
+    def _on_timer(self, item: TimerFired) -> None:
+        kind, _, rest = item.key.partition("/")
+        if kind == WAVE:
+            self._tick()
+        elif kind == "renew":
+            if self._membership.suspects(rest):
+                self._on_suspected(Suspected(rest))
+        elif kind == "session":
+            self._clients.expire(rest, False)
+
+    # ---- streams ------------------------------------------------------------------------------------------
+
+    def _channel(self, peer: str) -> Channel:
+        channel = self._channels.get(peer)
+        if channel is None:
+            channel = Channel(self._life, lambda message: self._effects.append(Send(peer, message)))
+            self._channels[peer] = channel
+        return channel
+
+    def _send(self, peer: str, body: Body) -> None:
+        if not self._membership.excluded(peer):
+            self._channel(peer).send(body)
+
+    def _send_tree(self, link: Link, body: TreeBody) -> None:
+        self._send(link.peer, Tree(link.tag, body))
+
+    def _send_client(self, client: str, message: Any) -> None:
+        self._effects.append(Send(client, message))
+
+    def _listens_to(self, peer: str, life: int) -> bool:
+        """Fence off excluded lives; learn of new ones."""
+        status = self._membership.status.get(peer, 0)
+        if life * 2 < status:
+            self._fence(peer)
+            return False
+        if life * 2 > status:
+            self._learn({peer: 2 * life})
+        return True
+
+    def _fence(self, peer: str) -> None:
+        self._effects.append(Send(peer, Fenced({peer: self._membership.status[peer]})))
+
+    # ---- membership ---------------------------------------------------------------------------------------
+
+    def _announce(self) -> None:
+        for peer in self._near:
+            self._send(peer, MembershipNews(dict(self._membership.status)))
+
+    def _learn(self, status: Mapping[str, int]) -> None:
+        """Someone knows more of who lives."""
+        news = self._membership.merge(status)
+        if self._name in news:
+            self._start_over(news[self._name])
+        elif news:
+            self._spread_news(news)
+            for name in news:
+                if not self._membership.excluded(name) and self._membership.suspects(name):
+                    self._effects.append(SetTimer(f"renew/{name}", RENEW_US))
+            self._refresh()
+
+    def _spread_news(self, news: Mapping[str, int]) -> None:
+        told = {peer: None for name in news for peer in self._overlay.within(name, self._radius)}
+        for peer in told:
+            if peer != self._name:
+                self._send(peer, MembershipNews(dict(news)))
+        for name in news:
+            if self._membership.excluded(name):
+                self._channels.pop(name, None)
+                self._fence(name)
+
+    def _start_over(self, status: int) -> None:
+        """This life was excluded: send the clients away and come back as a new one."""
+        known = dict(self._membership.status)
+        suspected = [name for name in self._near if self._membership.suspects(name)]
+        self._clients.dismiss_all()
+        self._begin(status // 2 + 1)
+        self._membership.merge({name: value for name, value in known.items() if name != self._name})
+        for name in suspected:
+            self._membership.suspect(name)
+        self._announce()
+        self._refresh()
+
+    def _speak_of(self, name: str, guilty: bool) -> None:
+        if self._membership.is_orphaned(name):
+            status = 2 * self._membership.life(name)
+            self._membership.accuse(self._name, name, status, guilty)
+            for peer in self._overlay.within(name, 2):
+                if peer != self._name and not self._membership.suspects(peer):
+                    self._send(peer, Accuse(name, status, guilty))
+
+    def _on_accuse(self, peer: str, body: Accuse) -> None:
+        self._membership.accuse(peer, body.broker, body.status, body.guilty)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Bring everything in line with who lives."""
+        verdicts = self._membership.verdicts()
+        if verdicts:
+            self._spread_news(verdicts)
+            for name in self._near:
+                if self._membership.suspects(name) and not self._membership.excluded(name):
+                    self._speak_of(name, guilty=True)
+        self._choose_backups()
+        units = units_at(self._overlay, self._membership.status, self._name)
+        current = {unit.tag: None for unit in units}
+        self._handovers = {tag: item for tag, item in self._handovers.items() if tag in current}
+        self._completed = {tag: None for tag in self._completed if tag in current}
+        for unit in units:
+            if unit.tag not in self._completed and unit.tag not in self._handovers:
+                self._begin_handover(unit)
+        self._tick_if_root()
+
+    def _choose_backups(self) -> None:
+        alive = [name for name in self._near if not self._membership.excluded(name)]
+        self._journal.choose_backups({name: self._membership.life(name) for name in alive[: self._f]})
+        self._clients.held()
+        self._resolve()
+
+    # ---- hand-over ----------------------------------------------------------------------------------------
+
+    def _begin_handover(self, unit: Unit) -> None:
+        for peer, link in list(self._table.links.items()):
+            if is_inside(unit, self._name, link.via):
+                self._retired[peer] = self._table.links.pop(peer)
+        self._waves.void(self._waves.number)
+        own = self._contribution(unit)
+        handover = self._handovers[unit.tag] = Handover(unit, own, self._name)
+        for member in unit.group:
+            if member != self._name:
+                self._send(member, own)
+        self._complete_if_ready(handover)
+
+    def _contribution(self, unit: Unit) -> Sync:
+        def is_own(link: Link | None) -> bool:
+            return link is None or not is_inside(unit, self._name, link.via)
+
+        inside = {peer for peer, link in self._retired.items() if not is_own(link)}
+        status = self._membership.status
+        return Sync(
+            tag=unit.tag,
+            status=dict(status),
+            subscriptions=side_subscriptions(self._table, is_own, self._options.coverage),
+            advertisements=side_advertisements(self._table, is_own, inside),
+            marks=side_marks(self._table, is_own),
+            log=self._log.share(lambda via: is_inside(unit, self._name, via)),
+            passed=dict(self._table.passed),
+            wave=self._waves.number,
+            estates=[
+                copy.estate(broker, life)
+                for (broker, life), copy in self._holdings.items()
+                if broker in unit.core and status.get(broker, 0) > 2 * life
+            ],
+            owned={client: session.epoch for client, session in self._clients.sessions.items()},
+            heirs=dict(self._heirs),
+        )
+
+    def _on_sync(self, peer: str, body: Sync) -> None:
+        life = self._life
+        self._learn(body.status)
+        handover = self._handovers.get(body.tag)
+        if life == self._life and handover is not None and peer in handover.unit.group:
+            handover.syncs[peer] = body
+            self._complete_if_ready(handover)
+
+    def _complete_if_ready(self, handover: Handover) -> None:
+        if not handover.is_ready:
+            return
+        del self._handovers[handover.unit.tag]
+        self._completed[handover.unit.tag] = None
+        takeover = Takeover(
+            self._name,
+            self._overlay,
+            self._membership.status,
+            handover,
+            self._table,
+            self._retired,
+            self._clients,
+            send=self._send_tree,
+            process=self._process_merged,
+            with_logs="hand-over" not in self._options.switched_off,
+        )
+        takeover.run()
+        for _, sync in handover.ordered():
+            self._heirs.update(sync.heirs)
+        for (broker, life), heir in takeover.heirs.items():
+            self._heirs[name_life(broker, life)] = name_life(heir, self._membership.life(heir))
+            self._keep_estate(broker, life, takeover)
+        self._secure_inherited(takeover, handover.unit)
+        self._waves.void(max(sync.wave for sync in handover.syncs.values()))
+        self._clients.recheck_reach()
+        self._tick_if_root()
+        for peer, early in handover.early:
+            link = self._table.links.get(peer)
+            if link is not None and link.tag == handover.unit.tag:
+                self._tree_bodies[type(early)](link, early)
+
+    def _keep_estate(self, broker: str, life: int, takeover: Takeover) -> None:
+        """Every member holds the estate until its heir has secured it; the admissions are in the log by now."""
+        copy = self._holdings[broker, life] = JournalCopy()
+        copy.note_edges(takeover.estates[broker, life].values())
+
+    def _secure_inherited(self, takeover: Takeover, unit: Unit) -> None:
+        for session in takeover.sessions.values():
+            session.secure_at = self._journal.write([session.edge()])
+        for (broker, life), heir in takeover.heirs.items():
+            if heir == self._name:
+                self._resolving[broker, life] = (self._journal.number, unit.group)
+        self._resolve()
+
+    def _resolve(self) -> None:
+        """Tell the members to forget the estates that the backups hold."""
+        for (broker, life), (number, group) in list(self._resolving.items()):
+            if number <= self._journal.held:
+                del self._resolving[broker, life]
+                self._holdings.pop((broker, life), None)
+                for member in group:
+                    if member != self._name:
+                        self._send(member, Resolved(broker, life))
+
+    def _on_resolved(self, body: Resolved) -> None:
+        self._holdings.pop((body.broker, body.life), None)
+
+    def _find_home(self, home: str) -> str | None:
+        """The life that holds the sessions of this one now, if that is known."""
+        for _ in range(len(self._heirs) + 1):
+            broker, _, life = home.rpartition("/")
+            if broker in self._overlay and self._membership.status.get(broker, 0) == 2 * int(life):
+                return home
+            if home not in self._heirs:
+                return None
+            home = self._heirs[home]
+        return None
+
+    # ---- backups ------------------------------------------------------------------------------------------
+
+    def _on_backup_all(self, peer: str, body: BackupAll) -> None:
+        copy = self._holdings[peer, self._channel(peer).peer_life] = JournalCopy()
+        copy.restore(body)
+        self._send(peer, BackupHeld(body.number))
+
+    def _on_backup(self, peer: str, body: Backup) -> None:
+        copy = self._holdings.get((peer, self._channel(peer).peer_life))
+        if copy is None:
+            return
+        copy.forget(body.forget)
+        copy.note_edges(body.edges)
+        if body.event is not None:
+            copy.admit(body.number, body.after, body.event)
+        self._send(peer, BackupHeld(body.number))
+
+    def _on_backup_held(self, peer: str, body: BackupHeld) -> None:
+        self._journal.answered(peer, self._channel(peer).peer_life, body.number)
+        self._clients.held()
+        self._resolve()
+
+    # ---- the tree -----------------------------------------------------------------------------------------
+
+    def _on_tree(self, peer: str, message: Tree) -> None:
+        link = self._table.links.get(peer)
+        if link is not None and link.tag == message.tag:
+            self._tree_bodies[type(message.body)](link, message.body)
+        elif message.tag in self._handovers:
+            self._handovers[message.tag].early.append((peer, message.body))
+
+    def _on_publication(self, link: Link, body: Publication) -> None:
+        self._process(body.event, link.via, link)
+
+    def _on_add_subscription(self, link: Link, body: AddSubscription) -> None:
+        if body.subscription not in self._table.subscriptions:
+            self._table.add_subscription(body.subscription, body.filter, link, body.cuts)
+
+    def _on_remove_subscription(self, link: Link, body: RemoveSubscription) -> None:
+        subscription = self._table.subscriptions.get(body.subscription)
+        if subscription is not None and subscription.origin is link:
+            self._table.remove_subscription(body.subscription)
+
+    def _on_add_advertisement(self, link: Link, body: AddAdvertisement) -> None:
+        if body.advertisement not in self._table.advertisements:
+            self._table.add_advertisement(body.advertisement, body.publisher, body.filter, link)
+
+    def _on_remove_advertisement(self, link: Link, body: RemoveAdvertisement) -> None:
+        advertisement = self._table.advertisements.get(body.advertisement)
+        if advertisement is not None and advertisement.origin is link:
+            self._table.remove_advertisement(body.advertisement)
+            self._clients.recheck_reach()
+
+    # ---- events -------------------------------------------------------------------------------------------
+
+    def _process(self, event: Event, via: str, origin: Link | None, number: int = 0, after: Cuts | None = None) -> None:
+        """The way of an event through the broker."""
+        if event.seq <= self._table.passed.get(event.publisher, 0):
+            return
+        self._table.passed[event.publisher] = event.seq
+        self._journal.processed(event)
+        self._log.append(Logged(event, via, number, after))
+        links: dict[str, Link] = {}
+        local: dict[str, list[str]] = {}
+        for subscription in self._table.match(event.attributes):
+            target = subscription.origin
+            if target is None:
+                if self._clients.sessions[subscription.client].wants(subscription, event):
+                    local.setdefault(subscription.client, []).append(subscription.name)
+            elif target is not origin:
+                links[target.peer] = target
+        for peer, link in links.items():
+            if self._table.links.get(peer) is link:
+                self._send_tree(link, Publication(event))
+        for handover in self._handovers.values():
+            if not is_inside(handover.unit, self._name, via):
+                handover.late.append(event)
+        for client, names in local.items():
+            if client not in self._inheriting:
+                self._clients.deliver(client, event, names)
+
+    def _process_merged(self, event: Event, via: str, after: Cuts | None, inherited: dict[str, Session]) -> None:
+        """An event of a merged log; sessions inherited here collect it even if this broker knew it already."""
+        self._inheriting = inherited
+        self._process(event, via, None, 0, after)
+        self._inheriting = {}
+        for client, session in inherited.items():
+            names = session.matching(event)
+            if names:
+                self._clients.deliver(client, event, names)
+
+    # ---- waves --------------------------------------------------------------------------------------------
+
+    def _parent(self) -> str | None:
+        """The next broker on the way to the root; None at the root."""
+        above = self._overlay.parent[self._name]
+        if above is None or not self._membership.excluded(above):
+            return above
+        chief = stand_in(self._overlay, self._membership.status, above)
+        return None if chief == self._name else chief
+
+    def _tick_if_root(self) -> None:
+        if not self._is_ticking and self._parent() is None:
+            self._is_ticking = True
+            self._effects.append(SetTimer(WAVE, int(self._options.wave_ms * 1000)))
+
+    def _tick(self) -> None:
+        self._is_ticking = False
+        self._tick_if_root()
+        if self._parent() is None and not self._handovers:
+            wave = self._waves.tick()
+            if wave is not None:
+                self._begin_wave(wave)
+
+    def _on_wave(self, link: Link, body: Wave) -> None:
+        if not self._handovers and link.peer == self._parent():
+            self._begin_wave(body)
+
+    def _begin_wave(self, wave: Wave) -> None:
+        parent = self._parent()
+        children = [peer for peer in self._table.links if peer != parent]
+        sessions = {client: session.total for client, session in self._clients.sessions.items()}
+        if self._waves.begin(wave, children, sessions):
+            for peer in children:
+                self._send_tree(self._table.links[peer], wave)
+            self._echo()
+
+    def _on_echo(self, link: Link, body: Echo) -> None:
+        self._waves.echoed(link.peer, body)
+        self._echo()
+
+    def _echo(self) -> None:
+        """Echo the wave if nothing is missing any more."""
+        if self._handovers:
+            return
+        echo = self._waves.settled(self._clients.confirmed)
+        if echo is None:
+            return
+        parent = self._parent()
+        if parent is None:
+            self._waves.completed(echo)
+        elif parent in self._table.links:
+            self._send_tree(self._table.links[parent], echo)
+
+    def _forget(self, done: int) -> None:
+        self._journal.forget(self._log.forget(done))
+        self._clients.forgotten()

@@ -1,0 +1,94 @@
+"""A reliable FIFO stream between one life of a broker and one life of another.
+
+A connection keeps order but may break and take an unknown suffix of the messages in flight with it. Frames are
+numbered and kept until acknowledged; after a fresh connection both ends say how far they got (`Resume`), and the
+rest is sent again. A stream belongs to a pair of lives: when either end starts a new life, what was meant for
+the old one is dropped, because a hand-over follows that contains all that matters.
+
+Acknowledgements ride on frames; one is sent alone after `ACK_EVERY` frames without any the other way.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from gapless.protocols.gapless.messages import Ack, Body, Frame, Resume
+
+__all__ = ["ANY_LIFE", "Channel"]
+
+ANY_LIFE = -1
+ACK_EVERY = 64
+
+
+class Channel:
+    """One end of the stream. `send` puts a raw message on the connection to the peer."""
+
+    def __init__(self, life: int, send: Callable[[Frame | Ack | Resume], None]) -> None:
+        self.life = life
+        self.peer_life = ANY_LIFE
+        self._send = send
+        self._next_seq = 1
+        self._unacknowledged: deque[tuple[int, Body]] = deque()
+        self._received = 0
+        self._acknowledged = 0
+
+    def send(self, body: Body) -> None:
+        """Deliver `body` to the peer, after all earlier ones, once."""
+        self._unacknowledged.append((self._next_seq, body))
+        self._send(self._frame(self._next_seq, body))
+        self._next_seq += 1
+
+    def reconnect(self) -> None:
+        """The connection is fresh: tell the peer where we stand."""
+        self._send(Resume(self.life, self.peer_life, self._received))
+
+    def resumed(self, message: Resume) -> None:
+        """The peer told where it stands: repeat what it lacks."""
+        if not self._meet(message.life):
+            return
+        if message.to_life not in (self.life, ANY_LIFE):
+            self._send(Resume(self.life, self.peer_life, self._received))
+        self._forget(message.ack if message.to_life == self.life else 0)
+        for seq, body in self._unacknowledged:
+            self._send(self._frame(seq, body))
+
+    def received(self, frame: Frame) -> Body | None:
+        """The body, if the frame is the next one from the peer's current life to ours."""
+        if frame.to_life not in (self.life, ANY_LIFE) or not self._meet(frame.life):
+            return None
+        self._forget(frame.ack if frame.to_life == self.life else 0)
+        if frame.seq != self._received + 1:
+            return None
+        self._received = frame.seq
+        if self._received - self._acknowledged >= ACK_EVERY:
+            self._acknowledged = self._received
+            self._send(Ack(self.life, self.peer_life, self._received))
+        return frame.body
+
+    def acknowledged(self, message: Ack) -> None:
+        """The peer got everything up to a number."""
+        if message.to_life == self.life and message.life == self.peer_life:
+            self._forget(message.ack)
+
+    def pending(self) -> int:
+        """How many messages are kept for repetition."""
+        return len(self._unacknowledged)
+
+    def _frame(self, seq: int, body: Body) -> Frame:
+        self._acknowledged = self._received
+        return Frame(self.life, self.peer_life, seq, self._received, body)
+
+    def _meet(self, life: int) -> bool:
+        """Follow the peer into a new life; False for a message out of an old one."""
+        if life < self.peer_life:
+            return False
+        if life > self.peer_life:
+            if self.peer_life != ANY_LIFE:
+                self._unacknowledged.clear()
+                self._next_seq = 1
+            self.peer_life = life
+            self._received = self._acknowledged = 0
+        return True
+
+    def _forget(self, ack: int) -> None:
+        while self._unacknowledged and self._unacknowledged[0][0] <= ack:
+            self._unacknowledged.popleft()

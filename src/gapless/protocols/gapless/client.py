@@ -1,0 +1,316 @@
+"""The client's side: a leaf of the tree that takes its session along when its broker dies.
+
+It keeps what it published until the broker says that it is safe, and the cut and position of each subscription.
+When the connection or the broker is lost it asks its contacts in turn, tells whoever holds its session all of
+this (`Attach`), and continues: what it saw already is not delivered again, what it lacks is.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gapless.events import Event
+from gapless.filters import Filter, FilterError, parse
+from gapless.protocol import (
+    Activated,
+    Advertise,
+    Advertised,
+    ClientPlace,
+    Confirmed,
+    Connected,
+    CutFixed,
+    Deliver,
+    Effect,
+    Ended,
+    Input,
+    Publish,
+    Published,
+    Received,
+    Rejected,
+    Send,
+    SetTimer,
+    Start,
+    Subscribe,
+    Suspected,
+    TimerFired,
+    Trusted,
+    Unadvertise,
+    Unsubscribe,
+)  # fmt: skip
+from gapless.protocols.gapless.messages import (
+    Attach,
+    Attached,
+    ClientAdvertise,
+    ClientGot,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnadvertise,
+    ClientUnsubscribe,
+    Cut,
+    Cuts,
+    Delivery,
+    Expired,
+    Gone,
+    NotYet,
+    Redirect,
+    Safe,
+    Stable,
+    Standing,
+    Unsubscribed,
+)  # fmt: skip
+from gapless.protocols.gapless.options import GaplessOptions
+
+__all__ = ["GaplessClient"]
+
+RETRY = "retry"
+
+
+class _Held:
+    """A subscription as the client holds it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.cuts: Cuts = {}
+        self.got: Cuts = {}
+        self.is_active = False
+        self.is_ending = False
+
+    def last(self) -> Cuts:
+        """The ending cut, if the subscription ended now."""
+        return {publisher: self.got.get(publisher, cut - 1) for publisher, cut in self.cuts.items()}
+
+
+class _Offer:
+    """An advertisement; it may go once everything up to `leaving_after` is safe."""
+
+    def __init__(self, pattern: Filter) -> None:
+        self.filter = pattern
+        self.is_stable = False
+        self.leaving_after: int | None = None
+
+
+class GaplessClient:
+    """A client node of the `gapless` protocol."""
+
+    def __init__(self, place: ClientPlace, options: GaplessOptions) -> None:
+        self._name = place.name
+        self._contacts = place.contacts
+        self._options = options
+        self._broker = place.broker
+        self._home = ""
+        self._attempt = 0
+        self._is_attached = False
+        self._asked = 0
+        self._received = 0
+        self._seq = 0
+        self._unsafe: deque[Event] = deque()
+        self._subscriptions: dict[str, _Held] = {}
+        self._advertisements: dict[str, _Offer] = {}
+        self._effects: list[Effect] = []
+        self._calls: dict[type, Callable[[Any], None]] = {
+            Start: lambda item: self._attach(),
+            Received: lambda item: self._receive(item.peer, item.message),
+            Connected: self._on_connected,
+            Suspected: self._on_suspected,
+            Trusted: lambda item: None,
+            TimerFired: self._on_timer,
+            Advertise: self._advertise,
+            Unadvertise: self._unadvertise,
+            Subscribe: self._subscribe,
+            Unsubscribe: self._unsubscribe,
+            Publish: self._publish,
+        }
+        self._answers: dict[type, Callable[[Any], None]] = {
+            Attached: self._on_attached,
+            Delivery: self._on_delivery,
+            Cut: self._on_cut,
+            Safe: self._on_safe,
+            Stable: self._on_stable,
+            Unsubscribed: self._on_unsubscribed,
+        }
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input; return what it causes."""
+        self._effects = []
+        self._calls[type(item)](item)
+        return self._effects
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the client keeps."""
+        return {"subscriptions": len(self._subscriptions), "unsafe": len(self._unsafe)}
+
+    # ---- finding the session ------------------------------------------------------------------------------
+
+    def _attach(self) -> None:
+        """Ask the broker that should hold the session."""
+        self._is_attached = False
+        self._attempt += 1
+        self._received = 0
+        for name in [name for name, held in self._subscriptions.items() if held.is_ending]:
+            self._end(name, self._subscriptions[name].last())
+        standings = [Standing(n, held.text, dict(held.cuts), dict(held.got)) for n, held in self._subscriptions.items()]
+        offers = {name: offer.filter.text for name, offer in self._advertisements.items()}
+        first = self._unsafe[0].seq if self._unsafe else self._seq + 1
+        message = Attach(self._attempt, self._home, standings, offers, list(self._unsafe), first)
+        self._effects.append(Send(self._broker, message))
+        self._effects.append(SetTimer(RETRY, int(self._options.retry_ms * 1000)))
+
+    def _try_next(self) -> None:
+        self._asked = (self._asked + 1) % len(self._contacts)
+        self._broker = self._contacts[self._asked]
+        self._attach()
+
+    def _on_connected(self, item: Connected) -> None:
+        if item.peer == self._broker:
+            self._attach()
+
+    def _on_suspected(self, item: Suspected) -> None:
+        if item.peer == self._broker:
+            self._try_next()
+
+    def _on_timer(self, item: TimerFired) -> None:
+        if not self._is_attached:
+            self._try_next()
+
+    def _receive(self, peer: str, message: Any) -> None:
+        if message.attempt != self._attempt or peer != self._broker:
+            return
+        kind = type(message)
+        if kind in (NotYet, Gone):
+            self._is_attached = False
+            self._effects.append(SetTimer(RETRY, int(self._options.retry_ms * 1000)))
+        elif kind is Redirect:
+            self._broker = message.broker
+            self._attach()
+        elif kind is Expired:
+            for name in list(self._subscriptions):
+                self._end(name, self._subscriptions[name].last())
+            self._home = ""
+            self._attach()
+        else:
+            self._answers[kind](message)
+
+    def _on_attached(self, message: Attached) -> None:
+        self._is_attached = True
+        self._home = message.home
+        for name in message.fresh:
+            held = self._subscriptions[name]
+            assert not held.got, "a subscription that delivered cannot be unknown to its heir"
+            held.cuts = {}
+        for name, offer in self._advertisements.items():
+            if offer.leaving_after is not None:
+                self._send(ClientUnadvertise(self._attempt, name))
+
+    def _send(self, message: Any) -> None:
+        if self._is_attached:
+            self._effects.append(Send(self._broker, message))
+
+    # ---- calls --------------------------------------------------------------------------------------------
+
+    def _parse(self, call: Advertise | Subscribe, taken: bool, name: str) -> Filter | None:
+        if taken:
+            self._effects.append(Rejected(call, f"{name!r} is taken; give it another name"))
+            return None
+        try:
+            return parse(call.filter)
+        except FilterError as error:
+            self._effects.append(Rejected(call, str(error)))
+            return None
+
+    def _advertise(self, call: Advertise) -> None:
+        pattern = self._parse(call, call.advertisement in self._advertisements, call.advertisement)
+        if pattern is not None:
+            self._advertisements[call.advertisement] = _Offer(pattern)
+            self._send(ClientAdvertise(self._attempt, call.advertisement, call.filter))
+
+    def _unadvertise(self, call: Unadvertise) -> None:
+        offer = self._advertisements.get(call.advertisement)
+        if offer is None or offer.leaving_after is not None:
+            self._effects.append(Rejected(call, f"there is no advertisement {call.advertisement!r} to take back"))
+            return
+        offer.leaving_after = self._seq
+        self._send(ClientUnadvertise(self._attempt, call.advertisement))
+        self._drop_left()
+
+    def _drop_left(self) -> None:
+        safe = self._unsafe[0].seq - 1 if self._unsafe else self._seq
+        for name, offer in list(self._advertisements.items()):
+            if offer.leaving_after is not None and offer.leaving_after <= safe:
+                del self._advertisements[name]
+
+    def _subscribe(self, call: Subscribe) -> None:
+        if self._parse(call, call.subscription in self._subscriptions, call.subscription) is not None:
+            self._subscriptions[call.subscription] = _Held(call.filter)
+            self._send(ClientSubscribe(self._attempt, call.subscription, call.filter))
+
+    def _unsubscribe(self, call: Unsubscribe) -> None:
+        held = self._subscriptions.get(call.subscription)
+        if held is None or held.is_ending:
+            self._effects.append(Rejected(call, f"there is no subscription {call.subscription!r} to end"))
+        elif self._is_attached:
+            held.is_ending = True
+            self._send(ClientUnsubscribe(self._attempt, call.subscription))
+        else:
+            self._end(call.subscription, held.last())
+
+    def _publish(self, call: Publish) -> None:
+        if len(self._unsafe) >= self._options.client_window:
+            self._effects.append(Rejected(call, f"{len(self._unsafe)} publications wait to become safe; try later"))
+            return
+        offers = [offer for offer in self._advertisements.values() if offer.leaving_after is None]
+        if not any(offer.filter.matches(call.attributes) for offer in offers):
+            self._effects.append(Rejected(call, "the event matches none of your advertisements; advertise it first"))
+            return
+        self._seq += 1
+        event = Event(self._name, self._seq, call.attributes, call.payload)
+        self._unsafe.append(event)
+        self._effects.append(Published(event))
+        self._send(ClientPublish(self._attempt, event))
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    def _on_delivery(self, message: Delivery) -> None:
+        if message.number != self._received + 1:
+            return
+        self._received = message.number
+        event = message.event
+        for name in message.subscriptions:
+            held = self._subscriptions.get(name)
+            if held is not None and held.got.get(event.publisher, 0) < event.seq:
+                held.got[event.publisher] = event.seq
+                self._effects.append(Deliver(event, name))
+        self._send(ClientGot(self._attempt, message.number))
+
+    def _on_cut(self, message: Cut) -> None:
+        held = self._subscriptions.get(message.subscription)
+        if held is None:
+            return
+        for publisher, cut in message.cuts.items():
+            if publisher not in held.cuts:
+                held.cuts[publisher] = cut
+                self._effects.append(CutFixed(message.subscription, publisher, cut))
+        if not held.is_active:
+            held.is_active = True
+            self._effects.append(Activated(message.subscription))
+
+    def _on_safe(self, message: Safe) -> None:
+        before = len(self._unsafe)
+        while self._unsafe and self._unsafe[0].seq <= message.seq:
+            self._unsafe.popleft()
+        if len(self._unsafe) != before:
+            self._effects.append(Confirmed(message.seq))
+            self._drop_left()
+
+    def _on_stable(self, message: Stable) -> None:
+        offer = self._advertisements.get(message.advertisement)
+        if offer is not None and not offer.is_stable:
+            offer.is_stable = True
+            self._effects.append(Advertised(message.advertisement))
+
+    def _on_unsubscribed(self, message: Unsubscribed) -> None:
+        if message.subscription in self._subscriptions:
+            self._end(message.subscription, message.last)
+
+    def _end(self, name: str, last: Cuts) -> None:
+        del self._subscriptions[name]
+        self._effects.append(Ended(name, last))

@@ -1,0 +1,332 @@
+"""The broker's dealings with its clients: attaching, their calls, admission, deliveries.
+
+See `sessions` for what a session promises. This is the desk that carries it out: it turns clients' calls into
+changes of the routing table and the journal, and what they cause into messages to clients.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from gapless.events import Event
+from gapless.protocol import SetTimer
+from gapless.protocols.gapless.journal import Journal
+from gapless.protocols.gapless.messages import (
+    Attach,
+    Attached,
+    ClientAdvertise,
+    ClientGot,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnadvertise,
+    ClientUnsubscribe,
+    Cut,
+    Cuts,
+    Edge,
+    Expired,
+    Gone,
+    NotYet,
+    Redirect,
+    Safe,
+    Stable,
+    Unsubscribed,
+)  # fmt: skip
+from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.routing_table import Advertisement, RoutingTable, Subscription
+from gapless.protocols.gapless.sessions import Session
+
+__all__ = ["ClientSide"]
+
+EPOCH_STEP = 1_000
+"""An attempt of the client outranks any number of inheritances of the attempt before."""
+TOMBSTONES_MAX = 10_000
+
+
+class ClientSide:
+    """All sessions of one broker."""
+
+    def __init__(
+        self,
+        home: str,
+        options: GaplessOptions,
+        table: RoutingTable,
+        journal: Journal,
+        send: Callable[[str, Any], None],
+        set_timer: Callable[[SetTimer], None],
+        process: Callable[[Event, int], None],
+        find_home: Callable[[str], str | None],
+    ) -> None:
+        self.sessions: dict[str, Session] = {}
+        self._home = home
+        self._options = options
+        self._table = table
+        self._journal = journal
+        self._send = send
+        self._set_timer = set_timer
+        self._process = process
+        self._find_home = find_home
+        self._admissions: deque[tuple[int, Session, Event]] = deque()
+        self._insecure: dict[str, None] = {}
+        self._stuck: dict[str, None] = {}
+        self._expired: dict[str, None] = {}
+
+    # ---- attaching ----------------------------------------------------------------------------------------
+
+    def attach(self, client: str, message: Attach) -> None:
+        """A client wants to begin or resume its session here."""
+        session = self.sessions.get(client)
+        if session is None:
+            where = self._find_home(message.home) if message.home else self._home
+            if client in self._expired:
+                self._send(client, Expired(message.attempt))
+                return
+            if where is None:
+                self._send(client, NotYet(message.attempt))
+                return
+            if where != self._home:
+                self._send(client, Redirect(message.attempt, where.rpartition("/")[0]))
+                return
+            session = self.sessions[client] = Session(client, 0)
+            session.queued = session.admitted = max(message.first - 1, self._table.passed.get(client, 0))
+        elif message.attempt <= session.attempt:
+            return
+        self._resume(session, message)
+
+    def _resume(self, session: Session, message: Attach) -> None:
+        standings = {standing.subscription: standing for standing in message.standings}
+        for name in [name for name in session.subscriptions if name not in standings]:
+            self._end_subscription(session, name)
+        fresh = [name for name in standings if name not in session.subscriptions]
+        for name, standing in standings.items():
+            if name not in fresh:
+                session.subscriptions[name].cuts.update(standing.cuts)
+        session.claim(message, EPOCH_STEP)
+        self._send(session.client, Attached(message.attempt, self._home, fresh))
+        for name, standing in standings.items():
+            if name not in fresh:
+                self._tell_standing(session, name, session.cuts_missing(standing))
+        for name in [name for name in session.advertisements if name not in message.advertisements]:
+            self._end_advertisement(session, name)
+        for name, text in message.advertisements.items():
+            if name in session.stable:
+                self._send(session.client, Stable(message.attempt, name))
+            elif name not in session.advertisements:
+                self._advertise(session, name, text)
+        for name in fresh:
+            self._subscribe(session, name, standings[name].filter)
+        session.queued = max(session.queued, session.admitted, message.first - 1)
+        for event in message.publications:
+            self._queue(session, event)
+        self._secure(session)
+        self._confirm(session)
+        self._advance(session)
+
+    def _tell_standing(self, session: Session, name: str, cuts: Cuts) -> None:
+        if cuts or not self._table.is_reachable(session.subscriptions[name]):
+            self._send(session.client, Cut(session.attempt, name, cuts))
+
+    def inherit(self, edge: Edge) -> Session:
+        """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
+        session = self.sessions[edge.client] = Session(edge.client, edge.epoch + 1)
+        session.admitted = session.queued = max(edge.admitted, self._table.passed.get(edge.client, 0))
+        self._await(session.client)
+        return session
+
+    def lost_sight(self, client: str) -> None:
+        """The client seems to be gone: its session waits for a while."""
+        if client in self.sessions:
+            self._await(client)
+
+    def _await(self, client: str) -> None:
+        self._set_timer(SetTimer(f"session/{client}", int(self._options.session_s * 1e6)))
+
+    def expire(self, client: str, is_back: bool) -> None:
+        """The time of a session without a client is over."""
+        session = self.sessions.get(client)
+        if session is None or is_back:
+            return
+        for name in list(session.subscriptions):
+            self._end_subscription(session, name)
+        for name in list(session.advertisements):
+            self._end_advertisement(session, name)
+        del self.sessions[client]
+        self._expired[client] = None
+        while len(self._expired) > TOMBSTONES_MAX:
+            del self._expired[next(iter(self._expired))]
+
+    def dismiss_all(self) -> None:
+        """This life is over: send the clients away."""
+        for session in self.sessions.values():
+            if not session.is_orphan:
+                self._send(session.client, Gone(session.attempt))
+
+    # ---- calls --------------------------------------------------------------------------------------------
+
+    def receive(self, client: str, message: Any) -> None:
+        """A message of a client that is attached."""
+        session = self.sessions.get(client)
+        if session is None or message.attempt != session.attempt:
+            return
+        kind = type(message)
+        if kind is ClientGot:
+            session.got(message.number)
+        elif kind is ClientPublish:
+            self._queue(session, message.event)
+            self._advance(session)
+        elif kind is ClientSubscribe:
+            self._subscribe(session, message.subscription, message.filter)
+            self._secure(session)
+        elif kind is ClientUnsubscribe:
+            self._unsubscribe(session, message.subscription)
+        elif kind is ClientAdvertise:
+            self._advertise(session, message.advertisement, message.filter)
+            self._secure(session)
+        elif kind is ClientUnadvertise:
+            session.inbox.append(message)
+            self._advance(session)
+        else:
+            raise AssertionError(f"no such message of a client: {kind.__name__}")
+
+    def _subscribe(self, session: Session, name: str, text: str) -> None:
+        if name in session.subscriptions:
+            return
+        subscription = self._table.enter_subscription(name, text, None, {}, session.client)
+        session.subscriptions[name] = subscription
+        self._table.spread(subscription)
+        self._table.answer(subscription)
+        if not subscription.cuts and not self._table.is_reachable(subscription):
+            self._send(session.client, Cut(session.attempt, name, {}))
+
+    def _unsubscribe(self, session: Session, name: str) -> None:
+        subscription = session.subscriptions.get(name)
+        if subscription is None:
+            return
+        last = {p: max(self._table.passed.get(p, 0), cut - 1) for p, cut in subscription.cuts.items()}
+        self._end_subscription(session, name)
+        self._secure(session)
+        session.farewells.append((session.total, Unsubscribed(session.attempt, name, last)))
+        self._flush(session)
+
+    def _end_subscription(self, session: Session, name: str) -> None:
+        del session.subscriptions[name]
+        self._table.remove_subscription(name)
+
+    def _advertise(self, session: Session, name: str, text: str) -> None:
+        if name in session.advertisements:
+            return
+        advertisement = self._table.enter_advertisement(name, session.client, text, None)
+        session.advertisements[name] = advertisement
+        self._table.flood(advertisement)
+        self._table.attract(advertisement)
+        if "late-publishers" in self._options.switched_off:
+            advertisement.waiting.clear()
+        self._table.conclude(advertisement)
+
+    def _end_advertisement(self, session: Session, name: str) -> None:
+        del session.advertisements[name]
+        session.stable.pop(name, None)
+        self._table.remove_advertisement(name)
+
+    # ---- what the table tells -----------------------------------------------------------------------------
+
+    def tell_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
+        """Cuts of a client's subscription were fixed."""
+        session = self.sessions[subscription.client]
+        if not session.is_orphan:
+            self._send(session.client, Cut(session.attempt, subscription.name, cuts))
+
+    def tell_stable(self, advertisement: Advertisement) -> None:
+        """A client's advertisement became stable."""
+        session = self.sessions[advertisement.publisher]
+        session.stable[advertisement.name] = None
+        if not session.is_orphan:
+            self._send(session.client, Stable(session.attempt, advertisement.name))
+        self._secure(session)
+        self._advance(session)
+
+    def recheck_reach(self) -> None:
+        """Publishers are gone: what waited for nobody else is active now."""
+        for session in self.sessions.values():
+            for name, subscription in session.subscriptions.items():
+                if not session.is_orphan and not subscription.cuts and not self._table.is_reachable(subscription):
+                    self._send(session.client, Cut(session.attempt, name, {}))
+
+    # ---- publications -------------------------------------------------------------------------------------
+
+    def _queue(self, session: Session, event: Event) -> None:
+        if event.seq == session.queued + 1:
+            session.queued = event.seq
+            session.inbox.append(event)
+
+    def _advance(self, session: Session) -> None:
+        """Carry out what the client did, in order, as far as nothing holds it back."""
+        while session.inbox:
+            head = session.inbox[0]
+            if isinstance(head, ClientUnadvertise):
+                if session.in_flight:
+                    return
+                if head.advertisement in session.advertisements:
+                    self._end_advertisement(session, head.advertisement)
+                    self._secure(session)
+                    self.recheck_reach()
+            elif not session.relies_on(head):
+                return
+            elif len(self._journal.copy) >= self._options.window:
+                self._stuck[session.client] = None
+                return
+            else:
+                session.in_flight += 1
+                self._admissions.append((self._journal.write([], head), session, head))
+            session.inbox.popleft()
+            self.held()
+
+    def _secure(self, session: Session) -> None:
+        """Write the session to the journal; deliveries wait until the backups hold it."""
+        session.secure_at = self._journal.write([session.edge()])
+        self._insecure[session.client] = None
+        self.held()
+
+    def held(self) -> None:
+        """The backups hold more: admit what waited for it, and deliver."""
+        while self._admissions and self._admissions[0][0] <= self._journal.held:
+            number, session, event = self._admissions.popleft()
+            session.in_flight -= 1
+            session.admitted = event.seq
+            self._confirm(session)
+            self._process(event, number)
+            if session.inbox and isinstance(session.inbox[0], ClientUnadvertise):
+                self._advance(session)
+        for client in [c for c in self._insecure if c in self.sessions]:
+            if self.sessions[client].secure_at <= self._journal.held:
+                del self._insecure[client]
+                self._flush(self.sessions[client])
+
+    def forgotten(self) -> None:
+        """The journal has room again."""
+        stuck, self._stuck = self._stuck, {}
+        for client in stuck:
+            if client in self.sessions:
+                self._advance(self.sessions[client])
+
+    def _confirm(self, session: Session) -> None:
+        if not session.is_orphan:
+            self._send(session.client, Safe(session.attempt, session.admitted))
+
+    # ---- deliveries ---------------------------------------------------------------------------------------
+
+    def deliver(self, client: str, event: Event, names: list[str]) -> None:
+        """An event for some of a client's subscriptions."""
+        session = self.sessions[client]
+        session.put(event, names)
+        self._flush(session)
+
+    def _flush(self, session: Session) -> None:
+        if session.is_orphan or session.secure_at > self._journal.held:
+            return
+        for message in session.unsent():
+            self._send(session.client, message)
+
+    def confirmed(self, client: str) -> int:
+        """How many of a client's deliveries need not be kept (all, if there is no such client any more)."""
+        session = self.sessions.get(client)
+        return (1 << 62) if session is None else session.confirmed

@@ -1,0 +1,115 @@
+"""Who is next to whom while some brokers are excluded.
+
+The tree is *contracted*: a connected set of excluded brokers merges into one live broker on its boundary, the
+**stand-in**, to which all others on the boundary are then linked. The stand-in is the boundary broker of lowest
+rank, which is the parent of the set's topmost broker, or, where the set contains the root, the highest of its
+children. Everybody computes this from the tree and the statuses alone.
+
+A **unit** is a part of the tree that has to be handed over together. Take the brokers that ever changed their
+status, join two that are neighbours if one of them is excluded: the connected parts are the units. A unit's
+**group** is its live brokers and all live brokers next to it. Since a unit is a function of the statuses, brokers
+that agree on the statuses agree on the group; its `tag` names the statuses inside, never comes back once
+superseded, and so names one hand-over.
+"""
+
+from hashlib import blake2b
+
+import msgspec
+
+from gapless.overlay import Overlay
+
+__all__ = ["Statuses", "Unit", "effective_links", "excluded", "path_inside", "stand_in", "units_at"]
+
+Statuses = dict[str, int]
+"""Broker to status; see `membership`. Absent means 0: alive in its first life."""
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """A part of the tree to be handed over together."""
+
+    core: tuple[str, ...]
+    """Excluded brokers and those back from exclusion, in rank order."""
+    group: tuple[str, ...]
+    """The live brokers that take part, in rank order."""
+    tag: int
+
+
+def excluded(status: Statuses, name: str) -> bool:
+    """Whether the broker is out: its status is odd."""
+    return status.get(name, 0) % 2 == 1
+
+
+def stand_in(overlay: Overlay, status: Statuses, name: str) -> str | None:
+    """Who stands in for the excluded broker (None if nobody is left)."""
+    return min(_boundary(overlay, status, name), key=overlay.rank.__getitem__, default=None)
+
+
+def effective_links(overlay: Overlay, status: Statuses, name: str) -> list[tuple[str, str]]:
+    """The links of a live broker in the contracted tree, as (first broker on the way, peer)."""
+    links = []
+    for via in overlay.neighbours(name):
+        if not excluded(status, via):
+            links.append((via, via))
+            continue
+        boundary = _boundary(overlay, status, via)
+        chief = min(boundary, key=overlay.rank.__getitem__)
+        links += [(via, peer) for peer in boundary if peer != name] if chief == name else [(via, chief)]
+    return links
+
+
+def units_at(overlay: Overlay, status: Statuses, name: str) -> list[Unit]:
+    """All units whose group contains the broker."""
+    units: list[Unit] = []
+    for seed in (name, *overlay.neighbours(name)):
+        if status.get(seed, 0) and not any(seed in unit.core for unit in units):
+            units.append(_unit(overlay, status, seed))
+    return units
+
+
+def path_inside(overlay: Overlay, status: Statuses, group: tuple[str, ...], name: str) -> dict[str, str]:
+    """For each other member of the group, the peer through which `name` reaches it in the contracted tree."""
+    members = set(group)
+    towards: dict[str, str] = {}
+    for _, first in effective_links(overlay, status, name):
+        if first not in members:
+            continue
+        stack = [(first, name)]
+        while stack:
+            at, back = stack.pop()
+            towards[at] = first
+            stack += [(p, at) for _, p in effective_links(overlay, status, at) if p != back and p in members]
+    return towards
+
+
+def _boundary(overlay: Overlay, status: Statuses, name: str) -> list[str]:
+    """The live brokers around the connected set of excluded brokers that contains `name`, in rank order."""
+    found = []
+    stack, seen = [name], {name}
+    while stack:
+        for other in overlay.neighbours(stack.pop()):
+            if other not in seen:
+                seen.add(other)
+                if excluded(status, other):
+                    stack.append(other)
+                else:
+                    found.append(other)
+    return sorted(found, key=overlay.rank.__getitem__)
+
+
+def _unit(overlay: Overlay, status: Statuses, seed: str) -> Unit:
+    core, stack = {seed}, [seed]
+    group = set() if excluded(status, seed) else {seed}
+    while stack:
+        at = stack.pop()
+        for other in overlay.neighbours(at):
+            if other in core:
+                continue
+            if status.get(other, 0) and (excluded(status, at) or excluded(status, other)):
+                core.add(other)
+                stack.append(other)
+            if not excluded(status, other):
+                group.add(other)
+    ordered = sorted(core, key=overlay.rank.__getitem__)
+    text = ",".join(f"{name}={status[name]}" for name in ordered)
+    tag = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+    return Unit(tuple(ordered), tuple(sorted(group, key=overlay.rank.__getitem__)), tag)

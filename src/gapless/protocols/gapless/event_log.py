@@ -1,0 +1,59 @@
+"""What a broker has processed and nobody has proved delivered everywhere, in the order of processing.
+
+It is what the broker contributes to a hand-over. Waves cut it; what lies before a cut that is done is dropped.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from gapless.events import Event
+from gapless.protocols.gapless.messages import Cuts, LogEntry
+
+__all__ = ["EventLog", "Logged"]
+
+
+class Logged(msgspec.Struct, frozen=True):
+    """An event, where it came from (`via`: a neighbour in the full tree), and what the log's owner must know of it."""
+
+    event: Event
+    via: str
+    number: int = 0
+    """Its number in the journal of this broker, if it was admitted here."""
+    after: Cuts | None = None
+    """For what an excluded broker had admitted: see `messages.LogEntry`."""
+
+
+class EventLog:
+    """An ordered log with cuts."""
+
+    def __init__(self) -> None:
+        self._entries: deque[Logged] = deque()
+        self._dropped = 0
+        self._cuts: deque[tuple[int, int]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def append(self, entry: Logged) -> None:
+        """Another event was processed."""
+        self._entries.append(entry)
+
+    def cut(self, wave: int) -> None:
+        """The wave came by."""
+        self._cuts.append((wave, self._dropped + len(self._entries)))
+
+    def forget(self, done: int) -> int:
+        """Drop what lay before the wave `done`; return the highest journal number among it."""
+        position, number = self._dropped, 0
+        while self._cuts and self._cuts[0][0] <= done:
+            position = self._cuts.popleft()[1]
+        while self._dropped < position:
+            number = max(number, self._entries.popleft().number)
+            self._dropped += 1
+        return number
+
+    def share(self, is_inside: Callable[[str], bool]) -> list[LogEntry]:
+        """The log for a hand-over; `is_inside` tells whether what came that way came from inside the unit."""
+        return [LogEntry(item.event, not is_inside(item.via), item.after) for item in self._entries]

@@ -1,0 +1,110 @@
+"""Handing a part of the tree over to those who are left, or back to those who return.
+
+Whenever the statuses around a broker change, the units it belongs to change (`contraction`). For each new unit
+the broker stops using its links into the unit, and sends every other member one `Sync`: what subscribes and
+publishes on its own side, and its log. When it has the `Sync` of every member it *completes*, in one step:
+
+1. It takes over the markers that others know and it may have missed, so that cuts come before the events.
+2. It enters what subscribes and publishes on the others' sides, and passes it on to its own side: a subscription
+   runs ahead of every event that could cause an effect it must see.
+3. It processes the merged log (`merge`), for its own side only; everyone else does the same for theirs.
+4. It installs the new links. Both ends know from the same `Sync`s what each has sent the other, so nothing needs
+   to be repeated. Only then it answers with markers of its own, and lets through what came from its side meanwhile.
+
+Nobody listens on a new link before all of this, so nobody can see an effect whose cause another member still
+keeps in its log: this is the flush of virtual synchrony, done locally. A crash, a false suspicion, a return and a
+crash during any of these only make the statuses grow; the members start over with the larger view, and what one
+of them had completed already is in its log.
+
+The clients of an excluded life are its **estate**, which its backups hold. Their heir is the stand-in, or the
+broker itself if it is back; it keeps their sessions until they come.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from gapless.events import Event
+from gapless.overlay import Overlay
+from gapless.protocols.gapless.contraction import Statuses, Unit, stand_in
+from gapless.protocols.gapless.messages import Cuts, Edge, Estate, Sync, TreeBody
+
+__all__ = ["Handover", "Inheritance", "divide_estates", "name_life"]
+
+
+class Handover:
+    """A unit's hand-over in progress at one member."""
+
+    def __init__(self, unit: Unit, own: Sync, name: str) -> None:
+        self.unit = unit
+        self.own = own
+        self.syncs: dict[str, Sync] = {name: own}
+        self.early: list[tuple[str, TreeBody]] = []
+        """What arrived over links that the peer has installed already."""
+        self.late: list[Event] = []
+        """Events from this broker's own side that came after its log was sent."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every member has contributed."""
+        return len(self.syncs) == len(self.unit.group)
+
+    def ordered(self) -> list[tuple[str, Sync]]:
+        """The contributions in rank order, the same at every member."""
+        return [(member, self.syncs[member]) for member in self.unit.group]
+
+
+class Inheritance(msgspec.Struct, frozen=True):
+    """A session that passes to an heir."""
+
+    edge: Edge
+    heir: str
+
+
+def name_life(broker: str, life: int) -> str:
+    """How a life is named to clients."""
+    return f"{broker}/{life}"
+
+
+def divide_estates(
+    overlay: Overlay, status: Statuses, syncs: Iterable[Sync]
+) -> tuple[list[Inheritance], dict[tuple[str, int], str], dict[tuple[str, int], dict[str, Edge]]]:
+    """Who inherits which session, who is the heir of which life, and the estates put together."""
+    syncs = list(syncs)
+    owned: dict[str, int] = {}
+    edges: dict[tuple[str, int], dict[str, Edge]] = {}
+    for sync in syncs:
+        for client, epoch in sync.owned.items():
+            owned[client] = max(epoch, owned.get(client, 0))
+        for estate in sync.estates:
+            _unite(edges.setdefault((estate.broker, estate.life), {}), estate)
+    heirs: dict[tuple[str, int], str] = {}
+    newest: dict[str, tuple[Edge, str]] = {}
+    for broker, life in sorted(edges):
+        chief = broker if status.get(broker, 0) % 2 == 0 else stand_in(overlay, status, broker)
+        assert chief is not None
+        heirs[broker, life] = chief
+        for edge in edges[broker, life].values():
+            known = newest.get(edge.client)
+            if edge.epoch > owned.get(edge.client, -1) and (known is None or edge.epoch > known[0].epoch):
+                newest[edge.client] = (edge, chief)
+    return [Inheritance(edge, heir) for _, (edge, heir) in sorted(newest.items())], heirs, edges
+
+
+def _unite(known: dict[str, Edge], estate: Estate) -> None:
+    for client, edge in estate.edges.items():
+        other = known.get(client)
+        if other is None or (edge.epoch, edge.admitted) > (other.epoch, other.admitted):
+            known[client] = edge
+
+
+def least_cut(seqs: Iterable[int], bound: int, otherwise: int) -> int:
+    """The first number from the bound on, or else what comes next."""
+    return min((seq for seq in seqs if seq >= bound), default=otherwise)
+
+
+def merge_cuts(into: Cuts, cuts: Cuts) -> None:
+    """Raise each entry to the larger of both."""
+    for publisher, cut in cuts.items():
+        if cut > into.get(publisher, 0):
+            into[publisher] = cut

@@ -1,0 +1,127 @@
+"""What must outlive a broker: its clients' sessions and the publications it admitted, copied to f backups.
+
+A broker lets a publication out only when all its backups hold it, so that f + 1 brokers do. Hence clients only
+ever see events that survive, and an excluded broker can admit nothing more, for its backups no longer answer.
+With each publication goes what the broker had processed before it, by publisher: its causes are among that.
+
+The backups are the f nearest live brokers. Any set of at most f failures that takes the broker leaves one of
+them on the boundary of the failed part, where the hand-over needs it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from gapless.events import Event
+from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, Body, Cuts, Edge, Estate
+
+__all__ = ["Journal", "JournalCopy"]
+
+
+class JournalCopy:
+    """A journal as it is held: sessions, and admissions that may not have reached everyone."""
+
+    def __init__(self) -> None:
+        self.edges: dict[str, Edge] = {}
+        self._base: Cuts = {}
+        self._entries: deque[tuple[int, Cuts, Event]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def restore(self, message: BackupAll) -> None:
+        """Start from a whole journal."""
+        self.edges = {edge.client: edge for edge in message.edges}
+        self._base = {}
+        self._entries = deque((number, item.after, item.event) for number, item in message.admissions)
+
+    def note_edges(self, edges: Iterable[Edge]) -> None:
+        """Sessions began or changed."""
+        for edge in edges:
+            self.edges[edge.client] = edge
+
+    def admit(self, number: int, after: Cuts, event: Event) -> None:
+        """A publication is to be admitted."""
+        self._entries.append((number, after, event))
+        edge = self.edges.get(event.publisher)
+        if edge is not None and edge.admitted < event.seq:
+            self.edges[event.publisher] = Edge(
+                edge.client, edge.epoch, edge.subscriptions, edge.advertisements, event.seq
+            )
+
+    def forget(self, number: int) -> None:
+        """Admissions up to this number have reached everyone."""
+        while self._entries and self._entries[0][0] <= number:
+            self._base.update(self._entries.popleft()[1])
+
+    def admissions(self) -> list[tuple[int, Admission]]:
+        """What is not forgotten, each with all that preceded it."""
+        known = dict(self._base)
+        found = []
+        for number, after, event in self._entries:
+            known.update(after)
+            found.append((number, Admission(event, dict(known))))
+        return found
+
+    def estate(self, broker: str, life: int) -> Estate:
+        """The copy as a member of a unit contributes it."""
+        return Estate(broker, life, dict(self.edges), [item for _, item in self.admissions()])
+
+
+class Journal:
+    """A broker's own journal and its backups."""
+
+    def __init__(self, send: Callable[[str, Body], None]) -> None:
+        self.copy = JournalCopy()
+        self._send = send
+        self._number = 0
+        self._forgotten = 0
+        self._backups: dict[str, tuple[int, int]] = {}
+        self._fresh: Cuts = {}
+
+    @property
+    def held(self) -> int:
+        """All backups hold everything up to this number."""
+        return min((held for _, held in self._backups.values()), default=self._number)
+
+    @property
+    def number(self) -> int:
+        """The number of the last entry."""
+        return self._number
+
+    def processed(self, event: Event) -> None:
+        """The broker processed an event: whatever it admits from now on comes after it."""
+        self._fresh[event.publisher] = event.seq
+
+    def write(self, edges: list[Edge], event: Event | None = None) -> int:
+        """Add an entry and send it to the backups; return its number."""
+        self._number += 1
+        after: Cuts = {}
+        self.copy.note_edges(edges)
+        if event is not None:
+            after, self._fresh = self._fresh, {}
+            self.copy.admit(self._number, after, event)
+        message = Backup(self._number, self._forgotten, after, edges, event)
+        for name in self._backups:
+            self._send(name, message)
+        return self._number
+
+    def forget(self, number: int) -> None:
+        """Admissions up to this number have reached everyone; the backups learn it with the next entry."""
+        self._forgotten = max(self._forgotten, number)
+        self.copy.forget(number)
+
+    def answered(self, name: str, life: int, number: int) -> None:
+        """A backup holds everything up to a number."""
+        if name in self._backups and self._backups[name][0] == life:
+            self._backups[name] = (life, max(number, self._backups[name][1]))
+
+    def choose_backups(self, lives: dict[str, int]) -> None:
+        """Keep the journal at these brokers, in these lives of theirs."""
+        chosen = {}
+        for name, life in lives.items():
+            known = self._backups.get(name)
+            chosen[name] = known if known is not None and known[0] == life else (life, 0)
+            if chosen[name] is not known:
+                edges = list(self.copy.edges.values())
+                self._send(name, BackupAll(self._number, {}, edges, self.copy.admissions()))
+        self._backups = chosen

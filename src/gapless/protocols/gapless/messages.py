@@ -1,0 +1,399 @@
+"""What brokers and clients of the `gapless` protocol say to each other.
+
+Between brokers everything travels in `Frame`s of a `Channel`. `Tree` messages belong to one installation of one
+tree link (its `tag`); all others are addressed to the broker as such.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from gapless.events import Event
+
+Cuts: TypeAlias = dict[str, int]
+"""For each publisher, the first sequence number that counts."""
+
+
+class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Base of all messages: frozen, tagged by their class name, compact on the wire."""
+
+
+# ---- channel ----------------------------------------------------------------------------------------------
+
+
+class Frame(_Message, frozen=True):
+    """One message of the reliable stream between two lives of two brokers."""
+
+    life: int
+    to_life: int
+    seq: int
+    ack: int
+    body: "Body"
+
+
+class Ack(_Message, frozen=True):
+    """Everything up to `ack` has arrived (sent alone only when no frame has carried it for long)."""
+
+    life: int
+    to_life: int
+    ack: int
+
+
+class Resume(_Message, frozen=True):
+    """After a fresh connection: who I am, whom I believe you to be, and how far I got with you."""
+
+    life: int
+    to_life: int
+    ack: int
+
+
+class Fenced(_Message, frozen=True):
+    """You were excluded: nobody listens to this life of yours any more."""
+
+    status: dict[str, int]
+
+
+# ---- along the tree ---------------------------------------------------------------------------------------
+
+
+class Publication(_Message, frozen=True):
+    """An event on its way."""
+
+    event: Event
+
+
+class AddAdvertisement(_Message, frozen=True):
+    """A publisher may publish what matches the filter. Answered by `AdvertisementStable`."""
+
+    advertisement: str
+    publisher: str
+    filter: str
+
+
+class AdvertisementStable(_Message, frozen=True):
+    """Whoever lies behind the sender has passed all matching subscriptions on to the publisher."""
+
+    advertisement: str
+
+
+class RemoveAdvertisement(_Message, frozen=True):
+    """The publisher will publish nothing more under this advertisement."""
+
+    advertisement: str
+
+
+class AddSubscription(_Message, frozen=True):
+    """Someone behind the sender subscribes; `cuts` is what is fixed already on the sender's side."""
+
+    subscription: str
+    filter: str
+    cuts: Cuts
+
+
+class RemoveSubscription(_Message, frozen=True):
+    """The subscription no longer needs events from the receiver."""
+
+    subscription: str
+
+
+class Marker(_Message, frozen=True):
+    """The starting cut of the subscription for some publishers: one message, one consistent cut."""
+
+    subscription: str
+    cuts: Cuts
+
+
+class Wave(_Message, frozen=True):
+    """From the root to all: a consistent cut of the network. What lay before cut `done` reached everyone."""
+
+    number: int
+    done: int
+
+
+class Echo(_Message, frozen=True):
+    """From the leaves to the root: all below have seen the wave, and their clients confirmed what came before.
+
+    `busy` if any of them retains events.
+    """
+
+    number: int
+    busy: bool
+
+
+TreeBody: TypeAlias = (
+    Publication | AddAdvertisement | AdvertisementStable | RemoveAdvertisement
+    | AddSubscription | RemoveSubscription | Marker | Wave | Echo
+)  # fmt: skip
+
+
+class Tree(_Message, frozen=True):
+    """A message along one installation of a tree link."""
+
+    tag: int
+    body: TreeBody
+
+
+# ---- membership and hand-over -----------------------------------------------------------------------------
+
+
+class Membership(_Message, frozen=True):
+    """What the sender knows of who lives: see `membership`."""
+
+    status: dict[str, int]
+
+
+class Accuse(_Message, frozen=True):
+    """My failure detector does (or no longer does) suspect the broker, which has no live ancestor to judge it."""
+
+    broker: str
+    status: int
+    guilty: bool
+
+
+class Edge(_Message, frozen=True):
+    """One client's session as its broker's backups know it."""
+
+    client: str
+    epoch: int
+    subscriptions: dict[str, str]
+    advertisements: dict[str, tuple[str, bool]]
+    """Filter, and whether it is stable."""
+    admitted: int
+    """The last publication of the client that its broker admitted."""
+
+
+class Admission(_Message, frozen=True):
+    """A publication held by backups: the event, and how far its broker had come with each publisher by then."""
+
+    event: Event
+    after: Cuts
+
+
+class Estate(_Message, frozen=True):
+    """What the backups of one life of a broker hold of its clients."""
+
+    broker: str
+    life: int
+    edges: dict[str, Edge]
+    admissions: list[Admission]
+
+
+class LogEntry(_Message, frozen=True):
+    """An event that a broker processed; `entered` if it came from the broker's own side of the unit.
+
+    `after` is known for what an excluded broker had admitted: how far that one had come with each publisher.
+    """
+
+    event: Event
+    entered: bool
+    after: Cuts | None
+
+
+class SideSubscription(_Message, frozen=True):
+    """A subscription on the sender's side, with the cuts it has there."""
+
+    subscription: str
+    filter: str
+    cuts: Cuts
+
+
+class SideAdvertisement(_Message, frozen=True):
+    """An advertisement on the sender's side; `awaited` if its publisher still waits for the unit's answer."""
+
+    advertisement: str
+    publisher: str
+    filter: str
+    awaited: bool
+
+
+class Sync(_Message, frozen=True):
+    """All that one member of a unit contributes to its hand-over."""
+
+    tag: int
+    status: dict[str, int]
+    subscriptions: list[SideSubscription]
+    advertisements: list[SideAdvertisement]
+    marks: dict[str, Cuts]
+    """For subscriptions from inside the unit: the cuts of the publishers on the sender's side."""
+    log: list[LogEntry]
+    passed: Cuts
+    wave: int
+    estates: list[Estate]
+    owned: dict[str, int]
+    """The clients whose sessions the sender holds, with the epoch of each."""
+    heirs: dict[str, str]
+    """Which broker took over the clients of which life (`name/life`)."""
+
+
+class Resolved(_Message, frozen=True):
+    """The heir has secured the clients of that life: the members may forget its estate."""
+
+    broker: str
+    life: int
+
+
+# ---- backups ----------------------------------------------------------------------------------------------
+
+
+class Backup(_Message, frozen=True):
+    """One entry of a broker's journal: a session that changed, or a publication to be admitted."""
+
+    number: int
+    forget: int
+    """Admissions up to this number have reached everyone."""
+    after: Cuts
+    """What the sender has processed since the entry before."""
+    edges: list[Edge]
+    event: Event | None
+
+
+class BackupAll(_Message, frozen=True):
+    """The whole journal, for a backup that starts now."""
+
+    number: int
+    after: Cuts
+    edges: list[Edge]
+    admissions: list[tuple[int, Admission]]
+
+
+class BackupHeld(_Message, frozen=True):
+    """The backup holds everything up to this number."""
+
+    number: int
+
+
+Body: TypeAlias = (
+    Tree | Membership | Accuse | Sync | Resolved | Backup | BackupAll | BackupHeld
+)  # fmt: skip
+
+
+# ---- between a client and its broker ----------------------------------------------------------------------
+
+
+class Standing(_Message, frozen=True):
+    """A subscription as its client holds it: what is fixed, and how far it got with each publisher."""
+
+    subscription: str
+    filter: str
+    cuts: Cuts
+    got: Cuts
+
+
+class Attach(_Message, frozen=True):
+    """A client begins or resumes its session. All that follows carries the same attempt number."""
+
+    attempt: int
+    home: str
+    """The life that held the session last (`name/life`), or empty."""
+    standings: list[Standing]
+    advertisements: dict[str, str]
+    publications: list[Event]
+    """What the client published and nobody confirmed."""
+    first: int
+    """The first number not confirmed yet."""
+
+
+class Attached(_Message, frozen=True):
+    """The broker holds the session. `fresh` subscriptions are new to it and get new cuts."""
+
+    attempt: int
+    home: str
+    fresh: list[str]
+
+
+class Redirect(_Message, frozen=True):
+    """Your session is with that broker now."""
+
+    attempt: int
+    broker: str
+
+
+class NotYet(_Message, frozen=True):
+    """I cannot tell yet who holds your session; ask again."""
+
+    attempt: int
+
+
+class Gone(_Message, frozen=True):
+    """The broker that held this session no longer does: look for its heir."""
+
+    attempt: int
+
+
+class Expired(_Message, frozen=True):
+    """You were away for too long: your subscriptions ended where you stopped."""
+
+    attempt: int
+
+
+class ClientAdvertise(_Message, frozen=True):
+    attempt: int
+    advertisement: str
+    filter: str
+
+
+class ClientUnadvertise(_Message, frozen=True):
+    attempt: int
+    advertisement: str
+
+
+class ClientSubscribe(_Message, frozen=True):
+    attempt: int
+    subscription: str
+    filter: str
+
+
+class ClientUnsubscribe(_Message, frozen=True):
+    attempt: int
+    subscription: str
+
+
+class ClientPublish(_Message, frozen=True):
+    attempt: int
+    event: Event
+
+
+class ClientGot(_Message, frozen=True):
+    """The client holds every delivery up to this number of the attempt."""
+
+    attempt: int
+    number: int
+
+
+class Delivery(_Message, frozen=True):
+    """An event for some of the client's subscriptions."""
+
+    attempt: int
+    number: int
+    event: Event
+    subscriptions: list[str]
+
+
+class Cut(_Message, frozen=True):
+    """The starting cut of a subscription for some publishers (for none, if nobody publishes what it asks for)."""
+
+    attempt: int
+    subscription: str
+    cuts: Cuts
+
+
+class Unsubscribed(_Message, frozen=True):
+    """The subscription is over; the client got everything up to `last` of each publisher."""
+
+    attempt: int
+    subscription: str
+    last: Cuts
+
+
+class Stable(_Message, frozen=True):
+    """The advertisement is stable."""
+
+    attempt: int
+    advertisement: str
+
+
+class Safe(_Message, frozen=True):
+    """Publications up to this number are held by f + 1 brokers."""
+
+    attempt: int
+    seq: int

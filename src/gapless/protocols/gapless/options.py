@@ -1,0 +1,35 @@
+"""The options of the `gapless` protocol, each with the reason for its default."""
+
+import msgspec
+
+__all__ = ["REPAIRS", "GaplessOptions"]
+
+REPAIRS = frozenset({"late-publishers", "pivots", "hand-over", "make-before-break"})
+"""What tests can switch off to see that the checkers notice."""
+
+
+class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
+
+    coverage: bool = True
+    """Let a covering subscription represent those it covers. Off only to see what it saves."""
+
+    wave_ms: float = 200.0
+    """How often the root asks what has reached everyone. Longer keeps events longer, shorter costs two messages a
+    link and round; when nothing is kept, the pace falls to a sixteenth by itself."""
+
+    window: int = 10_000
+    """How many of its clients' publications a broker lets out before they have reached everyone; further ones
+    wait. It bounds what any broker has to keep."""
+
+    client_window: int = 1_000
+    """How many publications a client keeps that are not safe yet; further calls are refused."""
+
+    retry_ms: float = 100.0
+    """How long a client waits for an answer before it asks the next broker."""
+
+    session_s: float = 60.0
+    """How long a session waits for its client; then its subscriptions end where the client stopped."""
+
+    switched_off: tuple[str, ...] = ()
+    """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`."""

@@ -1,0 +1,371 @@
+"""Advertisements, subscriptions and starting cuts along the tree.
+
+**Advertisements** are flooded. A broker answers one (`AdvertisementStable`) when all links behind it have, and
+sends every overlapping subscription towards the publisher first; so when the publisher's broker has all answers,
+it also has every subscription that was there before, and only then lets events out (the late publisher's repair).
+
+**Subscriptions** travel towards overlapping advertisements. On a link over which a covering subscription was sent
+already, the new one is not sent: the older one *represents* it there.
+
+**Cuts.** Where a subscription meets a publisher's broker, the cut is the publisher's next number. Where it is
+represented on a link, this broker is its pivot for all publishers behind the link, and the cut for each is the
+larger of "one after the last I passed on" and the representative's own cut. If that is not known yet, the
+subscription inherits it when the representative's marker passes. So a pivot never speaks for a publisher that the
+covering subscription has not reached, and the cuts it gives are those of one consistent cut: every event after
+the representative's cut of one publisher reaches, on FIFO links, any other publisher behind the subscription.
+
+**Make before break.** When a representative ends, those it represented are sent first, with the cuts they have.
+
+Markers go back to the subscriber alone; on a tree that is enough.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from gapless.filters import Filter, FilterIndex, parse
+from gapless.protocols.gapless.messages import (
+    AddAdvertisement,
+    AddSubscription,
+    AdvertisementStable,
+    Cuts,
+    Marker,
+    RemoveAdvertisement,
+    RemoveSubscription,
+    TreeBody,
+)  # fmt: skip
+
+__all__ = ["Advertisement", "Link", "RoutingTable", "Subscription"]
+
+COVER_CACHE = 65_536
+
+
+@lru_cache(COVER_CACHE)
+def _overlap(one: Filter, other: Filter) -> bool:
+    return one.overlaps(other)
+
+
+@lru_cache(COVER_CACHE)
+def _cover(one: Filter, other: Filter) -> bool:
+    return one.covers(other)
+
+
+class Link:
+    """One installation of a link of the contracted tree: `via` is the first broker of the full tree on the way."""
+
+    def __init__(self, peer: str, via: str, tag: int) -> None:
+        self.peer = peer
+        self.via = via
+        self.tag = tag
+        self.sent: dict[str, Subscription] = {}
+        """Subscriptions sent over the link."""
+        self.by_text: dict[str, str] = {}
+        """Of these, one for each filter text: the quickest cover is an equal one."""
+        self.represented: dict[str, str] = {}
+        """Subscriptions not sent, each with the one that represents it."""
+        self.represents: dict[str, dict[str, None]] = {}
+        self.advertisements: dict[str, Advertisement] = {}
+        """Those that came over the link."""
+
+
+class Subscription:
+    """A subscription known here. `origin` is the link it came over, or None for a client of this broker."""
+
+    def __init__(self, name: str, pattern: Filter, origin: Link | None, client: str = "") -> None:
+        self.name = name
+        self.filter = pattern
+        self.origin = origin
+        self.client = client
+        self.cuts: Cuts = {}
+
+
+class Advertisement:
+    """An advertisement known here; `waiting` are the peers that have not answered it yet."""
+
+    def __init__(self, name: str, publisher: str, pattern: Filter, origin: Link | None) -> None:
+        self.name = name
+        self.publisher = publisher
+        self.filter = pattern
+        self.origin = origin
+        self.waiting: dict[str, None] = {}
+
+
+class RoutingTable:
+    """What one broker knows of who publishes and who subscribes, and the rules that spread it."""
+
+    def __init__(
+        self,
+        send: Callable[[Link, TreeBody], None],
+        tell_client: Callable[[Subscription, Cuts], None],
+        advertisement_stable: Callable[[Advertisement], None],
+        switched_off: frozenset[str] = frozenset(),
+    ) -> None:
+        self.links: dict[str, Link] = {}
+        self.subscriptions: dict[str, Subscription] = {}
+        self.advertisements: dict[str, Advertisement] = {}
+        self.passed: Cuts = {}
+        """The last event of each publisher that this broker processed."""
+        self._publishers: dict[str, dict[str, Advertisement]] = {}
+        self._index: FilterIndex[str] = FilterIndex()
+        self._send = send
+        self._tell_client = tell_client
+        self._advertisement_stable = advertisement_stable
+        self._off = switched_off
+
+    # ---- events -------------------------------------------------------------------------------------------
+
+    def match(self, attributes: dict[str, str | int | float | bool]) -> Iterator[Subscription]:
+        """The subscriptions that the event matches, in the order in which they became known."""
+        return map(self.subscriptions.__getitem__, self._index.match(attributes))
+
+    # ---- subscriptions ------------------------------------------------------------------------------------
+
+    def add_subscription(self, name: str, text: str, origin: Link | None, cuts: Cuts, client: str = "") -> Subscription:
+        """A new subscription: pass it on where it is needed, answer for the publishers it reached."""
+        subscription = self.enter_subscription(name, text, origin, cuts, client)
+        self.spread(subscription)
+        self.answer(subscription)
+        return subscription
+
+    def enter_subscription(
+        self, name: str, text: str, origin: Link | None, cuts: Cuts, client: str = ""
+    ) -> Subscription:
+        """Make a subscription known, and no more."""
+        subscription = self.subscriptions[name] = Subscription(name, parse(text), origin, client)
+        self._index.add(name, subscription.filter)
+        self.take_cuts(subscription, cuts)
+        return subscription
+
+    def take_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
+        """Believe the cuts that the subscription brings, for the publishers that lie further on."""
+        for publisher, cut in cuts.items():
+            if publisher not in subscription.cuts and self._is_onward(publisher, subscription):
+                subscription.cuts[publisher] = cut
+
+    def spread(self, subscription: Subscription) -> None:
+        """Send the subscription over every link that needs it."""
+        for link in self.links.values():
+            self._offer(link, subscription)
+
+    def answer(self, subscription: Subscription) -> None:
+        """Fix the cuts that this broker can fix now, and report them as one message."""
+        news: Cuts = {}
+        for advertisement in self.advertisements.values():
+            publisher = advertisement.publisher
+            if publisher in subscription.cuts or publisher in news or self._is_same_side(advertisement, subscription):
+                continue
+            if not _overlap(advertisement.filter, subscription.filter):
+                continue
+            next_one = self.passed.get(publisher, 0) + 1
+            if advertisement.origin is None:
+                news[publisher] = next_one
+                continue
+            representative = self._representative(advertisement.origin, subscription)
+            if representative is not None and publisher in representative.cuts:
+                news[publisher] = max(next_one, representative.cuts[publisher])
+        self._report(subscription, news)
+
+    def remove_subscription(self, name: str) -> None:
+        """The subscription is over: what it represented takes its place first."""
+        subscription = self.subscriptions.pop(name)
+        self._index.remove(name)
+        for link in self.links.values():
+            self._withdraw(link, subscription)
+
+    def receive_marker(self, link: Link, name: str, cuts: Cuts) -> None:
+        """A marker came over the link for a subscription that was sent over it."""
+        subscription = link.sent.get(name)
+        if subscription is None:
+            return
+        behind = {ad.publisher for ad in link.advertisements.values()}
+        news = {p: cut for p, cut in cuts.items() if p not in subscription.cuts and p in behind}
+        self._report(subscription, news)
+        if news:
+            for other in list(link.represents.get(name, ())):
+                self.answer(self.subscriptions[other])
+
+    def is_reachable(self, subscription: Subscription) -> bool:
+        """Whether any publisher known here may match the subscription."""
+        return any(_overlap(ad.filter, subscription.filter) for ad in self.advertisements.values())
+
+    # ---- advertisements -----------------------------------------------------------------------------------
+
+    def add_advertisement(self, name: str, publisher: str, text: str, origin: Link | None) -> Advertisement:
+        """A new advertisement: flood it, send what subscribes to it towards it, answer when all others have."""
+        advertisement = self.enter_advertisement(name, publisher, text, origin)
+        self.flood(advertisement)
+        self.attract(advertisement)
+        self.conclude(advertisement)
+        return advertisement
+
+    def enter_advertisement(self, name: str, publisher: str, text: str, origin: Link | None) -> Advertisement:
+        """Make an advertisement known, and no more."""
+        advertisement = self.advertisements[name] = Advertisement(name, publisher, parse(text), origin)
+        self._publishers.setdefault(publisher, {})[name] = advertisement
+        if origin is not None:
+            origin.advertisements[name] = advertisement
+        return advertisement
+
+    def move_advertisement(self, advertisement: Advertisement, origin: Link | None) -> None:
+        """The advertisement comes over another link now."""
+        advertisement.origin = origin
+        if origin is not None:
+            origin.advertisements[advertisement.name] = advertisement
+
+    def flood(self, advertisement: Advertisement) -> None:
+        """Send the advertisement over all other links and wait for their answers."""
+        for link in self.links.values():
+            if link is not advertisement.origin:
+                advertisement.waiting[link.peer] = None
+                self.send_advertisement(link, advertisement)
+
+    def send_advertisement(self, link: Link, advertisement: Advertisement) -> None:
+        """Send the advertisement over one link."""
+        self._send(link, AddAdvertisement(advertisement.name, advertisement.publisher, advertisement.filter.text))
+
+    def attract(self, advertisement: Advertisement) -> None:
+        """Send matching subscriptions towards the publisher, or, if it is ours, answer them."""
+        link = advertisement.origin
+        for subscription in list(self.subscriptions.values()):
+            if subscription.origin is not link or link is None:
+                if link is not None and link.peer in self.links:
+                    self._offer(link, subscription)
+                self.answer(subscription)
+
+    def receive_stable(self, link: Link, name: str) -> None:
+        """The peer has answered the advertisement."""
+        advertisement = self.advertisements.get(name)
+        if advertisement is not None and link.peer in advertisement.waiting:
+            del advertisement.waiting[link.peer]
+            self.conclude(advertisement)
+
+    def conclude(self, advertisement: Advertisement) -> None:
+        """Answer the advertisement if nobody is left to wait for."""
+        if advertisement.waiting:
+            return
+        if advertisement.origin is None:
+            self._advertisement_stable(advertisement)
+        elif advertisement.origin.peer in self.links:
+            self._send(advertisement.origin, AdvertisementStable(advertisement.name))
+
+    def remove_advertisement(self, name: str) -> None:
+        """The publisher will publish nothing more under the advertisement."""
+        advertisement = self.advertisements.pop(name)
+        others = self._publishers[advertisement.publisher]
+        del others[name]
+        if not others:
+            del self._publishers[advertisement.publisher]
+        if advertisement.origin is not None:
+            advertisement.origin.advertisements.pop(name, None)
+        for link in self.links.values():
+            if link is not advertisement.origin:
+                self._send(link, RemoveAdvertisement(name))
+        for subscription in self.subscriptions.values():
+            if advertisement.publisher in subscription.cuts and not any(
+                _overlap(other.filter, subscription.filter) for other in others.values()
+            ):
+                del subscription.cuts[advertisement.publisher]
+        if advertisement.origin is not None and advertisement.origin.peer in self.links:
+            self._prune(advertisement.origin)
+
+    # ---- links --------------------------------------------------------------------------------------------
+
+    def mark_sent(self, link: Link, subscription: Subscription) -> None:
+        """Note that the subscription is known at the other end of the link."""
+        link.sent[subscription.name] = subscription
+        link.by_text.setdefault(subscription.filter.text, subscription.name)
+
+    # ---- inside -------------------------------------------------------------------------------------------
+
+    def _is_onward(self, publisher: str, subscription: Subscription) -> bool:
+        """Whether the publisher is known here and does not lie where the subscription comes from."""
+        for advertisement in self._publishers.get(publisher, {}).values():
+            return advertisement.origin is None or advertisement.origin is not subscription.origin
+        return False
+
+    def _is_same_side(self, advertisement: Advertisement, subscription: Subscription) -> bool:
+        return advertisement.origin is not None and advertisement.origin is subscription.origin
+
+    def _needs(self, link: Link, subscription: Subscription) -> bool:
+        return any(_overlap(ad.filter, subscription.filter) for ad in link.advertisements.values())
+
+    def _offer(self, link: Link, subscription: Subscription) -> None:
+        """Send the subscription over the link if it is needed there and nothing represents it."""
+        name = subscription.name
+        if subscription.origin is link or name in link.sent or name in link.represented:
+            return
+        if not self._needs(link, subscription):
+            return
+        cover = self._find_cover(link, subscription)
+        if cover is not None and "coverage" not in self._off:
+            link.represented[name] = cover.name
+            link.represents.setdefault(cover.name, {})[name] = None
+            if not self._speaks_for_some_only(link, cover, subscription):
+                return
+        self._send_subscription(link, subscription)
+
+    def _speaks_for_some_only(self, link: Link, cover: Subscription, subscription: Subscription) -> bool:
+        """Without the pivots' repair: send also what is represented, where not all its publishers are stable."""
+        return "pivots" in self._off and any(
+            ad.publisher not in cover.cuts and _overlap(ad.filter, subscription.filter)
+            for ad in link.advertisements.values()
+        )
+
+    def _send_subscription(self, link: Link, subscription: Subscription) -> None:
+        self.mark_sent(link, subscription)
+        self._send(link, AddSubscription(subscription.name, subscription.filter.text, dict(subscription.cuts)))
+
+    def _find_cover(self, link: Link, subscription: Subscription) -> Subscription | None:
+        equal = link.by_text.get(subscription.filter.text)
+        if equal is not None:
+            return link.sent[equal]
+        for other in link.sent.values():
+            if _cover(other.filter, subscription.filter):
+                return other
+        return None
+
+    def _representative(self, link: Link, subscription: Subscription) -> Subscription | None:
+        name = link.represented.get(subscription.name)
+        return None if name is None else link.sent[name]
+
+    def _withdraw(self, link: Link, subscription: Subscription) -> None:
+        """Take the subscription off the link, after those it represented."""
+        name = subscription.name
+        self._unrepresent(link, name)
+        if link.sent.pop(name, None) is None:
+            return
+        if link.by_text.get(subscription.filter.text) == name:
+            del link.by_text[subscription.filter.text]
+            for other in link.sent.values():
+                if other.filter.text == subscription.filter.text:
+                    link.by_text[other.filter.text] = other.name
+                    break
+        for other_name in link.represents.pop(name, {}):
+            del link.represented[other_name]
+            if "make-before-break" not in self._off and other_name in self.subscriptions:
+                self._offer(link, self.subscriptions[other_name])
+        self._send(link, RemoveSubscription(name))
+
+    def _unrepresent(self, link: Link, name: str) -> None:
+        cover = link.represented.pop(name, None)
+        if cover is not None:
+            del link.represents[cover][name]
+            if not link.represents[cover]:
+                del link.represents[cover]
+
+    def _prune(self, link: Link) -> None:
+        """Take off the link what no publisher behind it needs any more."""
+        for name in list(link.represented):
+            if not self._needs(link, self.subscriptions[name]):
+                self._unrepresent(link, name)
+        for subscription in list(link.sent.values()):
+            if not self._needs(link, subscription):
+                self._withdraw(link, subscription)
+
+    def _report(self, subscription: Subscription, news: Cuts) -> None:
+        if not news:
+            return
+        subscription.cuts.update(news)
+        if subscription.origin is None:
+            self._tell_client(subscription, news)
+        elif subscription.origin.peer in self.links:
+            self._send(subscription.origin, Marker(subscription.name, news))

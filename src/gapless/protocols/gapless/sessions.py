@@ -1,0 +1,143 @@
+"""The broker's side of its clients: a client is a leaf of the tree, and its session is a link that can move.
+
+A session outlives its connection and its broker. The broker keeps what it delivered until the client confirmed
+it; the client keeps what it published until it is safe, and knows the cut and position of each subscription. To
+resume, the client tells all of this in one `Attach`, wherever the session is by then, and both sides go on: one
+rule for a lost connection and a lost broker.
+
+- A publication waits until the advertisement it relies on is stable, and until the backups hold it (`journal`).
+- Nothing is delivered to a client before the backups know its subscriptions. So a subscription that was lost with
+  its broker has delivered nothing, and starts afresh with a later cut.
+- A session whose client has not come back yet (an *orphan*) collects everything that matches; what lies before
+  the cuts and positions is sorted out when the client brings them.
+"""
+
+from collections import deque
+
+from gapless.events import Event
+from gapless.protocols.gapless.messages import Attach, ClientUnadvertise, Cuts, Delivery, Edge, Standing, Unsubscribed
+from gapless.protocols.gapless.routing_table import Advertisement, Subscription
+
+__all__ = ["Session"]
+
+
+class Session:
+    """One client of this broker."""
+
+    def __init__(self, client: str, epoch: int) -> None:
+        self.client = client
+        self.epoch = epoch
+        self.attempt = 0
+        """The client's current attempt; 0 for an orphan."""
+        self.subscriptions: dict[str, Subscription] = {}
+        self.advertisements: dict[str, Advertisement] = {}
+        self.stable: dict[str, None] = {}
+        """The advertisements that events may rely on."""
+        self.inbox: deque[Event | ClientUnadvertise] = deque()
+        """What the client did and has not been carried out yet."""
+        self.queued = 0
+        """The last publication put into the inbox."""
+        self.admitted = 0
+        self.secure_at = 0
+        """Nothing is delivered before the backups hold the journal up to this number."""
+        self.outbox: deque[tuple[Event, list[str]]] = deque()
+        """What was delivered or is to be, and not confirmed."""
+        self.in_flight = 0
+        """Publications that wait for the backups."""
+        self.farewells: deque[tuple[int, Unsubscribed]] = deque()
+        """Endings, each to be told after that many deliveries."""
+        self._total = 0
+        self._sent = 0
+        self._first = 1
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether the client still has to come and claim the session."""
+        return self.attempt == 0
+
+    @property
+    def total(self) -> int:
+        """How many deliveries there were."""
+        return self._total
+
+    @property
+    def confirmed(self) -> int:
+        """How many of them need not be kept."""
+        return self._total - len(self.outbox)
+
+    def edge(self) -> Edge:
+        """The session as the backups have to know it."""
+        return Edge(
+            self.client,
+            self.epoch,
+            {name: subscription.filter.text for name, subscription in self.subscriptions.items()},
+            {name: (item.filter.text, name in self.stable) for name, item in self.advertisements.items()},
+            self.admitted,
+        )
+
+    def wants(self, subscription: Subscription, event: Event) -> bool:
+        """Whether an event that matches is due: it is, from the cut on; an orphan's cuts are not known here."""
+        cut = subscription.cuts.get(event.publisher)
+        return self.is_orphan or (cut is not None and event.seq >= cut)
+
+    def put(self, event: Event, names: list[str]) -> None:
+        """Another delivery."""
+        self.outbox.append((event, names))
+        self._total += 1
+
+    def unsent(self) -> list[Delivery | Unsubscribed]:
+        """The deliveries and endings that can go out now, in order."""
+        found: list[Delivery | Unsubscribed] = []
+        for place in range(self._sent, len(self.outbox)):
+            self._say_farewell(self.confirmed + place, found)
+            event, names = self.outbox[place]
+            found.append(Delivery(self.attempt, self._first + place, event, names))
+        self._sent = len(self.outbox)
+        self._say_farewell(self._total, found)
+        return found
+
+    def _say_farewell(self, deliveries: int, found: list[Delivery | Unsubscribed]) -> None:
+        while self.farewells and self.farewells[0][0] <= deliveries:
+            found.append(self.farewells.popleft()[1])
+
+    def got(self, number: int) -> None:
+        """The client holds the deliveries up to this number."""
+        while self.outbox and self._sent and self._first <= number:
+            self.outbox.popleft()
+            self._first += 1
+            self._sent -= 1
+
+    def claim(self, message: Attach, epoch_step: int) -> None:
+        """The client is back: keep of the deliveries what it lacks, and number them anew."""
+        self.attempt = message.attempt
+        self.epoch = message.attempt * epoch_step
+        self.farewells.clear()
+        standings = {standing.subscription: standing for standing in message.standings}
+        kept = []
+        for event, names in self.outbox:
+            lacking = [name for name in names if name in standings and self._lacks(standings[name], event)]
+            if lacking:
+                kept.append((event, lacking))
+        self.outbox = deque(kept)
+        self._sent = 0
+        self._first = 1
+
+    def _lacks(self, standing: Standing, event: Event) -> bool:
+        subscription = self.subscriptions.get(standing.subscription)
+        if subscription is None:
+            return False
+        cut = subscription.cuts.get(event.publisher)
+        return cut is not None and event.seq >= cut and event.seq > standing.got.get(event.publisher, 0)
+
+    def relies_on(self, event: Event) -> bool:
+        """Whether a stable advertisement allows the event out."""
+        return any(self.advertisements[name].filter.matches(event.attributes) for name in self.stable)
+
+    def cuts_missing(self, standing: Standing) -> Cuts:
+        """What the broker knows of the subscription's cuts and the client does not."""
+        known = self.subscriptions[standing.subscription].cuts
+        return {publisher: cut for publisher, cut in known.items() if publisher not in standing.cuts}
+
+    def matching(self, event: Event) -> list[str]:
+        """The session's own subscriptions that the event matches."""
+        return [n for n, s in self.subscriptions.items() if s.filter.matches(event.attributes)]

@@ -1,0 +1,359 @@
+"""Completing a hand-over at one member: the steps that `handover` explains, on this broker's state.
+
+Everything here runs within one step of the broker. Until `_install` the unit's links are not among the table's, so
+whatever the rules of the table send goes to this broker's own side alone.
+"""
+
+from collections.abc import Callable
+
+from gapless.events import Event
+from gapless.overlay import Overlay
+from gapless.protocols.gapless.client_side import ClientSide
+from gapless.protocols.gapless.contraction import Statuses, Unit, effective_links, path_inside
+from gapless.protocols.gapless.handover import Handover, Inheritance, divide_estates, least_cut, merge_cuts
+from gapless.protocols.gapless.merge import merge_logs
+from gapless.protocols.gapless.messages import (
+    Admission,
+    Cuts,
+    LogEntry,
+    Publication,
+    RemoveAdvertisement,
+    RemoveSubscription,
+    SideAdvertisement,
+    SideSubscription,
+    TreeBody,
+)  # fmt: skip
+from gapless.protocols.gapless.routing_table import Advertisement, Link, RoutingTable, Subscription
+from gapless.protocols.gapless.sessions import Session
+
+__all__ = ["MERGED", "Takeover", "side_advertisements", "side_marks", "side_subscriptions"]
+
+MERGED = "*"
+"""Where an event of a merged log came from, if it entered through nobody who is left."""
+
+
+class Takeover:
+    """One completion."""
+
+    def __init__(
+        self,
+        name: str,
+        overlay: Overlay,
+        status: Statuses,
+        handover: Handover,
+        table: RoutingTable,
+        retired: dict[str, Link],
+        clients: ClientSide,
+        send: Callable[[Link, TreeBody], None],
+        process: Callable[[Event, str, Cuts | None, dict[str, Session]], None],
+        with_logs: bool,
+    ) -> None:
+        self._name = name
+        self._unit = handover.unit
+        self._handover = handover
+        self._table = table
+        self._retired = retired
+        self._clients = clients
+        self._send = send
+        self._process = process
+        self._with_logs = with_logs
+        inherited, self.heirs, self.estates = divide_estates(overlay, status, handover.syncs.values())
+        self._inherited: list[Inheritance] = inherited
+        self._towards = path_inside(overlay, status, handover.unit.group, name)
+        self._links = {
+            peer: Link(peer, via, handover.unit.tag)
+            for via, peer in effective_links(overlay, status, name)
+            if name in self._unit.core or via in self._unit.core
+        }
+        self.sessions: dict[str, Session] = {}
+        """The sessions inherited here."""
+        self._ended: dict[str, list[str]] = {}
+        """By peer: the subscriptions that ended on this side since it sent its contribution."""
+
+    def run(self) -> None:
+        """All steps, in order."""
+        self._take_marks()
+        gone_advertisements = self._enter_advertisements()
+        gone_subscriptions = self._enter_subscriptions()
+        self._inherit()
+        self._process_logs()
+        self._install()
+        self._answer_advertisements()
+        self._pass_on_late()
+        for name in gone_subscriptions:
+            self._table.remove_subscription(name)
+        for name in gone_advertisements:
+            self._table.remove_advertisement(name)
+
+    def _is_inside(self, link: Link | None) -> bool:
+        return link is not None and is_inside(self._unit, self._name, link.via)
+
+    def _link_to(self, member: str) -> Link:
+        return self._links[self._towards[member]]
+
+    def _others(self) -> list[str]:
+        return [member for member in self._unit.group if member != self._name]
+
+    # ---- 1: markers ---------------------------------------------------------------------------------------
+
+    def _take_marks(self) -> None:
+        for member in self._others():
+            for name, cuts in self._handover.syncs[member].marks.items():
+                for link in self._retired.values():
+                    if self._is_inside(link):
+                        self._table.receive_marker(link, name, cuts)
+
+    # ---- 2: who publishes and who subscribes --------------------------------------------------------------
+
+    def _enter_advertisements(self) -> list[str]:
+        """Enter the others' advertisements; return those that are no more."""
+        arriving: dict[str, tuple[SideAdvertisement, Link]] = {}
+        for member in self._others():
+            for item in self._handover.syncs[member].advertisements:
+                arriving[item.advertisement] = (item, self._link_to(member))
+        kept = {}
+        for share in self._inherited:
+            for name, (text, is_stable) in share.edge.advertisements.items():
+                if share.heir == self._name:
+                    kept[name] = (share.edge.client, text)
+                else:
+                    item = SideAdvertisement(name, share.edge.client, text, not is_stable)
+                    arriving[name] = (item, self._link_to(share.heir))
+        gone = []
+        for advertisement in list(self._table.advertisements.values()):
+            if not self._is_inside(advertisement.origin):
+                arriving.pop(advertisement.name, None)
+            elif advertisement.name in arriving:
+                self._table.move_advertisement(advertisement, arriving[advertisement.name][1])
+            elif advertisement.name in kept:
+                self._table.move_advertisement(advertisement, None)
+            else:
+                gone.append(advertisement.name)
+        for name, (item, link) in arriving.items():
+            if name not in self._table.advertisements:
+                self._table.flood(self._table.enter_advertisement(name, item.publisher, item.filter, link))
+        for name, (client, text) in kept.items():
+            if name not in self._table.advertisements:
+                self._table.flood(self._table.enter_advertisement(name, client, text, None))
+        return gone
+
+    def _enter_subscriptions(self) -> list[str]:
+        """Enter the others' subscriptions; return those that are no more."""
+        arriving: dict[str, tuple[str, Cuts, Link]] = {}
+        for member in self._others():
+            for item in self._handover.syncs[member].subscriptions:
+                arriving[item.subscription] = (item.filter, item.cuts, self._link_to(member))
+        kept = {}
+        for share in self._inherited:
+            for name, text in share.edge.subscriptions.items():
+                if share.heir == self._name:
+                    kept[name] = (share.edge.client, text)
+                else:
+                    arriving[name] = (text, {}, self._link_to(share.heir))
+        gone = []
+        for subscription in list(self._table.subscriptions.values()):
+            if not self._is_inside(subscription.origin):
+                arriving.pop(subscription.name, None)
+            elif subscription.name in arriving:
+                subscription.origin = arriving[subscription.name][2]
+                self._table.take_cuts(subscription, arriving[subscription.name][1])
+            elif subscription.name in kept:
+                subscription.origin = None
+                subscription.client = kept[subscription.name][0]
+            else:
+                gone.append(subscription.name)
+        for name, (text, cuts, link) in arriving.items():
+            if name not in self._table.subscriptions:
+                self._table.spread(self._table.enter_subscription(name, text, link, cuts))
+        for name, (client, text) in kept.items():
+            if name not in self._table.subscriptions:
+                self._table.spread(self._table.enter_subscription(name, text, None, {}, client))
+        return gone
+
+    # ---- the clients of the excluded ----------------------------------------------------------------------
+
+    def _inherit(self) -> None:
+        for share in self._inherited:
+            if share.heir != self._name:
+                continue
+            session = self._clients.inherit(share.edge)
+            self.sessions[share.edge.client] = session
+            for name in share.edge.subscriptions:
+                session.subscriptions[name] = self._table.subscriptions[name]
+            for name, (_, is_stable) in share.edge.advertisements.items():
+                advertisement = self._table.advertisements[name]
+                session.advertisements[name] = advertisement
+                if is_stable:
+                    session.stable[name] = None
+
+    def _give_inherited_cuts(self, events: list[Event]) -> None:
+        """The cuts that the inherited subscriptions had without their clients knowing it yet."""
+        marks: dict[str, Cuts] = {}
+        for _, sync in self._handover.ordered():
+            for name, cuts in sync.marks.items():
+                marks.setdefault(name, {}).update(cuts)
+        for session in self.sessions.values():
+            for name, subscription in session.subscriptions.items():
+                for publisher, cut in marks.get(name, {}).items():
+                    subscription.cuts.setdefault(publisher, cut)
+                self._give_cuts_of_covers(subscription, marks, events)
+
+    def _give_cuts_of_covers(self, subscription: Subscription, marks: dict[str, Cuts], events: list[Event]) -> None:
+        for name, cuts in marks.items():
+            cover = self._table.subscriptions.get(name)
+            if cover is None or not cover.filter.covers(subscription.filter):
+                continue
+            for publisher, bound in cuts.items():
+                if publisher not in subscription.cuts:
+                    seqs = [
+                        event.seq
+                        for event in events
+                        if event.publisher == publisher and subscription.filter.matches(event.attributes)
+                    ]
+                    otherwise = self._last(publisher) + 1
+                    subscription.cuts[publisher] = least_cut(seqs, bound, otherwise)
+
+    def _last(self, publisher: str) -> int:
+        return max(sync.passed.get(publisher, 0) for sync in self._handover.syncs.values())
+
+    # ---- 3: the logs --------------------------------------------------------------------------------------
+
+    def _process_logs(self) -> None:
+        entered: dict[tuple[str, int], str] = {}
+        after: dict[tuple[str, int], Cuts] = {}
+        logs: list[list[LogEntry]] = []
+        estates: list[list[Admission]] = []
+        for member, sync in self._handover.ordered():
+            logs.append(sync.log)
+            for entry in sync.log:
+                key = (entry.event.publisher, entry.event.seq)
+                if entry.entered:
+                    entered[key] = member
+                if entry.after is not None:
+                    after[key] = entry.after
+            for estate in sync.estates:
+                estates.append(estate.admissions)
+                for item in estate.admissions:
+                    after[item.event.publisher, item.event.seq] = item.after
+        events = merge_logs(logs, estates) if self._with_logs else []
+        self._give_inherited_cuts(events)
+        for event in events:
+            key = (event.publisher, event.seq)
+            member = entered.get(key, self._name)
+            via = MERGED if member == self._name else self._link_to(member).via
+            self._process(event, via, after.get(key), self.sessions)
+        for sync in self._handover.syncs.values():
+            merge_cuts(self._table.passed, sync.passed)
+
+    # ---- 4: the links -------------------------------------------------------------------------------------
+
+    def _install(self) -> None:
+        for peer in [peer for peer, link in self._retired.items() if self._is_inside(link)]:
+            del self._retired[peer]
+        own = self._handover.own
+        for link in self._links.values():
+            for member, sync in self._handover.ordered():
+                if member != self._name and self._link_to(member) is link:
+                    continue
+                for item in sync.subscriptions:
+                    self._note_sent(link, item)
+            for share in self._inherited:
+                if share.heir == self._name or self._link_to(share.heir) is not link:
+                    for name in share.edge.subscriptions:
+                        if name in self._table.subscriptions:
+                            self._table.mark_sent(link, self._table.subscriptions[name])
+            self._table.links[link.peer] = link
+        known = dict.fromkeys(item.advertisement for item in own.advertisements)
+        for link in self._links.values():
+            for advertisement in self._table.advertisements.values():
+                if not self._is_inside(advertisement.origin) and not self._is_inherited(advertisement):
+                    if advertisement.name not in known:
+                        advertisement.waiting[link.peer] = None
+                        self._table.send_advertisement(link, advertisement)
+            for name in known:
+                if name not in self._table.advertisements:
+                    self._send(link, RemoveAdvertisement(name))
+        for subscription in list(self._table.subscriptions.values()):
+            self._table.spread(subscription)
+        for subscription in list(self._table.subscriptions.values()):
+            self._table.answer(subscription)
+
+    def _note_sent(self, link: Link, item: SideSubscription) -> None:
+        subscription = self._table.subscriptions.get(item.subscription)
+        if subscription is None:
+            self._ended.setdefault(link.peer, []).append(item.subscription)
+        else:
+            self._table.mark_sent(link, subscription)
+
+    def _is_inherited(self, advertisement: Advertisement) -> bool:
+        return advertisement.publisher in self.sessions
+
+    def _answer_advertisements(self) -> None:
+        awaited = {
+            item.advertisement for sync in self._handover.syncs.values() for item in sync.advertisements if item.awaited
+        }
+        for share in self._inherited:
+            awaited |= {name for name, (_, is_stable) in share.edge.advertisements.items() if not is_stable}
+        for advertisement in list(self._table.advertisements.values()):
+            for peer in [
+                peer for peer in advertisement.waiting if peer not in self._table.links and peer not in self._retired
+            ]:
+                del advertisement.waiting[peer]
+            if advertisement.name in awaited:
+                for peer, link in self._links.items():
+                    if link is not advertisement.origin:
+                        advertisement.waiting[peer] = None
+                self._table.conclude(advertisement)
+
+    # ---- what came meanwhile ------------------------------------------------------------------------------
+
+    def _pass_on_late(self) -> None:
+        for event in self._handover.late:
+            peers = {s.origin.peer: None for s in self._table.match(event.attributes) if s.origin is not None}
+            for peer, link in self._links.items():
+                if peer in peers:
+                    self._send(link, Publication(event))
+        for peer, names in self._ended.items():
+            for name in names:
+                self._send(self._links[peer], RemoveSubscription(name))
+
+
+def is_inside(unit: Unit, name: str, via: str) -> bool:
+    """Whether what comes that way comes from inside the unit, seen from one of its members."""
+    return via == MERGED or via in unit.core or (name in unit.core and via != "")
+
+
+def side_subscriptions(
+    table: RoutingTable, is_own: Callable[[Link | None], bool], coverage: bool
+) -> list[SideSubscription]:
+    """The subscriptions of one's own side, but for those that others of them cover."""
+    kept: list[Subscription] = []
+    for subscription in table.subscriptions.values():
+        if is_own(subscription.origin) and not (
+            coverage and any(other.filter.covers(subscription.filter) for other in kept)
+        ):
+            kept.append(subscription)
+    return [SideSubscription(item.name, item.filter.text, dict(item.cuts)) for item in kept]
+
+
+def side_advertisements(
+    table: RoutingTable, is_own: Callable[[Link | None], bool], inside: set[str]
+) -> list[SideAdvertisement]:
+    """The advertisements of one's own side; those are awaited that wait for a peer inside."""
+    return [
+        SideAdvertisement(item.name, item.publisher, item.filter.text, any(peer in inside for peer in item.waiting))
+        for item in table.advertisements.values()
+        if is_own(item.origin)
+    ]
+
+
+def side_marks(table: RoutingTable, is_own: Callable[[Link | None], bool]) -> dict[str, Cuts]:
+    """For the subscriptions of the others: the cuts of the publishers on one's own side."""
+    own = {item.publisher for item in table.advertisements.values() if is_own(item.origin)}
+    marks = {}
+    for subscription in table.subscriptions.values():
+        if not is_own(subscription.origin):
+            cuts = {publisher: cut for publisher, cut in subscription.cuts.items() if publisher in own}
+            if cuts:
+                marks[subscription.name] = cuts
+    return marks

@@ -1,0 +1,98 @@
+"""Knowing what has reached everyone, so that it may be forgotten.
+
+The root sends a wave down the tree; the leaves echo it, and every broker echoes when all below it did and its own
+clients have confirmed what was delivered to them before the wave came by. A wave is a consistent cut: it runs
+ahead of everything that is sent after it on every link. Once a wave has been echoed by all, every event before it
+has left for all its destinations, so that the *next* wave follows it down every link. When that one is echoed as
+well, everything before the first has been confirmed by every client, and the third wave says so (`done`).
+
+Two properties of this cut are used elsewhere: an effect is never forgotten before its cause (a cut contains the
+causes of what it contains), and forgetting costs two messages a link and round, however many events there were.
+
+A hand-over voids the waves that its members have seen; the root starts another one when no echo comes.
+"""
+
+from collections.abc import Callable, Iterable
+
+from gapless.protocols.gapless.messages import Echo, Wave
+
+__all__ = ["Waves"]
+
+PATIENCE_MIN = 8
+PATIENCE_MAX = 256
+IDLE_MAX = 16
+
+
+class Waves:
+    """One broker's part in the waves."""
+
+    def __init__(self, cut_here: Callable[[int], None], forget: Callable[[int], None], is_busy: Callable[[], bool]):
+        self.number = 0
+        self._cut_here = cut_here
+        self._forget = forget
+        self._is_busy = is_busy
+        self._open = False
+        self._children: dict[str, None] = {}
+        self._sessions: dict[str, int] = {}
+        self._busy = False
+        self._completed = 0
+        self._done = 0
+        self._patience = PATIENCE_MIN
+        self._silent = 0
+        self._idle = 1
+        self._waited = 0
+
+    def void(self, number: int) -> None:
+        """A hand-over: no wave up to this number counts any more."""
+        self.number = max(self.number, number)
+        self._open = False
+
+    def tick(self) -> Wave | None:
+        """At the root, once an interval: the wave to start, if it is time for one."""
+        if self._open:
+            self._silent += 1
+            if self._silent < self._patience:
+                return None
+            self._patience = min(2 * self._patience, PATIENCE_MAX)
+        else:
+            self._waited += 1
+            if self._waited < self._idle and not self._is_busy():
+                return None
+        self._silent = self._waited = 0
+        return Wave(self.number + 1, self._done)
+
+    def begin(self, wave: Wave, children: Iterable[str], sessions: dict[str, int]) -> bool:
+        """The wave comes by: cut here, and wait for the children and for what the sessions still owe."""
+        if wave.number <= self.number:
+            return False
+        self.number = wave.number
+        self._forget(wave.done)
+        self._cut_here(wave.number)
+        self._children = dict.fromkeys(children)
+        self._sessions = sessions
+        self._busy = self._is_busy()
+        self._open = True
+        return True
+
+    def echoed(self, child: str, echo: Echo) -> None:
+        """A child echoed."""
+        if self._open and echo.number == self.number:
+            self._children.pop(child, None)
+            self._busy |= echo.busy
+
+    def settled(self, confirmed: Callable[[str], int]) -> Echo | None:
+        """The echo, once nothing is missing. `confirmed` tells how many deliveries a client has confirmed."""
+        if not self._open or self._children:
+            return None
+        for client in list(self._sessions):
+            if confirmed(client) < self._sessions[client]:
+                return None
+            del self._sessions[client]
+        self._open = False
+        return Echo(self.number, self._busy)
+
+    def completed(self, echo: Echo) -> None:
+        """At the root: everyone has echoed."""
+        self._done, self._completed = self._completed, echo.number
+        self._patience = PATIENCE_MIN
+        self._idle = 1 if echo.busy else min(2 * self._idle, IDLE_MAX)

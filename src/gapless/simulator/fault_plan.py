@@ -1,0 +1,171 @@
+"""Where and when faults hurt most, within the budget.
+
+- Crashes: mostly of brokers that have clients, mostly around the time of a subscription. Some are for ever, some are
+  over before anyone notices, some lose the memory and some only a while. After many of them a neighbour crashes soon
+  (if f allows), so that it dies during the hand-over.
+- Cuts: of tree links, of further pairs, and of clients from their brokers; too short to notice, or longer.
+- Suspicions: of living brokers by others nearby, or by their clients.
+
+All faults but crashes for ever end by themselves. A fault that does not fit the budget is dropped.
+"""
+
+import random
+from math import inf
+
+import msgspec
+
+from gapless.errors import ScenarioError
+from gapless.overlay import Overlay
+from gapless.simulator.budget import FaultBudget
+from gapless.simulator.scenario import Crash, Cut, Delay, Fault, Heal, Restart, Suspect, Trust
+
+__all__ = ["FAULT_KINDS", "FaultPlan", "Hazards", "fault_kinds"]
+
+FAULT_KINDS = ("crash", "cut", "suspicion")
+
+
+def fault_kinds(text: str) -> tuple[str, ...]:
+    """The kinds that a text like `none`, `all` or `crash,cut` stands for."""
+    if text == "none":
+        return ()
+    if text == "all":
+        return FAULT_KINDS
+    kinds = tuple(word.strip() for word in text.split(","))
+    for kind in kinds:
+        if kind not in FAULT_KINDS:
+            known = ", ".join(FAULT_KINDS)
+            raise ScenarioError(f"faults: there is no kind {kind!r}; choose none, all, or some of {known}")
+    return kinds
+
+
+class Hazards(msgspec.Struct, frozen=True):
+    """What a plan has to know of the rest of the scenario."""
+
+    f: int
+    slowest_link_ms: float
+    detection: Delay
+    reconnect_ms: float
+    until_ms: float
+    subscribe_ms: tuple[float, ...]
+    clients: tuple[tuple[str, str], ...]
+    """Each client with its broker."""
+
+    @property
+    def margin_ms(self) -> float:
+        """How long after the end of a fault its broker still counts as faulty: a few ways through what it sees."""
+        return self.detection.max_ms + self.reconnect_ms + 2 * (self.f + 1) * self.slowest_link_ms + 100.0
+
+
+class FaultPlan:
+    """Draws the faults of one scenario."""
+
+    def __init__(self, rng: random.Random, overlay: Overlay, hazards: Hazards) -> None:
+        self._rng = rng
+        self._overlay = overlay
+        self._hazards = hazards
+        self._budget = FaultBudget(overlay, hazards.f, hazards.margin_ms)
+        self._faults: list[Fault] = []
+        self._for_ever = 0
+
+    def draw(self, kinds: tuple[str, ...]) -> tuple[Fault, ...]:
+        """At least one fault, and as many more as were drawn and fit."""
+        draw = {"crash": self._draw_crash, "cut": self._draw_cut, "suspicion": self._draw_suspicion}
+        for _ in range(self._rng.randint(2, 8)):
+            draw[self._rng.choice(kinds)]()
+        return tuple(sorted(self._faults, key=lambda fault: fault.at_ms))
+
+    # ---- crashes
+
+    def _draw_crash(self) -> None:
+        rng = self._rng
+        broker = self._draw_broker()
+        at_ms = self._draw_moment()
+        if not self._crash(broker, at_ms):
+            return
+        while rng.random() < 0.5:
+            broker = rng.choice(self._overlay.within(broker, 2))
+            at_ms = self._rounded(at_ms + rng.uniform(0, self._hazards.detection.max_ms * 1.5))
+            if not self._crash(broker, at_ms):
+                return
+
+    def _crash(self, broker: str, at_ms: float) -> bool:
+        memory, down_ms = self._draw_absence()
+        if not self._budget.take(broker, at_ms, at_ms + down_ms):
+            return False
+        self._faults.append(Crash(at_ms, broker))
+        if down_ms == inf:
+            self._for_ever += 1
+        else:
+            self._faults.append(Restart(self._rounded(at_ms + down_ms), broker, memory))
+        return True
+
+    def _draw_absence(self) -> tuple[bool, float]:
+        """With its memory or without, and how long the broker is away."""
+        rng, detection = self._rng, self._hazards.detection
+        memory = rng.random() < 0.35
+        chance = rng.random()
+        if chance < 0.25 and self._for_ever < len(self._overlay.brokers) // 3:
+            return memory, inf
+        if chance < 0.5:
+            return memory, rng.uniform(0.1, detection.min_ms)
+        if chance < 0.8:
+            return memory, rng.uniform(detection.min_ms, detection.max_ms * 2)
+        return memory, rng.uniform(detection.max_ms, detection.max_ms * 2 + 500)
+
+    # ---- cuts and suspicions
+
+    def _draw_cut(self) -> None:
+        rng, detection = self._rng, self._hazards.detection
+        broker = self._draw_broker()
+        own = [client for client, at in self._hazards.clients if at == broker]
+        chance = rng.random()
+        if chance < 0.25 and own:
+            other = rng.choice(own)
+        else:
+            other = rng.choice(self._overlay.within(broker, 1 if chance < 0.85 else self._hazards.f + 1))
+        at_ms = self._draw_moment()
+        most = detection.min_ms if rng.random() < 0.4 else detection.max_ms * 3
+        end_ms = self._rounded(at_ms + rng.uniform(0.1, most))
+        if self._budget.take(broker, at_ms, end_ms) and not self._is_cut(broker, other, at_ms, end_ms):
+            self._faults += [Cut(at_ms, (broker, other)), Heal(end_ms, (broker, other))]
+
+    def _is_cut(self, a: str, b: str, start_ms: float, end_ms: float) -> bool:
+        """Is there a cut of the same pair at the same time, charged to the other end?"""
+        spans = {
+            kind: [fault.at_ms for fault in self._faults if isinstance(fault, kind) and set(fault.between) == {a, b}]
+            for kind in (Cut, Heal)
+        }
+        return any(cut <= end_ms and start_ms <= heal for cut, heal in zip(spans[Cut], spans[Heal], strict=True))
+
+    def _draw_suspicion(self) -> None:
+        rng = self._rng
+        target = self._draw_broker()
+        own = [client for client, at in self._hazards.clients if at == target]
+        observers = [*self._overlay.within(target, self._hazards.f + 1), *own]
+        chosen = rng.sample(observers, min(len(observers), rng.choice([1, 1, 2, 3])))
+        at_ms = self._draw_moment()
+        spans = [(at_ms + rng.uniform(0, 50), rng.choice([5.0, 100.0, 600.0]) * rng.uniform(0.2, 1)) for _ in chosen]
+        if not self._budget.take(target, at_ms, max(start + length for start, length in spans)):
+            return
+        for observer, (start, length) in zip(chosen, spans, strict=True):
+            self._faults.append(Suspect(self._rounded(start), observer, target))
+            self._faults.append(Trust(self._rounded(start + length), observer, target))
+
+    # ---- places and times
+
+    def _draw_broker(self) -> str:
+        """Mostly one that has clients."""
+        if self._rng.random() < 0.7:
+            return self._rng.choice(self._hazards.clients)[1]
+        return self._rng.choice(self._overlay.brokers)
+
+    def _draw_moment(self) -> float:
+        """Mostly shortly after a subscription, while it is under way."""
+        hazards, rng = self._hazards, self._rng
+        if rng.random() < 0.6:
+            return self._rounded(rng.choice(hazards.subscribe_ms) + rng.uniform(0, 3 * hazards.slowest_link_ms))
+        return self._rounded(rng.uniform(0, hazards.until_ms))
+
+    @staticmethod
+    def _rounded(ms: float) -> float:
+        return round(ms, 3)

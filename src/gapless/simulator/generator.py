@@ -1,0 +1,281 @@
+"""Random scenarios, made to hurt: each is drawn from its seed alone and can be saved as a file.
+
+A small tree with links of very different delays. A few publishers that also subscribe and answer what they get, so
+that effects race with their causes over several ways. Subscriptions that cover one another and come and go while
+events fly: the covering ones end first. Publishers that advertise late and publish at once. Then the faults, which
+`fault_plan` places where they hurt most. When all is over the network gets time to settle, and everything that is due
+must have come.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gapless.events import Attributes
+from gapless.overlay import random_tree
+from gapless.simulator.fault_plan import FaultPlan, Hazards, fault_kinds
+from gapless.simulator.scenario import (
+    Action,
+    AdvertiseAction,
+    Client,
+    Delay,
+    LatencySpec,
+    LeaveAction,
+    Network,
+    ProtocolChoice,
+    PublishAction,
+    Reply,
+    Run,
+    Scenario,
+    SubscribeAction,
+    UnadvertiseAction,
+    UnsubscribeAction,
+)  # fmt: skip
+
+__all__ = ["GeneratorLimits", "generate"]
+
+_TOPICS = ("a", "b", "c")
+_RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
+"""Each within the one before."""
+
+
+class GeneratorLimits(msgspec.Struct, frozen=True):
+    """How large random scenarios get: large enough to go wrong, small enough to run thousands."""
+
+    brokers: tuple[int, int] = (4, 12)
+    publishers: tuple[int, int] = (3, 6)
+    subscribers: tuple[int, int] = (2, 5)
+    subscriptions: tuple[int, int] = (8, 20)
+    publications: tuple[int, int] = (40, 100)
+    """Scripted ones; replies come on top, at most 50."""
+    active_ms: tuple[int, int] = (1000, 2500)
+    """How long clients are busy."""
+    settle_ms: float = 4000.0
+    """How long everything may take to come through once all is over."""
+
+
+def generate(
+    seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
+    limits: GeneratorLimits | None = None,
+) -> Scenario:  # fmt: skip
+    """The scenario of this seed. `faults`: none, all, or some of crash, cut and suspicion, with commas between."""
+    return _Draft(seed, fault_kinds(faults), limits or GeneratorLimits()).scenario(protocol, faults, options or {})
+
+
+class _Publisher(msgspec.Struct):
+    """What a publisher's events look like: they match its advertisement."""
+
+    name: str
+    topic: str | None
+    values: tuple[int, int]
+    since_ms: float
+    until_ms: float
+
+
+class _Draft:
+    """A scenario while it is being drawn."""
+
+    def __init__(self, seed: int, kinds: tuple[str, ...], limits: GeneratorLimits) -> None:
+        self._rng = rng = random.Random(f"{seed}/scenario")
+        self._seed = seed
+        self._kinds = kinds
+        self._limits = limits
+        brokers = rng.randint(*limits.brokers)
+        self._tree = random_tree(brokers, seed, rng.choice([None, 3, 4]))
+        self._f = min(rng.randint(1, 3), brokers - 2) if kinds else rng.randint(0, 2)
+        self._end_ms = float(rng.randint(*limits.active_ms))
+        self._network = self._draw_network(brokers)
+        self._clients: list[Client] = []
+        self._actions: list[Action] = []
+        self._replies: list[Reply] = []
+        self._ids = 0
+
+    def scenario(self, protocol: str, faults: str, options: Mapping[str, Any]) -> Scenario:
+        """Draw all of it."""
+        rng, limits = self._rng, self._limits
+        publishers = [self._draw_publisher(number) for number in range(rng.randint(*limits.publishers))]
+        for number in range(rng.randint(*limits.subscribers)):
+            self._draw_client(f"c{number}", 0.3)
+        self._draw_subscriptions(publishers)
+        for _ in range(rng.randint(*limits.publications)):
+            self._draw_publication(rng.choice(publishers))
+        self._draw_leaving()
+        self._actions.sort(key=lambda action: action.at_ms)
+        plan = FaultPlan(rng, self._tree, self._hazards())
+        return Scenario(
+            name=f"random-{faults}-{self._seed}",
+            network=self._network,
+            protocol=ProtocolChoice(protocol, dict(options)),
+            run=Run(seed=self._seed, settle_ms=limits.settle_ms, max_steps=2_000_000),
+            clients=tuple(self._clients),
+            actions=tuple(self._actions),
+            replies=tuple(self._replies),
+            faults=plan.draw(self._kinds) if self._kinds else (),
+        )
+
+    # ---- the network
+
+    def _draw_network(self, brokers: int) -> Network:
+        rng = self._rng
+        detect_ms = float(rng.randint(20, 80))
+        jitter = rng.random() < 0.15
+        return Network(
+            shape="edges",
+            edges=self._tree.edges,
+            f=self._f,
+            latency=LatencySpec(
+                model="jitter" if jitter else "per-link",
+                min_ms=rng.choice([0.5, 1.0, 5.0]),
+                max_ms=float(rng.choice([10, 40, 80, 120])),
+                client_ms=rng.choice([0.0, 0.0, 1.0]),
+            ),
+            detection=Delay(detect_ms, detect_ms + rng.randint(10, 150)),
+            reconnect=Delay(0.0, float(rng.choice([0, 0, 20, 60]))),
+        )
+
+    def _hazards(self) -> Hazards:
+        network = self._network
+        starts = [action.at_ms for action in self._actions if isinstance(action, SubscribeAction)]
+        return Hazards(
+            f=self._f,
+            slowest_link_ms=network.latency.max_ms or 0.0,
+            detection=network.detection,
+            reconnect_ms=network.reconnect.max_ms,
+            until_ms=self._end_ms,
+            subscribe_ms=tuple(starts),
+            clients=tuple((client.name, client.broker) for client in self._clients),
+        )
+
+    # ---- clients
+
+    def _draw_client(self, name: str, late: float) -> Client:
+        rng = self._rng
+        join_ms = self._moment(0, self._end_ms * 0.6) if rng.random() < late else 0.0
+        latency_ms = round(rng.uniform(0, 20), 3) if rng.random() < 0.3 else None
+        client = Client(name, rng.choice(self._tree.brokers), join_ms, latency_ms)
+        self._clients.append(client)
+        return client
+
+    def _draw_publisher(self, number: int) -> _Publisher:
+        rng = self._rng
+        client = self._draw_client(f"p{number}", 0.15)
+        late = rng.random() < 0.4
+        since_ms = self._moment(client.join_ms, self._end_ms * 0.7) if late else client.join_ms
+        publisher = _Publisher(
+            client.name, rng.choice([None, None, *_TOPICS]), rng.choice(_RANGES[:3]), since_ms, self._end_ms
+        )
+        self._advertise(publisher, since_ms)
+        if late and rng.random() < 0.7:
+            self._publish(publisher, since_ms)
+        if rng.random() < 0.25:
+            self._pause_advertising(publisher)
+        return publisher
+
+    def _advertise(self, publisher: _Publisher, at_ms: float) -> str:
+        name = self._new_name("a")
+        text = _filter_text(publisher.topic, publisher.values)
+        self._actions.append(AdvertiseAction(at_ms, publisher.name, name, text))
+        return name
+
+    def _pause_advertising(self, publisher: _Publisher) -> None:
+        """Take the advertisement back; often make it again later and publish at once."""
+        rng = self._rng
+        latest = next(action for action in reversed(self._actions) if isinstance(action, AdvertiseAction))
+        stop_ms = self._moment((publisher.since_ms + self._end_ms) / 2, self._end_ms)
+        self._actions.append(UnadvertiseAction(stop_ms, publisher.name, latest.advertisement))
+        publisher.until_ms = stop_ms
+        if rng.random() < 0.6:
+            again_ms = self._moment(stop_ms, self._end_ms)
+            self._advertise(publisher, again_ms)
+            self._publish(publisher, again_ms)
+
+    def _draw_publication(self, publisher: _Publisher) -> None:
+        self._publish(publisher, self._moment(publisher.since_ms, publisher.until_ms))
+
+    def _publish(self, publisher: _Publisher, at_ms: float) -> None:
+        self._actions.append(PublishAction(at_ms, publisher.name, self._draw_attributes(publisher)))
+
+    def _draw_attributes(self, publisher: _Publisher) -> Attributes:
+        rng = self._rng
+        return {"topic": publisher.topic or rng.choice(_TOPICS), "x": rng.randint(*publisher.values)}
+
+    # ---- subscriptions
+
+    def _draw_subscriptions(self, publishers: list[_Publisher]) -> None:
+        rng = self._rng
+        by_name = {publisher.name: publisher for publisher in publishers}
+        left = rng.randint(*self._limits.subscriptions)
+        holders = [client for client in self._clients if client.name in by_name]
+        holders += [rng.choice(self._clients) for _ in range(left)]
+        for client in holders[:left]:
+            name, text = self._draw_subscription(client)
+            if client.name in by_name and rng.random() < 0.6:
+                self._draw_reply(by_name[client.name], name if rng.random() < 0.7 else None)
+            self._draw_end(client, name, text)
+
+    def _draw_subscription(self, client: Client) -> tuple[str, str]:
+        rng = self._rng
+        early = rng.random() < 0.3
+        at_ms = self._moment(client.join_ms, min(client.join_ms + 50, self._end_ms) if early else self._end_ms * 0.85)
+        return self._subscribe(client, at_ms, self._draw_filter())
+
+    def _subscribe(self, client: Client, at_ms: float, text: str) -> tuple[str, str]:
+        name = self._new_name("s")
+        self._actions.append(SubscribeAction(at_ms, client.name, name, text))
+        return name, text
+
+    def _draw_filter(self) -> str:
+        topic = self._rng.choice([None, *_TOPICS])
+        return _filter_text(topic, self._rng.choice(_RANGES))
+
+    def _draw_end(self, client: Client, name: str, text: str) -> None:
+        """Most that cover much end before the run does; some of them come back, at once or later."""
+        rng = self._rng
+        if rng.random() > (0.6 if text == "TRUE" or "AND" not in text else 0.3):
+            return
+        begin_ms = self._actions[-1].at_ms
+        end_ms = self._moment(begin_ms, min(self._end_ms, begin_ms + rng.choice([40, 400, 4000])))
+        self._actions.append(UnsubscribeAction(end_ms, client.name, name))
+        if rng.random() < 0.4:
+            self._subscribe(client, self._moment(end_ms, end_ms + rng.choice([0, 30, 300])), text)
+
+    def _draw_reply(self, publisher: _Publisher, subscription: str | None) -> None:
+        rng = self._rng
+        self._replies.append(
+            Reply(
+                publisher.name,
+                self._draw_attributes(publisher),
+                subscription,
+                probability=rng.choice([0.3, 0.7, 1.0]),
+                at_most=rng.randint(2, 8),
+                delay_ms=0.0 if rng.random() < 0.7 else self._moment(0, 50),
+            )
+        )
+
+    def _draw_leaving(self) -> None:
+        rng = self._rng
+        for client in self._clients:
+            if rng.random() < 0.1:
+                acts = [action.at_ms for action in self._actions if action.client == client.name]
+                last = max(acts, default=client.join_ms)
+                self._actions.append(LeaveAction(self._moment(last, last + 50), client.name))
+
+    # ---- numbers and names
+
+    def _moment(self, least_ms: float, most_ms: float) -> float:
+        """A time between the two, in whole microseconds."""
+        return round(self._rng.uniform(least_ms, max(least_ms, most_ms)), 3)
+
+    def _new_name(self, letter: str) -> str:
+        self._ids += 1
+        return f"{letter}{self._ids}"
+
+
+def _filter_text(topic: str | None, values: tuple[int, int]) -> str:
+    """Events of this topic, with x in this range; what does not restrict is left out."""
+    terms = [f"topic = '{topic}'"] if topic else []
+    if values != _RANGES[0]:
+        terms.append(f"x BETWEEN {values[0]} AND {values[1]}")
+    return " AND ".join(terms) or "TRUE"

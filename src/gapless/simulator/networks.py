@@ -1,0 +1,89 @@
+"""From the network table of a scenario to a tree of brokers and the engine's settings."""
+
+from collections.abc import Callable
+
+from gapless import overlay as shapes
+from gapless.errors import OverlayError
+from gapless.overlay import Overlay
+from gapless.simulator.latency import Latency
+from gapless.simulator.scenario import Delay, LatencySpec, Network, NodeModelSpec, Run
+from gapless.simulator.settings import NodeModel, Settings
+
+__all__ = ["microseconds", "overlay_of", "settings_of"]
+
+_DEFAULT_LATENCY_MS = 10.0
+
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "binary": ("depth",),
+    "kary": ("fanout", "depth"),
+    "chain": ("brokers",),
+    "star": ("brokers",),
+    "random": ("brokers",),
+    "edges": ("edges",),
+}
+_ALLOWED: dict[str, tuple[str, ...]] = {"random": ("tree_seed", "max_degree")}
+
+_BUILD: dict[str, Callable[[Network], Overlay]] = {
+    "binary": lambda network: shapes.binary(network.depth or 0),
+    "kary": lambda network: shapes.kary(network.fanout or 0, network.depth or 0),
+    "chain": lambda network: shapes.chain(network.brokers or 0),
+    "star": lambda network: shapes.star(network.brokers or 0),
+    "random": lambda network: shapes.random_tree(network.brokers or 0, network.tree_seed or 0, network.max_degree),
+    "edges": lambda network: shapes.from_edges(network.edges or ()),
+}
+
+
+def microseconds(ms: float) -> int:
+    """The nearest whole number of microseconds."""
+    return round(ms * 1000)
+
+
+def overlay_of(network: Network) -> Overlay:
+    """The tree that the table describes."""
+    needed = _NEEDED[network.shape]
+    for key in ("brokers", "depth", "fanout", "edges", "tree_seed", "max_degree"):
+        given = getattr(network, key) is not None
+        if key in needed and not given:
+            raise OverlayError(f"shape {network.shape!r} needs {key!r}")
+        if given and key not in needed and key not in _ALLOWED.get(network.shape, ()):
+            raise OverlayError(f"shape {network.shape!r} has no {key!r}; it takes {', '.join(needed)}")
+    return _BUILD[network.shape](network)
+
+
+def settings_of(network: Network, run: Run) -> Settings:
+    """The engine's settings."""
+    model = network.node_model
+    return Settings(
+        latency=_latency_of(network.latency),
+        detect_least_us=microseconds(network.detection.min_ms),
+        detect_most_us=microseconds(network.detection.max_ms),
+        reconnect_least_us=microseconds(network.reconnect.min_ms),
+        reconnect_most_us=microseconds(network.reconnect.max_ms),
+        loss=network.loss,
+        duplication=network.duplication,
+        node_model=None if model is None else _node_model_of(model),
+        sample_us=microseconds(run.sample_ms),
+        max_steps=run.max_steps,
+    )
+
+
+def _node_model_of(spec: NodeModelSpec) -> NodeModel:
+    return NodeModel(microseconds(spec.processing_ms), microseconds(spec.transmission_ms))
+
+
+def _latency_of(spec: LatencySpec) -> Latency:
+    if spec.model == "constant":
+        bounds = Delay(*[_DEFAULT_LATENCY_MS if spec.ms is None else spec.ms] * 2)
+    else:
+        bounds = Delay(spec.min_ms or 0.0, spec.max_ms or 0.0)
+    table = {}
+    for link, ms in spec.links.items():
+        a, _, b = link.partition("-")
+        table[a, b] = microseconds(ms)
+    return Latency(
+        least_us=microseconds(bounds.min_ms),
+        most_us=microseconds(bounds.max_ms),
+        per_link=spec.model == "per-link",
+        table=table,
+        client_us=microseconds(spec.client_ms),
+    )

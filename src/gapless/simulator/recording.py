@@ -1,0 +1,97 @@
+"""From effects to the trace: what the recorder is told, and when.
+
+Every act is told at the moment it is carried out, so the recorder sees each publication before its deliveries.
+Messages are written down when asked only. A message is entered when it is sent and gets its time of arrival when it
+arrives: until then nobody knows whether a crash will take it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from gapless.protocol import Activated, CutFixed, Deliver, Effect, Ended, Published, Received, Subscribe
+from gapless.simulator.nodes import Link, Slot
+from gapless.trace import Recorder
+
+__all__ = ["MessageLog", "Recording"]
+
+
+class Recording:
+    """Tells a recorder what the clients do."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
+        """What to do about each effect that belongs into the trace."""
+        return {
+            Published: self._published,
+            Deliver: self._delivered,
+            CutFixed: self._cut_fixed,
+            Activated: self._activated,
+            Ended: self._ended,
+        }
+
+    def subscribed(self, client: str, call: Subscribe, now: int) -> None:
+        """A client is about to ask for a subscription."""
+        self._recorder.subscribe(client, call.subscription, call.filter, now)
+
+    def _published(self, slot: Slot, effect: Published, now: int) -> None:
+        self._recorder.publish(slot.name, effect.event, now)
+
+    def _delivered(self, slot: Slot, effect: Deliver, now: int) -> None:
+        self._recorder.deliver(slot.name, effect.event, effect.subscription, now)
+
+    def _cut_fixed(self, slot: Slot, effect: CutFixed, now: int) -> None:
+        self._recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq)
+
+    def _activated(self, slot: Slot, effect: Activated, now: int) -> None:
+        self._recorder.activate(effect.subscription, now)
+
+    def _ended(self, slot: Slot, effect: Ended, now: int) -> None:
+        self._recorder.end(effect.subscription, effect.last_seq, now)
+
+
+class MessageRecord:
+    """One message; it stands before the receiver to note the time of arrival, and passes the message on."""
+
+    __slots__ = ("arrived", "give", "link", "message", "sent", "size")
+
+    def __init__(self, link: Link, message: Any, sent: int, give: Callable[[Slot, Any], None]) -> None:
+        self.link = link
+        self.message = message
+        self.sent = sent
+        self.arrived: int | None = None
+        self.size = len(msgspec.msgpack.encode(message))
+        self.give = give
+
+    def step(self, item: Received, now: int) -> Sequence[Effect]:
+        """The message is here."""
+        self.arrived = now
+        if self.link.gate is self.link.receiver:
+            self.give(self.link.receiver, item)
+        else:
+            self.link.gate.step(item, now)
+        return ()
+
+
+class MessageLog:
+    """Every message of a run, in the order sent."""
+
+    def __init__(self, give: Callable[[Slot, Any], None]) -> None:
+        self._records: list[MessageRecord] = []
+        self._give = give
+
+    def add(self, link: Link, message: Any, now: int) -> MessageRecord:
+        """Enter a message; what is returned must take its arrival."""
+        record = MessageRecord(link, message, now, self._give)
+        self._records.append(record)
+        return record
+
+    def tell(self, recorder: Recorder) -> None:
+        """Write all messages into the trace."""
+        for record in self._records:
+            kind = type(record.message).__name__
+            link = record.link
+            recorder.message(kind, link.sender.name, link.receiver.name, record.sent, record.arrived, record.size)

@@ -1,0 +1,85 @@
+"""What a run leaves behind."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from gapless.simulator.queueing import QueueLength
+from gapless.trace import Trace
+
+__all__ = ["Refusal", "Result", "SizeSummary", "StateSizes"]
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A client's call that the protocol rejected."""
+
+    time_us: int
+    client: str
+    call: str
+    reason: str
+
+
+class SizeSummary(msgspec.Struct, frozen=True):
+    """How much of one kind brokers keep."""
+
+    max: int
+    mean: float
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One run, over."""
+
+    trace: Trace | None
+    """None if the run had no recorder."""
+    quiesced: bool
+    """All scripted acts and faults are over, and the network had the time to settle."""
+    message_counts: dict[str, int]
+    """Messages sent, by the name of their type, sorted."""
+    messages_lost: int
+    steps: int
+    """Inputs given to nodes, and acts of the script."""
+    time_us: int
+    """Where virtual time stood at the end."""
+    state_sizes: dict[str, SizeSummary]
+    """By kind, over all brokers and samples."""
+    state_sizes_by_broker: dict[str, dict[str, int]]
+    """By broker and kind, the largest over all samples."""
+    queues: dict[str, QueueLength]
+    """By broker; empty without a node model."""
+    refusals: tuple[Refusal, ...]
+
+    @property
+    def messages(self) -> int:
+        """Messages sent, of all kinds."""
+        return sum(self.message_counts.values())
+
+
+class StateSizes:
+    """Samples of how much each broker keeps."""
+
+    def __init__(self) -> None:
+        self._largest: dict[str, dict[str, int]] = {}
+        self._total: dict[str, int] = {}
+        self._samples: dict[str, int] = {}
+
+    def sample(self, sizes: Iterable[tuple[str, Mapping[str, int]]]) -> None:
+        """Look at every broker that lives."""
+        for name, by_kind in sizes:
+            largest = self._largest.setdefault(name, {})
+            for kind, size in by_kind.items():
+                largest[kind] = max(largest.get(kind, 0), size)
+                self._total[kind] = self._total.get(kind, 0) + size
+                self._samples[kind] = self._samples.get(kind, 0) + 1
+
+    def by_broker(self) -> dict[str, dict[str, int]]:
+        """The largest sample of each broker and kind."""
+        return self._largest
+
+    def summary(self) -> dict[str, SizeSummary]:
+        """Over all brokers."""
+        return {
+            kind: SizeSummary(
+                max(largest.get(kind, 0) for largest in self._largest.values()), total / self._samples[kind]
+            )
+            for kind, total in sorted(self._total.items())
+        }

@@ -1,0 +1,299 @@
+'''A scenario: a network, a protocol, clients, what they do when, and what goes wrong. The reference of its file.
+
+A scenario is a TOML file. All times are milliseconds from the start (fractions allowed). A small one:
+
+```toml
+name = "hello"
+
+[network]
+shape = "chain"
+brokers = 3
+
+[protocol]
+name = "gapless"
+
+[[clients]]
+name = "alice"
+broker = "b0"
+
+[[clients]]
+name = "bob"
+broker = "b2"
+
+[[actions]]
+at_ms = 0
+client = "alice"
+do = "advertise"
+advertisement = "prices"
+filter = "topic = 'price'"
+
+[[actions]]
+at_ms = 10
+client = "bob"
+do = "subscribe"
+subscription = "cheap"
+filter = "topic = 'price' AND amount < 10"
+
+[[actions]]
+at_ms = 200
+client = "alice"
+do = "publish"
+attributes = { topic = "price", amount = 7 }
+```
+
+`name`, `description`
+: optional, at the top.
+
+`[network]`
+: `shape` is `binary` (with `depth`), `kary` (`fanout`, `depth`), `chain` or `star` (`brokers`), `random` (`brokers`, and
+  if you like `tree_seed` and `max_degree`) or `edges` (`edges = [["b0", "b1"], …]`). Brokers are b0, b1… unless
+  edges name them.
+  `f` (default 1) is how many neighbouring failures the protocol must cope with.
+  `loss` and `duplication` are probabilities, for protocols that claim to cope with them.
+
+`[network.latency]`
+: `model` is `constant` (`ms`, default 10), `jitter` (`min_ms`, `max_ms`: drawn for each message) or `per-link`
+  (`min_ms`, `max_ms`: drawn once for each link). `links = { "b0-b1" = 25 }` fixes single links. `client_ms` (default 0)
+  is the way between client and broker.
+
+`[network.detection]`, `[network.reconnect]`
+: `min_ms`, `max_ms`: how long until a failure is noticed (default 50 to 150), and how long until two nodes that can
+  talk again have a connection (default 0).
+
+`[network.node_model]`
+: `processing_ms` for each message received and `transmission_ms` for each copy sent; see `gapless.simulator.queueing`.
+
+`[protocol]`
+: `name` (see `gapless protocols`) and `[protocol.options]`, which each protocol defines for itself.
+
+`[[clients]]`
+: `name`, `broker`, and optionally `join_ms` (default 0) and `latency_ms` (instead of `client_ms`).
+
+`[[actions]]`
+: `at_ms`, `client` and `do`:
+  `subscribe` (`subscription`, `filter`), `unsubscribe` (`subscription`),
+  `advertise` (`advertisement`, `filter`), `unadvertise` (`advertisement`),
+  `publish` (`attributes`; `count` and `every_ms` repeat it), `leave`.
+  Subscriptions and advertisements have names of their own in the whole scenario; to subscribe again, use another name.
+
+`[[replies]]`
+: when `client` is delivered an event (for `subscription`, if given), it publishes one with `attributes`, with
+  `probability` (default 1), `at_most` (default 10) times in all, `delay_ms` (default 0) later. `"$name"` copies an
+  attribute of the event.
+
+`[[faults]]`
+: `at_ms` and `kind`: `crash` (`broker`), `restart` (`broker`, `memory = true` if it was only paused),
+  `cut` and `heal` (`between = ["b0", "b1"]`, two brokers or a client and a broker),
+  `suspect` and `trust` (`observer`, `target`: a false suspicion and its end).
+
+`[run]`
+: `seed` (default 0), `settle_ms` (default 2000: how long after the last action or fault everything must have come
+  through), `until_ms` (the end; without it the run ends when it has settled), `sample_ms` (how often state sizes are
+  looked at; 0 means at the end), `max_steps`.
+'''
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from gapless.events import Attributes
+from gapless.simulator.toml_text import toml_text
+
+__all__ = [
+    "Action", "AdvertiseAction", "Client", "Crash", "Cut", "Delay", "Fault", "Heal", "LatencySpec", "LeaveAction",
+    "Network", "NodeModelSpec", "ProtocolChoice", "PublishAction", "Reply", "Restart", "Run", "Scenario",
+    "SubscribeAction", "Suspect", "Trust", "UnadvertiseAction", "UnsubscribeAction",
+]  # fmt: skip
+
+
+class LatencySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How long messages take."""
+
+    model: Literal["constant", "jitter", "per-link"] = "constant"
+    ms: float | None = None
+    min_ms: float | None = None
+    max_ms: float | None = None
+    links: dict[str, float] = {}
+    client_ms: float = 0.0
+
+
+class Delay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A delay drawn between two bounds."""
+
+    min_ms: float
+    max_ms: float
+
+
+class NodeModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a message costs a broker."""
+
+    processing_ms: float
+    transmission_ms: float
+
+
+class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The tree and its links."""
+
+    shape: Literal["binary", "kary", "chain", "star", "random", "edges"]
+    brokers: int | None = None
+    depth: int | None = None
+    fanout: int | None = None
+    tree_seed: int | None = None
+    max_degree: int | None = None
+    edges: tuple[tuple[str, str], ...] | None = None
+    f: int = 1
+    loss: float = 0.0
+    duplication: float = 0.0
+    latency: LatencySpec = LatencySpec()
+    detection: Delay = Delay(50.0, 150.0)
+    reconnect: Delay = Delay(0.0, 0.0)
+    node_model: NodeModelSpec | None = None
+
+
+class ProtocolChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Which protocol, with which options."""
+
+    name: str
+    options: dict[str, Any] = {}
+
+
+class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A client and where it attaches."""
+
+    name: str
+    broker: str
+    join_ms: float = 0.0
+    latency_ms: float | None = None
+
+
+class _Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="do"):
+    at_ms: float
+    client: str
+
+
+class SubscribeAction(_Action, frozen=True, tag="subscribe"):
+    """Ask for what matches."""
+
+    subscription: str
+    filter: str
+
+
+class UnsubscribeAction(_Action, frozen=True, tag="unsubscribe"):
+    """End a subscription."""
+
+    subscription: str
+
+
+class AdvertiseAction(_Action, frozen=True, tag="advertise"):
+    """Announce what will be published."""
+
+    advertisement: str
+    filter: str
+
+
+class UnadvertiseAction(_Action, frozen=True, tag="unadvertise"):
+    """Take an advertisement back."""
+
+    advertisement: str
+
+
+class PublishAction(_Action, frozen=True, tag="publish"):
+    """Publish once, or `count` times."""
+
+    attributes: Attributes
+    count: int = 1
+    every_ms: float = 0.0
+
+
+class LeaveAction(_Action, frozen=True, tag="leave"):
+    """End all subscriptions and take all advertisements back."""
+
+
+Action: TypeAlias = (
+    SubscribeAction | UnsubscribeAction | AdvertiseAction | UnadvertiseAction | PublishAction | LeaveAction
+)
+
+
+class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A rule by which a client answers."""
+
+    client: str
+    attributes: Attributes
+    subscription: str | None = None
+    probability: float = 1.0
+    at_most: int = 10
+    delay_ms: float = 0.0
+
+
+class _Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind"):
+    at_ms: float
+
+
+class Crash(_Fault, frozen=True, tag="crash"):
+    """A broker dies."""
+
+    broker: str
+
+
+class Restart(_Fault, frozen=True, tag="restart"):
+    """A broker is back."""
+
+    broker: str
+    memory: bool = False
+
+
+class Cut(_Fault, frozen=True, tag="cut"):
+    """Two nodes can no longer reach each other."""
+
+    between: tuple[str, str]
+
+
+class Heal(_Fault, frozen=True, tag="heal"):
+    """They can again."""
+
+    between: tuple[str, str]
+
+
+class Suspect(_Fault, frozen=True, tag="suspect"):
+    """A false suspicion."""
+
+    observer: str
+    target: str
+
+
+class Trust(_Fault, frozen=True, tag="trust"):
+    """Its end."""
+
+    observer: str
+    target: str
+
+
+Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust
+
+
+class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How the run goes."""
+
+    seed: int = 0
+    settle_ms: float = 2000.0
+    until_ms: float | None = None
+    sample_ms: float = 0.0
+    max_steps: int = 20_000_000
+
+
+class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Everything a run needs."""
+
+    network: Network
+    protocol: ProtocolChoice
+    name: str = "scenario"
+    description: str = ""
+    run: Run = Run()
+    clients: tuple[Client, ...] = ()
+    actions: tuple[Action, ...] = ()
+    replies: tuple[Reply, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+    def to_toml(self) -> str:
+        """The text of a file that holds this scenario."""
+        return toml_text(msgspec.to_builtins(self))

@@ -1,0 +1,123 @@
+"""Runs a scenario: from the file's words to the engine's, and nothing more.
+
+Actions and faults are put on the agenda in the order of the file; those of the same time happen in that order,
+actions before faults.
+"""
+
+from functools import singledispatch
+from typing import Any
+
+import msgspec
+
+from gapless.protocol import Advertise, ProtocolSpec, Publish, Subscribe, Unadvertise, Unsubscribe, find_protocol
+from gapless.simulator import scenario as parts
+from gapless.simulator.engine import Simulation
+from gapless.simulator.networks import microseconds, overlay_of, settings_of
+from gapless.simulator.options import convert_options
+from gapless.simulator.replies import ReplyRule
+from gapless.simulator.result import Result
+from gapless.simulator.scenario import Scenario
+from gapless.trace import Recorder
+
+__all__ = ["run_scenario"]
+
+
+def run_scenario(
+    scenario: Scenario, seed: int | None = None, with_messages: bool = False, *, protocol: ProtocolSpec | None = None
+) -> Result:
+    """Run it once. A seed or protocol given here stands in for the scenario's own."""
+    spec = protocol or find_protocol(scenario.protocol.name)
+    seed = scenario.run.seed if seed is None else seed
+    overlay = overlay_of(scenario.network)
+    options = msgspec.json.encode(convert_options(spec, scenario.protocol.options)).decode()
+    recorder = Recorder(
+        run=f"{scenario.name}/{spec.name}/{seed}", protocol=spec.name, guarantee=spec.guarantee,
+        scenario=scenario.name, seed=seed, brokers=len(overlay.brokers), f=scenario.network.f, options=options,
+        with_messages=with_messages,
+    )  # fmt: skip
+    simulation = Simulation(
+        overlay, spec, f=scenario.network.f, options=scenario.protocol.options,
+        settings=settings_of(scenario.network, scenario.run), seed=seed, recorder=recorder, with_messages=with_messages,
+    )  # fmt: skip
+    _put_script(scenario, simulation)
+    until = None if scenario.run.until_ms is None else microseconds(scenario.run.until_ms)
+    return simulation.run(until=until, settle=microseconds(scenario.run.settle_ms))
+
+
+def _put_script(scenario: Scenario, simulation: Simulation) -> None:
+    for client in scenario.clients:
+        latency_us = None if client.latency_ms is None else microseconds(client.latency_ms)
+        simulation.add_client(client.name, client.broker, at=microseconds(client.join_ms), latency_us=latency_us)
+    for reply in scenario.replies:
+        delay_us = microseconds(reply.delay_ms)
+        simulation.reply(
+            ReplyRule(reply.client, reply.attributes, reply.subscription, reply.probability, reply.at_most, delay_us)
+        )
+    for row in (*scenario.actions, *scenario.faults):
+        _put(row, simulation, microseconds(row.at_ms))
+
+
+@singledispatch
+def _put(row: Any, simulation: Simulation, at: int) -> None:
+    raise AssertionError(f"no way to put {row!r}")
+
+
+@_put.register
+def _(row: parts.SubscribeAction, simulation: Simulation, at: int) -> None:
+    simulation.call(row.client, Subscribe(row.subscription, row.filter), at=at)
+
+
+@_put.register
+def _(row: parts.UnsubscribeAction, simulation: Simulation, at: int) -> None:
+    simulation.call(row.client, Unsubscribe(row.subscription), at=at)
+
+
+@_put.register
+def _(row: parts.AdvertiseAction, simulation: Simulation, at: int) -> None:
+    simulation.call(row.client, Advertise(row.advertisement, row.filter), at=at)
+
+
+@_put.register
+def _(row: parts.UnadvertiseAction, simulation: Simulation, at: int) -> None:
+    simulation.call(row.client, Unadvertise(row.advertisement), at=at)
+
+
+@_put.register
+def _(row: parts.PublishAction, simulation: Simulation, at: int) -> None:
+    for number in range(row.count):
+        simulation.call(row.client, Publish(row.attributes), at=at + number * microseconds(row.every_ms))
+
+
+@_put.register
+def _(row: parts.LeaveAction, simulation: Simulation, at: int) -> None:
+    simulation.leave(row.client, at=at)
+
+
+@_put.register
+def _(row: parts.Crash, simulation: Simulation, at: int) -> None:
+    simulation.crash(row.broker, at=at)
+
+
+@_put.register
+def _(row: parts.Restart, simulation: Simulation, at: int) -> None:
+    simulation.restart(row.broker, at=at, memory=row.memory)
+
+
+@_put.register
+def _(row: parts.Cut, simulation: Simulation, at: int) -> None:
+    simulation.cut(*row.between, at=at)
+
+
+@_put.register
+def _(row: parts.Heal, simulation: Simulation, at: int) -> None:
+    simulation.heal(*row.between, at=at)
+
+
+@_put.register
+def _(row: parts.Suspect, simulation: Simulation, at: int) -> None:
+    simulation.suspect(row.observer, row.target, at=at)
+
+
+@_put.register
+def _(row: parts.Trust, simulation: Simulation, at: int) -> None:
+    simulation.trust(row.observer, row.target, at=at)

@@ -1,0 +1,154 @@
+"""Searches for a violation: tries one seed after another on all cores, and makes the first that fails small.
+
+Seeds are handed out in small chunks and their outcomes taken in order, so the seed reported is the lowest that fails,
+however many processes there are. A run that is judged `unknown` is counted and not reported.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Literal
+
+import msgspec
+
+from gapless.checkers import Verdict
+from gapless.protocol import ProtocolSpec, find_protocol
+from gapless.simulator.generator import GeneratorLimits, generate
+from gapless.simulator.options import convert_options
+from gapless.simulator.scenario import Scenario
+from gapless.simulator.shrink import shrink
+from gapless.simulator.trial import Outcome, try_scenario
+
+__all__ = ["Finding", "Progress", "SearchReport", "search"]
+
+_CHUNK = 8
+"""Seeds that a process takes at a time: small, so that a failure is reported soon."""
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a search has come."""
+
+    phase: Literal["search", "shrink"]
+    runs: int
+    """Done so far."""
+    of: int
+    unknown: int
+    rows: int = 0
+    """What is left of the failing scenario: clients, actions, replies and faults."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A violation."""
+
+    seed: int
+    symptom: str
+    """The kind of anomaly, `exception …`, `runaway` or `bad trace`."""
+    outcome: Outcome
+    """Of the minimal scenario: its verdict, or the traceback of the node that failed."""
+    scenario: Scenario
+    """As generated."""
+    minimal: Scenario
+    """The smallest found that still shows the symptom."""
+    repeat: str
+    """The one line that repeats it."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Of the minimal scenario; None if it broke down."""
+        return self.outcome.verdict
+
+
+class SearchReport(msgspec.Struct, frozen=True):
+    """What a search came to."""
+
+    protocol: str
+    faults: str
+    first_seed: int
+    runs: int
+    """Done until the end or the first violation, that one included."""
+    valid: int
+    unknown: int
+    finding: Finding | None
+
+
+def search(
+    protocol: str | ProtocolSpec, runs: int, first_seed: int = 0, faults: str = "none",
+    options: Mapping[str, Any] | None = None, processes: int | None = None,
+    on_progress: Callable[[Progress], None] | None = None, *, limits: GeneratorLimits | None = None,
+    shrink_seconds: float = 60.0,
+) -> SearchReport:  # fmt: skip
+    """Try `runs` seeds from `first_seed` on, and stop at the first violation."""
+    spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
+    convert_options(spec, options or {})
+    make = partial(generate, protocol=spec.name, faults=faults, options=dict(options or {}), limits=limits)
+    make(first_seed)
+    tell = on_progress or (lambda _: None)
+    done = unknown = 0
+    finding = None
+    seeds = range(first_seed, first_seed + runs)
+    chunks = [seeds[start : start + _CHUNK] for start in range(0, runs, _CHUNK)]
+    with _mapper(min(processes or os.cpu_count() or 1, len(chunks))) as apply:
+        for statuses, failure in apply(partial(_try_seeds, make, spec), chunks):
+            done += len(statuses)
+            unknown += statuses.count("unknown")
+            tell(Progress("search", done, runs, unknown))
+            if failure is not None:
+                finding = failure
+                break
+    if finding is not None:
+        seed, outcome = finding
+        report = partial(Progress, "shrink", done, runs, unknown)
+        return SearchReport(
+            spec.name, faults, first_seed, done, done - unknown - 1, unknown,
+            _shrunk(make(seed), seed, outcome, spec, faults, options or {}, shrink_seconds, lambda n: tell(report(n))),
+        )  # fmt: skip
+    return SearchReport(spec.name, faults, first_seed, done, done - unknown, unknown, None)
+
+
+def _try_seeds(
+    make: Callable[[int], Scenario], spec: ProtocolSpec, seeds: Iterable[int]
+) -> tuple[list[str], tuple[int, Outcome] | None]:
+    """The outcomes of these seeds, up to the first that fails."""
+    statuses: list[str] = []
+    for seed in seeds:
+        outcome = try_scenario(make(seed), spec)
+        statuses.append(outcome.status)
+        if outcome.failed:
+            return statuses, (seed, outcome)
+    return statuses, None
+
+
+@contextmanager
+def _mapper(processes: int) -> Iterator[Callable[..., Iterable[Any]]]:
+    """Something that maps in order, over so many processes; one process means this one."""
+    if processes <= 1:
+        yield map
+        return
+    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
+    with multiprocessing.get_context(method).Pool(processes) as pool:
+        yield pool.imap
+
+
+def _shrunk(
+    scenario: Scenario, seed: int, outcome: Outcome, spec: ProtocolSpec, faults: str, options: Mapping[str, Any],
+    seconds: float, tell: Callable[[int], None],
+) -> Finding:  # fmt: skip
+    symptom = outcome.symptoms[0]
+    minimal = shrink(
+        scenario, symptom, protocol=spec, seconds=seconds, on_progress=lambda smaller: tell(_rows(smaller))
+    )
+    given = "".join(f" --option {key}={value}" for key, value in options.items())
+    return Finding(
+        seed=seed,
+        symptom=symptom,
+        outcome=try_scenario(minimal, spec),
+        scenario=scenario,
+        minimal=minimal,
+        repeat=f"gapless sim search --protocol {spec.name} --faults {faults} --first-seed {seed} --runs 1{given}",
+    )
+
+
+def _rows(scenario: Scenario) -> int:
+    return len(scenario.clients) + len(scenario.actions) + len(scenario.replies) + len(scenario.faults)

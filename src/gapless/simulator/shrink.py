@@ -1,0 +1,189 @@
+"""Makes a failing scenario small: leaves out whatever is not needed for the same symptom.
+
+Delta debugging: try to leave out half of the rows, then quarters, and so on down to single rows, for clients, faults,
+replies, actions and brokers in turn, until a whole round changes nothing or the time is up. A row takes with it
+what makes no sense without it (the acts of a client, the end of a subscription, the restart after a crash). Nothing is
+left out that would make the rest worse than it was: a crash keeps its restart, so the fault budget still holds.
+
+Draws of the engine depend on the seed and the names involved only, so what stays behaves as before.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from gapless.overlay import from_edges
+from gapless.protocol import ProtocolSpec
+from gapless.simulator.networks import overlay_of
+from gapless.simulator.scenario import (
+    AdvertiseAction,
+    Crash,
+    Cut,
+    Fault,
+    Heal,
+    Restart,
+    Scenario,
+    SubscribeAction,
+    Suspect,
+    Trust,
+    UnadvertiseAction,
+    UnsubscribeAction,
+)  # fmt: skip
+from gapless.simulator.trial import try_scenario
+
+__all__ = ["fewest", "shrink"]
+
+Row = TypeVar("Row")
+
+
+def shrink(
+    scenario: Scenario, symptom: str, *, protocol: ProtocolSpec | None = None, seconds: float = 60.0,
+    on_progress: Callable[[Scenario], None] | None = None,
+) -> Scenario:  # fmt: skip
+    """A smaller scenario with the same symptom, as small as can be found in the time."""
+    return _Shrinker(symptom, protocol, time.monotonic() + seconds, on_progress).shrink(scenario)
+
+
+def fewest(rows: Sequence[Row], still_fails: Callable[[list[Row]], bool]) -> list[Row]:
+    """Rows without which the failure is gone: none of them, tried alone, can be left out."""
+    kept = list(rows)
+    size = max(1, len(kept) // 2)
+    while kept:
+        start = 0
+        before = len(kept)
+        while start < len(kept):
+            rest = kept[:start] + kept[start + size :]
+            if still_fails(rest):
+                kept = rest
+            else:
+                start += size
+        if size > 1:
+            size = max(1, min(size, len(kept)) // 2)
+        elif len(kept) == before:
+            break
+    return kept
+
+
+class _Shrinker:
+    def __init__(
+        self, symptom: str, protocol: ProtocolSpec | None, deadline: float,
+        on_progress: Callable[[Scenario], None] | None,
+    ) -> None:  # fmt: skip
+        self._symptom = symptom
+        self._protocol = protocol
+        self._deadline = deadline
+        self._on_progress = on_progress
+        self._best: Scenario
+
+    def shrink(self, scenario: Scenario) -> Scenario:
+        self._best = scenario
+        while time.monotonic() < self._deadline:
+            before = self._best
+            for table in ("clients", "faults", "replies", "actions"):
+                rows = [row for row in getattr(self._best, table) if not isinstance(row, Restart | Heal | Trust)]
+                fewest(rows, self._keeps(table))
+            self._drop_brokers()
+            if self._best == before:
+                break
+        return self._best
+
+    def _keeps(self, table: str) -> Callable[[list[Any]], bool]:
+        """Does the symptom stay if only these rows of the table are kept? If so, that is the best so far."""
+
+        def still_fails(rows: list[Any]) -> bool:
+            wanted = set(map(id, rows))
+            kept = tuple(row for row in getattr(self._best, table) if id(row) in wanted or _is_end(row))
+            return self._try(_consistent(msgspec.structs.replace(self._best, **{table: kept})))
+
+        return still_fails
+
+    def _drop_brokers(self) -> None:
+        """Take leaves off the tree that nobody needs."""
+        changed = True
+        while changed and self._best.network.shape == "edges":
+            changed = any(self._try(smaller) for smaller in _without_a_leaf(self._best))
+
+    def _try(self, candidate: Scenario) -> bool:
+        if candidate == self._best:
+            return True
+        if time.monotonic() >= self._deadline:
+            return False
+        if self._symptom not in try_scenario(candidate, self._protocol).symptoms:
+            return False
+        self._best = candidate
+        if self._on_progress is not None:
+            self._on_progress(candidate)
+        return True
+
+
+def _is_end(row: Any) -> bool:
+    return isinstance(row, Restart | Heal | Trust)
+
+
+def _without_a_leaf(scenario: Scenario) -> list[Scenario]:
+    """The scenario without each leaf broker that has no client, no fault and no latency of its own.
+
+    A neighbourhood stays larger than what may fail in it.
+    """
+    network = scenario.network
+    overlay = from_edges(network.edges or ())
+    if len(overlay.brokers) <= network.f + 2:
+        return []
+    used = {client.broker for client in scenario.clients}
+    used |= {name for fault in scenario.faults for name in _names_of(fault)}
+    used |= {name for link in network.latency.links for name in link.split("-")}
+    smaller = []
+    for leaf in overlay.brokers:
+        if leaf not in used and len(overlay.neighbours(leaf)) == 1:
+            edges = tuple(edge for edge in network.edges or () if leaf not in edge)
+            smaller.append(msgspec.structs.replace(scenario, network=msgspec.structs.replace(network, edges=edges)))
+    return smaller
+
+
+def _names_of(fault: Fault) -> tuple[str, ...]:
+    match fault:
+        case Crash() | Restart():
+            return (fault.broker,)
+        case Cut() | Heal():
+            return fault.between
+    return (fault.observer, fault.target)
+
+
+def _consistent(scenario: Scenario) -> Scenario:
+    """The scenario without the rows that lost what they refer to."""
+    clients = {client.name for client in scenario.clients}
+    known = clients.union(overlay_of(scenario.network).brokers)
+    actions = [action for action in scenario.actions if action.client in clients]
+    opened = {action.subscription for action in actions if isinstance(action, SubscribeAction)}
+    advertised = {action.advertisement for action in actions if isinstance(action, AdvertiseAction)}
+    return msgspec.structs.replace(
+        scenario,
+        actions=tuple(
+            action for action in actions
+            if not (isinstance(action, UnsubscribeAction) and action.subscription not in opened)
+            and not (isinstance(action, UnadvertiseAction) and action.advertisement not in advertised)
+        ),
+        replies=tuple(
+            reply for reply in scenario.replies
+            if reply.client in clients and (reply.subscription is None or reply.subscription in opened)
+        ),
+        faults=_with_beginnings(tuple(fault for fault in scenario.faults if known.issuperset(_names_of(fault)))),
+    )  # fmt: skip
+
+
+def _with_beginnings(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    """The faults without the ends of what does not begin any more."""
+    kept: list[Fault] = []
+    begun: set[tuple[str, tuple[str, ...]]] = set()
+    words = {Crash: "crash", Restart: "crash", Cut: "cut", Heal: "cut", Suspect: "suspect", Trust: "suspect"}
+    for fault in sorted(faults, key=lambda fault: fault.at_ms):
+        key = (words[type(fault)], _names_of(fault))
+        if not _is_end(fault):
+            begun.add(key)
+            kept.append(fault)
+        elif key in begun:
+            begun.remove(key)
+            kept.append(fault)
+    return tuple(kept)

@@ -1,0 +1,52 @@
+"""One trial: run a scenario and let the checkers judge it.
+
+A run can go wrong in two ways, by a verdict or by breaking down, and both get a short name, the symptom: the kind of
+the first anomaly, or the kind of the breakdown. The shrinker holds on to the symptom.
+"""
+
+import traceback
+from typing import Literal
+
+import msgspec
+
+from gapless.checkers import Verdict, check
+from gapless.errors import TraceError
+from gapless.protocol import ProtocolSpec
+from gapless.simulator.failures import NodeError, RunawayError
+from gapless.simulator.scenario import Scenario
+from gapless.simulator.scenario_run import run_scenario
+
+__all__ = ["Outcome", "try_scenario"]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of a scenario."""
+
+    status: Literal["valid", "unknown", "invalid", "broken"]
+    """As in a verdict; `broken` if there is none, because a node failed or the run never ended."""
+    symptoms: tuple[str, ...] = ()
+    """The kinds of anomaly, gravest first, or of the breakdown; empty if all is well."""
+    verdict: Verdict | None = None
+    summary: str = ""
+    """Of a breakdown."""
+    traceback_text: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Is this a violation?"""
+        return bool(self.symptoms)
+
+
+def try_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None) -> Outcome:
+    """Run and judge."""
+    try:
+        result = run_scenario(scenario, protocol=protocol)
+        assert result.trace is not None
+        verdict = check(result.trace)
+    except NodeError as error:
+        return Outcome("broken", (f"exception {error.cause}",), None, str(error), error.traceback_text)
+    except RunawayError as error:
+        return Outcome("broken", ("runaway",), None, str(error))
+    except TraceError as error:
+        return Outcome("broken", ("bad trace",), None, str(error), "".join(traceback.format_exception(error)))
+    return Outcome(verdict.status, tuple(verdict.counts), verdict)

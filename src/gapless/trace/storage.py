@@ -1,0 +1,145 @@
+"""A trace on disk: a folder per table, Parquet files within, readable by anything that reads Parquet.
+
+What is written is whole or is not there: the folders are built beside their destination and moved into place by
+one rename. An earlier trace at the same place is replaced; anything else there is left alone, with an error.
+The bytes depend on the rows alone: no time, no host, no order of sets.
+
+Many runs can be written to one directory without holding them all in memory: rows are flushed in groups.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gapless.errors import TraceError
+from gapless.trace.rows import Trace
+from gapless.trace.tables import SCHEMA_VERSION, TABLES, VERSION_KEY, arrow_schema, rows_to_table, table_to_rows
+
+__all__ = ["read_trace", "write_trace"]
+
+ROWS_PER_GROUP = 65_536
+"""Rows buffered per table before they are flushed: large enough to compress well, small enough to hold."""
+
+OPTIONAL_TABLES = frozenset({"messages"})
+"""Always written, but a trace without them can be read: they serve counts, not verdicts."""
+
+
+def write_trace(traces: Trace | Iterable[Trace], directory: Path | str) -> None:
+    """Write one or several traces to `directory`, which must be free, empty, or an earlier trace."""
+    target = Path(directory).absolute()
+    replaced = _must_be_replaceable(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    workshop = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+    try:
+        fresh = workshop / "new"
+        fresh.mkdir()
+        _write_tables([traces] if isinstance(traces, Trace) else traces, fresh)
+        _move_into_place(fresh, target, workshop / "old" if replaced else None)
+    finally:
+        shutil.rmtree(workshop)
+
+
+def read_trace(directory: Path | str) -> Trace:
+    """Read every run that `directory` holds; a `TraceError` says what is wrong with it."""
+    source = Path(directory)
+    if not source.is_dir():
+        raise TraceError(f"there is no trace at {source}: it is not a directory")
+    return Trace(**{table: _read_table(table, source / table) for table in TABLES})
+
+
+def _must_be_replaceable(target: Path) -> bool:
+    """Whether something stands at the target that has to make room; an error if it must not."""
+    if not target.exists():
+        return False
+    if not target.is_dir():
+        raise TraceError(f"{target} is a file; name a directory for the trace")
+    entries = sorted(entry.name for entry in target.iterdir())
+    if entries and not (set(entries) <= set(TABLES) and _has_version(target / "runs")):
+        raise TraceError(
+            f"{target} holds something other than a trace ({entries[0]}); choose another directory or empty this one"
+        )
+    return True
+
+
+def _move_into_place(fresh: Path, target: Path, aside: Path | None) -> None:
+    if aside is not None:
+        target.rename(aside)
+    try:
+        fresh.rename(target)
+    except BaseException:
+        if aside is not None:
+            aside.rename(target)
+        raise
+
+
+def _has_version(folder: Path) -> bool:
+    try:
+        return any(VERSION_KEY in (pq.read_schema(file).metadata or {}) for file in folder.glob("*.parquet"))
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _write_tables(traces: Iterable[Trace], directory: Path) -> None:
+    waiting: dict[str, list[Any]] = {table: [] for table in TABLES}
+    written: set[str] = set()
+    writers = {table: _open_writer(directory / table, table) for table in TABLES}
+    try:
+        for trace in traces:
+            _must_be_new(trace, written)
+            for table, rows in waiting.items():
+                rows.extend(getattr(trace, table))
+                while len(rows) >= ROWS_PER_GROUP:
+                    writers[table].write_table(rows_to_table(table, rows[:ROWS_PER_GROUP]))
+                    del rows[:ROWS_PER_GROUP]
+        for table, rows in waiting.items():
+            writers[table].write_table(rows_to_table(table, rows))
+    finally:
+        for writer in writers.values():
+            writer.close()
+
+
+def _open_writer(folder: Path, table: str) -> pq.ParquetWriter:
+    folder.mkdir()
+    return pq.ParquetWriter(folder / "part-00000.parquet", arrow_schema(table), compression="zstd")
+
+
+def _must_be_new(trace: Trace, written: set[str]) -> None:
+    for row in trace.runs:
+        if row.run in written:
+            raise TraceError(f"two runs are named {row.run!r}; give each run of a trace a name of its own")
+        written.add(row.run)
+
+
+def _read_table(table: str, folder: Path) -> list[Any]:
+    files = sorted(folder.glob("*.parquet"))
+    if not files and table in OPTIONAL_TABLES:
+        return []
+    if not files:
+        raise TraceError(f"the trace at {folder.parent} has no table {table!r}; it is incomplete or not a trace")
+    return [row for file in files for row in _read_file(table, file)]
+
+
+def _read_file(table: str, file: Path) -> list[Any]:
+    try:
+        found = pq.ParquetFile(file).read()
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TraceError(f"{file} is damaged and cannot be read: {reason}") from None
+    version = (found.schema.metadata or {}).get(VERSION_KEY)
+    if version is None:
+        raise TraceError(f"{file} is not a table of a Gapless trace: its metadata have no {VERSION_KEY.decode()}")
+    if version != SCHEMA_VERSION.encode():
+        raise TraceError(
+            f"{file} has version {version.decode(errors='replace')} of the trace format, but this Gapless reads "
+            f"version {SCHEMA_VERSION}"
+        )
+    return table_to_rows(table, found, str(file))
+
+
+assert tuple(TABLES) == tuple(field.name for field in msgspec.structs.fields(Trace))

@@ -1,0 +1,83 @@
+"""Rows to Arrow tables and back, checked on the way in.
+
+The columns of a table are the fields of its row struct, in order. The version of the format stands in the
+metadata of every file, under `gapless.trace.version`: a file taken out of its trace can still be judged.
+"""
+
+from types import NoneType
+from typing import Any, get_args
+
+import msgspec
+import pyarrow as pa
+
+from gapless.errors import TraceError
+from gapless.trace.rows import CutRow, EventRow, HistoryRow, MessageRow, PastRow, Row, RunRow, SubscriptionRow
+
+__all__ = ["SCHEMA_VERSION", "TABLES", "VERSION_KEY", "arrow_schema", "rows_to_table", "table_to_rows"]
+
+SCHEMA_VERSION = "1"
+VERSION_KEY = b"gapless.trace.version"
+
+TABLES: dict[str, type[Row]] = {
+    "runs": RunRow,
+    "events": EventRow,
+    "subscriptions": SubscriptionRow,
+    "cuts": CutRow,
+    "history": HistoryRow,
+    "pasts": PastRow,
+    "messages": MessageRow,
+}
+
+_ARROW_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+
+
+def arrow_schema(table: str) -> pa.Schema:
+    """The columns of a table, with the version of the format in the metadata."""
+    columns = [
+        pa.field(field.name, _arrow_type(field.type), nullable=NoneType in get_args(field.type))
+        for field in msgspec.structs.fields(TABLES[table])
+    ]
+    return pa.schema(columns, metadata={VERSION_KEY: SCHEMA_VERSION.encode()})
+
+
+def _arrow_type(annotation: Any) -> pa.DataType:
+    kinds = {type(choice) if isinstance(choice, str) else choice for choice in get_args(annotation)} - {NoneType}
+    return _ARROW_TYPES[kinds.pop() if kinds else annotation]
+
+
+def rows_to_table(table: str, rows: list[Row]) -> pa.Table:
+    """The rows, column by column."""
+    schema = arrow_schema(table)
+    arrays = [pa.array([getattr(row, field.name) for row in rows], field.type) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def table_to_rows(table: str, found: pa.Table, place: str) -> list[Any]:
+    """The rows of a table that was read from `place`; a `TraceError` where it does not fit the format."""
+    columns = [_column(found, field, place) for field in arrow_schema(table)]
+    rows = list(map(TABLES[table], *columns))
+    if table in ("runs", "history"):
+        _check_words(rows, TABLES[table], place)
+    return rows
+
+
+def _column(found: pa.Table, field: pa.Field, place: str) -> list[Any]:
+    if field.name not in found.column_names:
+        raise TraceError(f"{place} has no column {field.name!r}; write the trace again with this version of Gapless")
+    column = found.column(field.name)
+    if column.type != field.type:
+        raise TraceError(f"{place}: column {field.name!r} holds {column.type}, but {field.type} belongs there")
+    if column.null_count and not field.nullable:
+        raise TraceError(f"{place}: column {field.name!r} has {column.null_count} nulls, but may have none")
+    return list(column.to_pylist())
+
+
+def _check_words(rows: list[Any], row_type: type[Row], place: str) -> None:
+    """Columns that hold one of a few words hold nothing else."""
+    for field in msgspec.structs.fields(row_type):
+        words = [word for word in get_args(field.type) if isinstance(word, str)]
+        strange = {getattr(row, field.name) for row in rows} - set(words) if words else set()
+        if strange:
+            raise TraceError(
+                f"{place}: column {field.name!r} holds {min(strange)!r}, but only {', '.join(words)} belong there"
+            )
