@@ -61,7 +61,7 @@ class FloodBroker:
         """Take one input."""
         if item.__class__ is not Received:
             return ()
-        source, message = item.peer, item.message  # type: ignore[union-attr]
+        source, message = item.peer, item.message
         return [Send(peer, message) for peer in self._neighbours if peer != source]
 
     def state_size(self) -> dict[str, int]:

@@ -21,7 +21,7 @@ if it does so in the end. Where each entry grew is noted, so that the first effe
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gapless.checkers.acceptance import AcceptedHistory
 from gapless.checkers.causal_chain import CausalChains
@@ -30,59 +30,82 @@ from gapless.checkers.happens_before import HappensBefore, Histories, Vector
 from gapless.checkers.verdict import Anomaly
 from gapless.trace import EventRow, attributes_from_text
 
-__all__ = ["CausalOrder"]
+__all__ = ["CausalOrder", "CausalOrders"]
 
 
 class CausalOrder:
-    """Judges all subscriptions of a run by one relation: that of all events, or that of one topic's."""
+    """One relation, and the proofs that can be drawn from it."""
 
     def __init__(self, relation: HappensBefore) -> None:
         self.relation = relation
         self.chains = CausalChains(relation)
 
+
+class CausalOrders:
+    """The orders that a run is judged by, and which of them each event takes part in."""
+
+    def __init__(self, order_of: Callable[[str], CausalOrder | None]) -> None:
+        self._order_of = order_of
+
     @classmethod
-    def per_topic(cls, evidence: Evidence) -> "list[CausalOrder]":
-        """One order for each topic of the run."""
-        topics = {event.event_id: _topic(event.attributes) for event in evidence.events.values()}
+    def of_all_events(cls, order: CausalOrder) -> "CausalOrders":
+        """One order for the whole run."""
+        return cls(lambda _: order)
+
+    @classmethod
+    def per_topic(cls, evidence: Evidence) -> "CausalOrders":
+        """One order for each topic. Events without a topic take part in none."""
+        topics = {event_id: _topic(event.attributes) for event_id, event in evidence.events.items()}
         events: dict[str, dict[str, EventRow]] = {}
-        for event in evidence.events.values():
-            topic = topics[event.event_id]
+        for event_id, topic in topics.items():
             if topic is not None:
-                events.setdefault(topic, {})[event.event_id] = event
+                events.setdefault(topic, {})[event_id] = evidence.events[event_id]
         histories: dict[str, Histories] = {topic: {} for topic in events}
         for client, rows in evidence.histories.items():
             for row in rows:
                 topic = topics.get(row.event_id)
                 if topic is not None:
                     histories[topic].setdefault(client, []).append(row)
-        return [cls(HappensBefore(evidence.run.run, events[topic], histories[topic])) for topic in sorted(events)]
+        run = evidence.run.run
+        orders: dict[str | None, CausalOrder] = {
+            topic: CausalOrder(HappensBefore(run, events[topic], histories[topic])) for topic in events
+        }
+        return cls(lambda event_id: orders.get(topics[event_id]))
 
     def find_inversions(
         self, history: AcceptedHistory, missing: list[EventRow], explained: dict[str, Anomaly]
     ) -> Iterator[Anomaly]:
         """Inversions of what came, save for what is explained already, and of what is missing."""
-        delivered = [event for event in history.events if event.event_id in self.relation.events]
-        if not delivered:
-            return
-        covered = _Covered(delivered, self.relation)
-        for event in covered.late:
-            if event.event_id not in explained:
-                yield self._inversion(history, event, covered.first_effect(event), "before")
-        for event in missing:
-            if event.event_id in self.relation.events and covered.has_effect(event):
-                yield self._inversion(history, event, covered.first_effect(event), "without")
+        lacking = self._by_order(missing)
+        for order, delivered in self._by_order(history.events).items():
+            covered = _Covered(delivered, order.relation)
+            for event in covered.late:
+                if event.event_id not in explained:
+                    yield _inversion(history, event, covered.first_effect(event), "before", order)
+            for event in lacking.get(order, []):
+                if covered.has_effect(event):
+                    yield _inversion(history, event, covered.first_effect(event), "without", order)
 
-    def _inversion(self, history: AcceptedHistory, cause: EventRow, effect: EventRow, how: str) -> Anomaly:
-        client, subscription = history.row.client, history.row.subscription_id
-        return Anomaly(
-            kind="causal-inversion",
-            client=client,
-            subscription=subscription,
-            event=cause.event_id,
-            publisher=cause.publisher,
-            witness=self.chains.shortest([cause], effect),
-            message=f"{client} was delivered {effect.event_id} {how} its cause {cause.event_id} for {subscription}",
-        )
+    def _by_order(self, events: list[EventRow]) -> dict[CausalOrder, list[EventRow]]:
+        grouped: dict[CausalOrder, list[EventRow]] = {}
+        for event in events:
+            order = self._order_of(event.event_id)
+            if order is not None:
+                grouped.setdefault(order, []).append(event)
+        return grouped
+
+
+def _inversion(history: AcceptedHistory, cause: EventRow, effect: EventRow, how: str, order: CausalOrder) -> Anomaly:
+    client, subscription = history.row.client, history.row.subscription_id
+    return Anomaly(
+        kind="causal-inversion",
+        client=client,
+        subscription=subscription,
+        event=cause.event_id,
+        publisher=cause.publisher,
+        witness=order.chains.shortest([cause], effect),
+        message=f"{client} was delivered {effect.event_id} {how} its cause {cause.event_id} for {subscription}",
+    )
 
 
 class _Covered:

@@ -5,7 +5,7 @@ messages. The order in which rules are asked is their precedence: what one has n
 """
 
 from gapless.checkers.acceptance import AcceptedHistory, accept, find_strays
-from gapless.checkers.causal_order import CausalOrder
+from gapless.checkers.causal_order import CausalOrder, CausalOrders
 from gapless.checkers.certificate import find_false_pasts
 from gapless.checkers.evidence import Evidence
 from gapless.checkers.gapless_fifo import absences, find_fifo_inversions, find_gaps
@@ -39,11 +39,12 @@ class _Judge:
         self._anomalies: list[Anomaly] = []
         self._silences: list[str] = []
         self._accepted = 0
-        self._orders: list[CausalOrder] = []
+        self._order = CausalOrder(self._relation)
+        self._orders: CausalOrders | None = None
         if self._forbids("missing-effect"):
-            self._orders = [CausalOrder(self._relation)]
+            self._orders = CausalOrders.of_all_events(self._order)
         elif self._forbids("causal-inversion"):
-            self._orders = CausalOrder.per_topic(evidence)
+            self._orders = CausalOrders.per_topic(evidence)
 
     def _forbids(self, kind: AnomalyKind) -> bool:
         return kind in self._judged
@@ -76,16 +77,14 @@ class _Judge:
         inversions = find_fifo_inversions(history)
         self._anomalies += inversions.values()
         self._anomalies += find_gaps(history, missing)
-        causal = [
-            anomaly
-            for order in self._orders
-            for anomaly in order.find_inversions(history, missing.after_last, inversions)
-        ]
+        causal: list[Anomaly] = []
+        if self._orders is not None:
+            causal = list(self._orders.find_inversions(history, missing.after_last, inversions))
         self._anomalies += causal
         if self._quiesced:
             self._anomalies += find_unobserved(history, _without(missing.after_last, causal))
         if self._forbids("missing-effect"):
-            self._anomalies += find_missing_effects(history, missing.before_start, self._orders[0], self._quiesced)
+            self._anomalies += find_missing_effects(history, missing.before_start, self._order, self._quiesced)
         why = silence(history, missing, self._quiesced)
         if why is not None:
             self._silences.append(why)

@@ -48,7 +48,9 @@ def _parsed(filter_text: str) -> Filter:
     try:
         return parse(filter_text)
     except GaplessError as error:
-        raise TraceError(f"the filter {filter_text!r} of a subscription cannot be read: {str(error).splitlines()[0]}") from None
+        raise TraceError(
+            f"the filter {filter_text!r} of a subscription cannot be read: {str(error).splitlines()[0]}"
+        ) from None
 
 
 @lru_cache(maxsize=65_536)

@@ -8,8 +8,8 @@ that fits in the order of `ANOMALY_KINDS`; the module that finds an anomaly defi
 | `spurious` | `acceptance` | delivered, but not asked for |
 | `duplicate` | `acceptance` | delivered again for the same subscription |
 | `fifo-inversion` | `gapless_fifo` | delivered after a later event of the same publisher |
-| `causal-inversion` | `causal_order` | delivered after, or missing before, its own effect |
 | `gap` | `gapless_fifo` | missing, though a later event of the publisher came or the ending cut covers it |
+| `causal-inversion` | `causal_order` | delivered after, or missing before, its own effect |
 | `unobserved` | `progress` | due at the quiet end of a run, and never came |
 | `missing-effect` | `missing_effect` | missing before the cut, though a cause of it was delivered |
 | `false-past` | `certificate` | the table `pasts` does not say what the table `history` says |

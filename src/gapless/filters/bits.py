@@ -1,12 +1,9 @@
-"""Positions of the set bits of a large integer.
-
-Taking bits off one by one copies the whole integer for each. So an integer is halved until its parts are short: a part
-without bits is dropped at once, and bits are taken off short parts.
-"""
+"""Positions of the set bits of a large integer."""
 
 from __future__ import annotations
 
-_SHORT = 1024
+_SHORT = 8192
+"""Taking off a bit copies the integer: below this length that costs less than halving."""
 
 
 def positions(bits: int) -> list[int]:
@@ -20,9 +17,7 @@ def positions(bits: int) -> list[int]:
             half = length >> 1
             upper = part >> half
             parts.append((upper, base + half))
-            lower = part ^ (upper << half)
-            if lower:
-                parts.append((lower, base))
+            parts.append((part ^ (upper << half), base))
             continue
         while part:
             top = part.bit_length() - 1

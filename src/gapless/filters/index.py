@@ -26,18 +26,9 @@ from gapless.filters.evaluation import Attributes
 from gapless.filters.filter import Filter
 from gapless.filters.member import Member
 from gapless.filters.rare_values import RareValues, demands_of
-from gapless.filters.segment import Segment
+from gapless.filters.segments import Segments
 
 K = TypeVar("K", bound=Hashable)
-
-SEGMENT_MAX = 65_536
-"""Conjunctions of one segment: enough that an operation on its bits outweighs the interpreter's overhead."""
-
-YOUNG_MIN, YOUNG_MAX = 32, 1024
-"""Conjunctions of the young segment: a sixteenth of the growing one, within these bounds."""
-
-MOVED_PER_CALL = 4
-"""Conjunctions moved out of a half dead segment by each add or remove."""
 
 
 class _Entry:
@@ -61,11 +52,7 @@ class FilterIndex(Generic[K]):
         self._repeated = 0
         """Filters of several conjunctions: only with such can one filter be found twice."""
         self._rare = RareValues()
-        self._segments: list[Segment] = []
-        """All segments but the young one."""
-        self._growing: Segment | None = None
-        self._young = Segment()
-        self._draining: list[Segment] = []
+        self._segments = Segments()
 
     def __len__(self) -> int:
         return len(self._orders)
@@ -85,7 +72,6 @@ class FilterIndex(Generic[K]):
         self._repeated += len(members) > 1
         for member in members:
             self._place(member)
-        self._drain()
 
     def remove(self, key: K) -> None:
         """Take out the filter of this key; KeyError if there is none."""
@@ -96,30 +82,29 @@ class FilterIndex(Generic[K]):
             if member.demand is not None:
                 self._rare.remove(member)
             else:
-                self._kill(member)
-        self._drain()
+                self._segments.remove(member)
 
     def match(self, attributes: Attributes) -> list[K]:
         """Keys of the filters that match, in the order in which they were added."""
-        found = self._rare.match(attributes)
-        for segment in (*self._segments, self._young):
-            sure, doubtful = segment.match(attributes)
-            found += sure
-            found += self._confirmed(doubtful, attributes)
-        return self._keys(found)
+        orders = self._rare.match(attributes)
+        for found in self._segments.match(attributes):
+            orders += found.sure
+            if found.opaque:
+                orders += self._confirmed(found.opaque, attributes)
+        return self._keys(orders)
 
     def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
         """For each of the events what `match` would say; faster than asking one by one."""
-        found = [self._rare.match(attributes) for attributes in batch]
-        for segment in (*self._segments, self._young):
-            for i, (sure, doubtful) in enumerate(segment.match_many(batch)):
-                found[i] += sure
-                found[i] += self._confirmed(doubtful, batch[i])
-        return [self._keys(orders) for orders in found]
+        orders = [self._rare.match(attributes) for attributes in batch]
+        for place, found in self._segments.match_many(batch):
+            orders[place] += found.sure
+            if found.opaque:
+                orders[place] += self._confirmed(found.opaque, batch[place])
+        return list(map(self._keys, orders))
 
-    def _confirmed(self, doubtful: list[int], attributes: Attributes) -> list[int]:
+    def _confirmed(self, orders: list[int], attributes: Attributes) -> list[int]:
         entries = self._entries
-        return [order for order in doubtful if entries[order].filter.test(attributes)]
+        return [order for order in orders if entries[order].filter.test(attributes)]
 
     def _keys(self, orders: list[int]) -> list[K]:
         if self._repeated:
@@ -128,55 +113,9 @@ class FilterIndex(Generic[K]):
         entries = self._entries
         return [entries[order].key for order in orders]  # type: ignore[misc]
 
-    # Where conjunctions are kept.
-
     def _place(self, member: Member) -> None:
         demands = demands_of(member.conjunction)
         for moving in self._rare.count(demands):
-            self._add_young(moving)
+            self._segments.add(moving)
         if not self._rare.add(member, demands):
-            self._add_young(member)
-
-    def _add_young(self, member: Member) -> None:
-        self._young.add(member)
-        if len(self._young) >= min(YOUNG_MAX, max(YOUNG_MIN, len(self._growing or ()) // 16)):
-            self._graduate()
-
-    def _graduate(self) -> None:
-        """Make room in the young segment: drop its dead if they are many, else let the growing segment absorb it."""
-        young, growing = self._young, self._growing
-        if young.dead_count * 2 > len(young):
-            self._young = Segment(growing)
-            for member in young.living():
-                self._young.add(member)
-            return
-        if growing is None or len(growing) + len(young) > SEGMENT_MAX:
-            growing = self._growing = Segment()
-            self._segments.append(growing)
-            for member in young.living():
-                growing.add(member)
-            growing.cut_columns()
-        else:
-            growing.absorb(young)
-        self._young = Segment(growing)
-
-    def _kill(self, member: Member) -> None:
-        segment = member.segment
-        assert segment is not None
-        segment.kill(member)
-        if segment is not self._young and segment.dead_count * 2 > len(segment) and segment not in self._draining:
-            self._draining.append(segment)
-            if segment is self._growing:
-                self._growing = None
-
-    def _drain(self) -> None:
-        """Move a few of the living out of a segment that is half dead, and drop it when it is empty."""
-        if not self._draining:
-            return
-        segment = self._draining[0]
-        for member in segment.some_living(MOVED_PER_CALL):
-            segment.kill(member)
-            self._add_young(member)
-        if not segment.living_count:
-            self._draining.remove(segment)
-            self._segments.remove(segment)
+            self._segments.add(member)

@@ -48,8 +48,8 @@ class GeneratorLimits(msgspec.Struct, frozen=True):
     publishers: tuple[int, int] = (3, 6)
     subscribers: tuple[int, int] = (2, 5)
     subscriptions: tuple[int, int] = (8, 20)
-    publications: tuple[int, int] = (40, 100)
-    """Scripted ones; replies come on top, at most 50."""
+    publications: tuple[int, int] = (50, 110)
+    """Scripted ones; replies come on top."""
     active_ms: tuple[int, int] = (1000, 2500)
     """How long clients are busy."""
     settle_ms: float = 4000.0

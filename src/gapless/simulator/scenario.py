@@ -1,4 +1,4 @@
-'''A scenario: a network, a protocol, clients, what they do when, and what goes wrong. The reference of its file.
+"""A scenario: a network, a protocol, clients, what they do when, and what goes wrong. The reference of its file.
 
 A scenario is a TOML file. All times are milliseconds from the start (fractions allowed). A small one:
 
@@ -45,8 +45,8 @@ attributes = { topic = "price", amount = 7 }
 : optional, at the top.
 
 `[network]`
-: `shape` is `binary` (with `depth`), `kary` (`fanout`, `depth`), `chain` or `star` (`brokers`), `random` (`brokers`, and
-  if you like `tree_seed` and `max_degree`) or `edges` (`edges = [["b0", "b1"], …]`). Brokers are b0, b1… unless
+: `shape` is `binary` (with `depth`), `kary` (`fanout`, `depth`), `chain` or `star` (`brokers`), `random` (`brokers`,
+  and if you like `tree_seed` and `max_degree`) or `edges` (`edges = [["b0", "b1"], …]`). Brokers are b0, b1… unless
   edges name them.
   `f` (default 1) is how many neighbouring failures the protocol must cope with.
   `loss` and `duplication` are probabilities, for protocols that claim to cope with them.
@@ -64,7 +64,7 @@ attributes = { topic = "price", amount = 7 }
 : `processing_ms` for each message received and `transmission_ms` for each copy sent; see `gapless.simulator.queueing`.
 
 `[protocol]`
-: `name` (see `gapless protocols`) and `[protocol.options]`, which each protocol defines for itself.
+: `name`, and `[protocol.options]`, which each protocol defines for itself.
 
 `[[clients]]`
 : `name`, `broker`, and optionally `join_ms` (default 0) and `latency_ms` (instead of `client_ms`).
@@ -90,7 +90,7 @@ attributes = { topic = "price", amount = 7 }
 : `seed` (default 0), `settle_ms` (default 2000: how long after the last action or fault everything must have come
   through), `until_ms` (the end; without it the run ends when it has settled), `sample_ms` (how often state sizes are
   looked at; 0 means at the end), `max_steps`.
-'''
+"""
 
 from typing import Any, Literal, TypeAlias
 
@@ -106,7 +106,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class LatencySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class LatencySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long messages take."""
 
     model: Literal["constant", "jitter", "per-link"] = "constant"
@@ -131,7 +131,7 @@ class NodeModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     transmission_ms: float
 
 
-class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The tree and its links."""
 
     shape: Literal["binary", "kary", "chain", "star", "random", "edges"]
@@ -150,14 +150,14 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     node_model: NodeModelSpec | None = None
 
 
-class ProtocolChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ProtocolChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which protocol, with which options."""
 
     name: str
     options: dict[str, Any] = {}
 
 
-class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A client and where it attaches."""
 
     name: str
@@ -166,7 +166,7 @@ class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     latency_ms: float | None = None
 
 
-class _Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="do"):
+class _Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):
     at_ms: float
     client: str
 
@@ -214,7 +214,7 @@ Action: TypeAlias = (
 )
 
 
-class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A rule by which a client answers."""
 
     client: str
@@ -225,7 +225,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     delay_ms: float = 0.0
 
 
-class _Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind"):
+class _Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
     at_ms: float
 
 
@@ -271,7 +271,7 @@ class Trust(_Fault, frozen=True, tag="trust"):
 Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust
 
 
-class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the run goes."""
 
     seed: int = 0
@@ -281,7 +281,7 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     max_steps: int = 20_000_000
 
 
-class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run needs."""
 
     network: Network
@@ -296,4 +296,4 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     def to_toml(self) -> str:
         """The text of a file that holds this scenario."""
-        return toml_text(msgspec.to_builtins(self))
+        return toml_text(self)

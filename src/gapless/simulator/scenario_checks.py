@@ -88,7 +88,7 @@ def _check_latency(latency: LatencySpec, overlay: Overlay) -> None:
     for link, value in latency.links.items():
         a, _, b = link.partition("-")
         if b not in overlay or a not in overlay.neighbours(b):
-            raise ScenarioError(f"{place}.links: {link!r} is no link of the tree; write two neighbours as \"b0-b1\"")
+            raise ScenarioError(f'{place}.links: {link!r} is no link of the tree; write two neighbours as "b0-b1"')
         _not_negative(f'{place}.links."{link}"', value)
 
 

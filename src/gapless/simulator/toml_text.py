@@ -1,7 +1,7 @@
 """Writes TOML: as much of it as a scenario needs.
 
-Plain values first, then tables, then arrays of tables, as TOML wants it. An array of tables below the top, and a
-table inside an array, become inline tables.
+Fields that have their default values are left out. Plain values first, then tables, then arrays of tables, as TOML
+wants it. Tables more than two deep, and those inside an array, become inline tables.
 """
 
 import json
@@ -10,14 +10,32 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 __all__ = ["toml_text"]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def toml_text(document: Mapping[str, Any]) -> str:
-    """The document as TOML; None is left out."""
-    return "\n".join(_table(document, "")).strip() + "\n"
+def toml_text(document: msgspec.Struct) -> str:
+    """The document as TOML."""
+    return "\n".join(_table(_without_defaults(document), "")).strip() + "\n"
+
+
+def _without_defaults(value: Any) -> Any:
+    """Structs as mappings, all the way down."""
+    if isinstance(value, list | tuple):
+        return [_without_defaults(item) for item in value]
+    if not isinstance(value, msgspec.Struct):
+        return value
+    config = value.__struct_config__
+    table = {config.tag_field: config.tag} if config.tag_field else {}
+    for field in msgspec.structs.fields(value):
+        item = getattr(value, field.name)
+        default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        if item != default:
+            table[field.encode_name] = _without_defaults(item)
+    return table
 
 
 def _table(table: Mapping[str, Any], path: str) -> list[str]:
@@ -25,23 +43,18 @@ def _table(table: Mapping[str, Any], path: str) -> list[str]:
     below = []
     for key, value in table.items():
         name = f"{path}{_key(key)}"
-        if isinstance(value, Mapping) and not _is_leaf(path, key):
+        if isinstance(value, Mapping) and path.count(".") < 2:
             below += ["", f"[{name}]", *_table(value, f"{name}.")]
         elif path == "" and isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
             for row in value:
-                below += ["", f"[[{name}]]", *(f"{_key(k)} = {_value(v)}" for k, v in row.items() if v is not None)]
-        elif value is not None:
+                below += ["", f"[[{name}]]", *(f"{_key(k)} = {_value(v)}" for k, v in row.items())]
+        else:
             lines.append(f"{_key(key)} = {_value(value)}")
     return lines + below
 
 
-def _is_leaf(path: str, key: str) -> bool:
-    """Tables that read better inline: those three deep."""
-    return path.count(".") >= 2
-
-
 def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+    return key if _BARE_KEY.fullmatch(key) else _string(key)
 
 
 def _value(value: Any) -> str:
@@ -55,7 +68,7 @@ def _value(value: Any) -> str:
         case str():
             return _string(value)
         case Mapping():
-            inside = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items() if item is not None)
+            inside = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items())
             return f"{{ {inside} }}" if inside else "{}"
         case list() | tuple():
             return f"[{', '.join(_value(item) for item in value)}]"

@@ -1,7 +1,8 @@
 """One trial: run a scenario and let the checkers judge it.
 
 A run can go wrong in two ways, by a verdict or by breaking down, and both get a short name, the symptom: the kind of
-the first anomaly, or the kind of the breakdown. The shrinker holds on to the symptom.
+the first anomaly, or the kind of the breakdown. The shrinker holds on to the symptom. A trace that the recorder or
+the checkers refuse (an event that is published twice, for example) is a breakdown too.
 """
 
 import traceback
@@ -47,6 +48,6 @@ def try_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None) -> Ou
         return Outcome("broken", (f"exception {error.cause}",), None, str(error), error.traceback_text)
     except RunawayError as error:
         return Outcome("broken", ("runaway",), None, str(error))
-    except TraceError as error:
+    except (TraceError, AssertionError) as error:
         return Outcome("broken", ("bad trace",), None, str(error), "".join(traceback.format_exception(error)))
     return Outcome(verdict.status, tuple(verdict.counts), verdict)

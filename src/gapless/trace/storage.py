@@ -106,7 +106,9 @@ def _write_tables(traces: Iterable[Trace], directory: Path) -> None:
 
 def _open_writer(folder: Path, table: str) -> pq.ParquetWriter:
     folder.mkdir()
-    return pq.ParquetWriter(folder / "part-00000.parquet", arrow_schema(table), compression="zstd")
+    return pq.ParquetWriter(
+        folder / "part-00000.parquet", arrow_schema(table), compression="zstd", write_page_checksum=True
+    )
 
 
 def _must_be_new(trace: Trace, written: set[str]) -> None:
@@ -127,7 +129,7 @@ def _read_table(table: str, folder: Path) -> list[Any]:
 
 def _read_file(table: str, file: Path) -> list[Any]:
     try:
-        found = pq.ParquetFile(file).read()
+        found = pq.ParquetFile(file, page_checksum_verification=True).read()
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TraceError(f"{file} is damaged and cannot be read: {reason}") from None

@@ -62,6 +62,7 @@ from gapless.protocols.gapless.messages import (
     RemoveSubscription,
     Resolved,
     Resume,
+    SubscriptionGone,
     Sync,
     Tree,
     TreeBody,
@@ -123,6 +124,7 @@ class GaplessBroker:
             Publication: self._on_publication,
             AddSubscription: self._on_add_subscription,
             RemoveSubscription: self._on_remove_subscription,
+            SubscriptionGone: lambda link, body: self._table.receive_gone(link, body.subscription),
             Marker: lambda link, body: self._table.receive_marker(link, body.subscription, body.cuts),
             AddAdvertisement: self._on_add_advertisement,
             AdvertisementStable: lambda link, body: self._table.receive_stable(link, body.advertisement),
@@ -421,7 +423,8 @@ class GaplessBroker:
         )
         takeover.run()
         for _, sync in handover.ordered():
-            self._heirs.update(sync.heirs)
+            for life_name, heir_name in sync.heirs.items():
+                self._heirs.setdefault(life_name, heir_name)
         for (broker, life), heir in takeover.heirs.items():
             self._heirs[name_life(broker, life)] = name_life(heir, self._membership.life(heir))
             self._keep_estate(broker, life, takeover)
@@ -507,12 +510,14 @@ class GaplessBroker:
 
     def _on_add_subscription(self, link: Link, body: AddSubscription) -> None:
         if body.subscription not in self._table.subscriptions:
-            self._table.add_subscription(body.subscription, body.filter, link, body.cuts)
+            self._table.receive_subscription(link, body)
 
     def _on_remove_subscription(self, link: Link, body: RemoveSubscription) -> None:
         subscription = self._table.subscriptions.get(body.subscription)
         if subscription is not None and subscription.origin is link:
             self._table.remove_subscription(body.subscription)
+        if body.answer:
+            self._send_tree(link, SubscriptionGone(body.subscription))
 
     def _on_add_advertisement(self, link: Link, body: AddAdvertisement) -> None:
         if body.advertisement not in self._table.advertisements:

@@ -38,15 +38,15 @@ class Channel:
         self._next_seq += 1
 
     def reconnect(self) -> None:
-        """The connection is fresh: tell the peer where we stand."""
-        self._send(Resume(self.life, self.peer_life, self._received))
+        """The connection is fresh: tell the peer where we stand, and ask where it does."""
+        self._send(Resume(self.life, self.peer_life, self._received, True))
 
     def resumed(self, message: Resume) -> None:
         """The peer told where it stands: repeat what it lacks."""
         if not self._meet(message.life):
             return
-        if message.to_life not in (self.life, ANY_LIFE):
-            self._send(Resume(self.life, self.peer_life, self._received))
+        if message.answer:
+            self._send(Resume(self.life, self.peer_life, self._received, False))
         self._forget(message.ack if message.to_life == self.life else 0)
         for seq, body in self._unacknowledged:
             self._send(self._frame(seq, body))

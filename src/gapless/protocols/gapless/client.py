@@ -51,6 +51,7 @@ from gapless.protocols.gapless.messages import (
     Delivery,
     Expired,
     Gone,
+    Invite,
     NotYet,
     Redirect,
     Safe,
@@ -182,6 +183,9 @@ class GaplessClient:
         elif kind is Redirect:
             self._broker = message.broker
             self._attach()
+        elif kind is Invite:
+            self._home = message.home
+            self._attach()
         elif kind is Expired:
             for name in list(self._subscriptions):
                 self._end(name, self._subscriptions[name].last())
@@ -202,8 +206,8 @@ class GaplessClient:
                 self._send(ClientUnadvertise(self._attempt, name))
 
     def _send(self, message: Any) -> None:
-        if self._is_attached:
-            self._effects.append(Send(self._broker, message))
+        """To the broker asked last: it comes after the `Attach`, and counts if that is granted."""
+        self._effects.append(Send(self._broker, message))
 
     # ---- calls --------------------------------------------------------------------------------------------
 
@@ -247,11 +251,9 @@ class GaplessClient:
         held = self._subscriptions.get(call.subscription)
         if held is None or held.is_ending:
             self._effects.append(Rejected(call, f"there is no subscription {call.subscription!r} to end"))
-        elif self._is_attached:
+        else:
             held.is_ending = True
             self._send(ClientUnsubscribe(self._attempt, call.subscription))
-        else:
-            self._end(call.subscription, held.last())
 
     def _publish(self, call: Publish) -> None:
         if len(self._unsafe) >= self._options.client_window:

@@ -25,6 +25,7 @@ from gapless.protocols.gapless.messages import (
     Edge,
     Expired,
     Gone,
+    Invite,
     NotYet,
     Redirect,
     Safe,
@@ -76,8 +77,12 @@ class ClientSide:
         """A client wants to begin or resume its session here."""
         session = self.sessions.get(client)
         if session is None:
-            where = self._find_home(message.home) if message.home else self._home
+            if not message.home:
+                self._send(client, Invite(message.attempt, self._home))
+                return
+            where = self._find_home(message.home)
             if client in self._expired:
+                del self._expired[client]
                 self._send(client, Expired(message.attempt))
                 return
             if where is None:

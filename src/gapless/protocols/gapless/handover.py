@@ -20,7 +20,7 @@ The clients of an excluded life are its **estate**, which its backups hold. Thei
 broker itself if it is back; it keeps their sessions until they come.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -67,13 +67,12 @@ def name_life(broker: str, life: int) -> str:
 
 
 def divide_estates(
-    overlay: Overlay, status: Statuses, syncs: Iterable[Sync]
+    overlay: Overlay, status: Statuses, syncs: Mapping[str, Sync]
 ) -> tuple[list[Inheritance], dict[tuple[str, int], str], dict[tuple[str, int], dict[str, Edge]]]:
     """Who inherits which session, who is the heir of which life, and the estates put together."""
-    syncs = list(syncs)
     owned: dict[str, int] = {}
     edges: dict[tuple[str, int], dict[str, Edge]] = {}
-    for sync in syncs:
+    for sync in syncs.values():
         for client, epoch in sync.owned.items():
             owned[client] = max(epoch, owned.get(client, 0))
         for estate in sync.estates:
@@ -81,7 +80,9 @@ def divide_estates(
     heirs: dict[tuple[str, int], str] = {}
     newest: dict[str, tuple[Edge, str]] = {}
     for broker, life in sorted(edges):
-        chief = broker if status.get(broker, 0) % 2 == 0 else stand_in(overlay, status, broker)
+        chief = _claimant(syncs, name_life(broker, life))
+        if chief is None:
+            chief = broker if status.get(broker, 0) % 2 == 0 else stand_in(overlay, status, broker)
         assert chief is not None
         heirs[broker, life] = chief
         for edge in edges[broker, life].values():
@@ -89,6 +90,14 @@ def divide_estates(
             if edge.epoch > owned.get(edge.client, -1) and (known is None or edge.epoch > known[0].epoch):
                 newest[edge.client] = (edge, chief)
     return [Inheritance(edge, heir) for _, (edge, heir) in sorted(newest.items())], heirs, edges
+
+
+def _claimant(syncs: Mapping[str, Sync], life: str) -> str | None:
+    """The member, if any, that took the life's clients over in an earlier hand-over: only its own word counts."""
+    for member, sync in syncs.items():
+        if sync.heirs.get(life, "").rpartition("/")[0] == member:
+            return member
+    return None
 
 
 def _unite(known: dict[str, Edge], estate: Estate) -> None:

@@ -40,11 +40,12 @@ class Ack(_Message, frozen=True):
 
 
 class Resume(_Message, frozen=True):
-    """After a fresh connection: who I am, whom I believe you to be, and how far I got with you."""
+    """After a fresh connection: who I am, whom I believe you to be, how far I got with you; and how far did you?"""
 
     life: int
     to_life: int
     ack: int
+    answer: bool
 
 
 class Fenced(_Message, frozen=True):
@@ -83,15 +84,26 @@ class RemoveAdvertisement(_Message, frozen=True):
 
 
 class AddSubscription(_Message, frozen=True):
-    """Someone behind the sender subscribes; `cuts` is what is fixed already on the sender's side."""
+    """Someone behind the sender subscribes; `cuts` is what is fixed already on the sender's side.
+
+    If it takes the place of another one that ends, it inherits the cuts which that one has further on.
+    """
 
     subscription: str
     filter: str
     cuts: Cuts
+    inherits: str = ""
 
 
 class RemoveSubscription(_Message, frozen=True):
-    """The subscription no longer needs events from the receiver."""
+    """The subscription no longer needs events from the receiver. If `answer`, say when it is gone."""
+
+    subscription: str
+    answer: bool = False
+
+
+class SubscriptionGone(_Message, frozen=True):
+    """The subscription is removed: no marker of it follows."""
 
     subscription: str
 
@@ -122,7 +134,7 @@ class Echo(_Message, frozen=True):
 
 TreeBody: TypeAlias = (
     Publication | AddAdvertisement | AdvertisementStable | RemoveAdvertisement
-    | AddSubscription | RemoveSubscription | Marker | Wave | Echo
+    | AddSubscription | RemoveSubscription | SubscriptionGone | Marker | Wave | Echo
 )  # fmt: skip
 
 
@@ -291,6 +303,14 @@ class Attach(_Message, frozen=True):
     """What the client published and nobody confirmed."""
     first: int
     """The first number not confirmed yet."""
+
+
+class Invite(_Message, frozen=True):
+    """To a client without a session: name this life as your home, and attach. (So no session is ever begun that its
+    client could not find again.)"""
+
+    attempt: int
+    home: str
 
 
 class Attached(_Message, frozen=True):

@@ -14,12 +14,13 @@ subscription inherits it when the representative's marker passes. So a pivot nev
 covering subscription has not reached, and the cuts it gives are those of one consistent cut: every event after
 the representative's cut of one publisher reaches, on FIFO links, any other publisher behind the subscription.
 
-**Make before break.** When a representative ends, those it represented are sent first, with the cuts they have.
+**Make before break.** When a representative ends, those it represented are sent first. They keep the cuts they have,
+inherit those that the representative has further on, and those of its markers that are still on their way.
 
 Markers go back to the subscriber alone; on a tree that is enough.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from gapless.filters import Filter, FilterIndex, parse
@@ -63,6 +64,8 @@ class Link:
         self.represented: dict[str, str] = {}
         """Subscriptions not sent, each with the one that represents it."""
         self.represents: dict[str, dict[str, None]] = {}
+        self.ghosts: dict[str, dict[str, None]] = {}
+        """Representatives that ended while a marker may still be on its way, with those they represented."""
         self.advertisements: dict[str, Advertisement] = {}
         """Those that came over the link."""
 
@@ -119,12 +122,14 @@ class RoutingTable:
 
     # ---- subscriptions ------------------------------------------------------------------------------------
 
-    def add_subscription(self, name: str, text: str, origin: Link | None, cuts: Cuts, client: str = "") -> Subscription:
+    def receive_subscription(self, link: Link, message: AddSubscription) -> None:
         """A new subscription: pass it on where it is needed, answer for the publishers it reached."""
-        subscription = self.enter_subscription(name, text, origin, cuts, client)
+        subscription = self.enter_subscription(message.subscription, message.filter, link, message.cuts)
         self.spread(subscription)
+        predecessor = self.subscriptions.get(message.inherits)
+        if predecessor is not None:
+            self._report(subscription, self._inheritable(subscription, predecessor.cuts))
         self.answer(subscription)
-        return subscription
 
     def enter_subscription(
         self, name: str, text: str, origin: Link | None, cuts: Cuts, client: str = ""
@@ -137,9 +142,7 @@ class RoutingTable:
 
     def take_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
         """Believe the cuts that the subscription brings, for the publishers that lie further on."""
-        for publisher, cut in cuts.items():
-            if publisher not in subscription.cuts and self._is_onward(publisher, subscription):
-                subscription.cuts[publisher] = cut
+        subscription.cuts.update(self._inheritable(subscription, cuts))
 
     def spread(self, subscription: Subscription) -> None:
         """Send the subscription over every link that needs it."""
@@ -147,7 +150,10 @@ class RoutingTable:
             self._offer(link, subscription)
 
     def answer(self, subscription: Subscription) -> None:
-        """Fix the cuts that this broker can fix now, and report them as one message."""
+        """Fix the cuts that this broker can fix now, and report them as one message.
+
+        Whoever the subscription represents is answered in turn: a pivot looks again when more becomes stable.
+        """
         news: Cuts = {}
         for advertisement in self.advertisements.values():
             publisher = advertisement.publisher
@@ -173,15 +179,27 @@ class RoutingTable:
 
     def receive_marker(self, link: Link, name: str, cuts: Cuts) -> None:
         """A marker came over the link for a subscription that was sent over it."""
-        subscription = link.sent.get(name)
-        if subscription is None:
-            return
         behind = {ad.publisher for ad in link.advertisements.values()}
-        news = {p: cut for p, cut in cuts.items() if p not in subscription.cuts and p in behind}
-        self._report(subscription, news)
-        if news:
-            for other in list(link.represents.get(name, ())):
-                self.answer(self.subscriptions[other])
+        subscription = link.sent.get(name)
+        if subscription is not None:
+            news = {p: cut for p, cut in cuts.items() if p not in subscription.cuts and p in behind}
+            self._report(subscription, news)
+        for other in link.ghosts.get(name, ()):
+            if other in self.subscriptions:
+                self._inherit(self.subscriptions[other], {p: cut for p, cut in cuts.items() if p in behind})
+
+    def _inherit(self, subscription: Subscription, cuts: Cuts) -> None:
+        """Take the cuts of a representative that ended, as its marker passes."""
+        news = self._inheritable(subscription, cuts)
+        self._report(subscription, {p: max(cut, self.passed.get(p, 0) + 1) for p, cut in news.items()})
+
+    def _inheritable(self, subscription: Subscription, cuts: Cuts) -> Cuts:
+        """Of these cuts, those of publishers that lie further on, match, and have none yet."""
+        return {p: cut for p, cut in cuts.items() if p not in subscription.cuts and self._is_onward(p, subscription)}
+
+    def receive_gone(self, link: Link, name: str) -> None:
+        """No more markers of an ended subscription will come over the link."""
+        link.ghosts.pop(name, None)
 
     def is_reachable(self, subscription: Subscription) -> bool:
         """Whether any publisher known here may match the subscription."""
@@ -277,10 +295,11 @@ class RoutingTable:
     # ---- inside -------------------------------------------------------------------------------------------
 
     def _is_onward(self, publisher: str, subscription: Subscription) -> bool:
-        """Whether the publisher is known here and does not lie where the subscription comes from."""
-        for advertisement in self._publishers.get(publisher, {}).values():
-            return advertisement.origin is None or advertisement.origin is not subscription.origin
-        return False
+        """Whether the publisher may match the subscription and does not lie where that comes from."""
+        return any(
+            not self._is_same_side(advertisement, subscription) and _overlap(advertisement.filter, subscription.filter)
+            for advertisement in self._publishers.get(publisher, {}).values()
+        )
 
     def _is_same_side(self, advertisement: Advertisement, subscription: Subscription) -> bool:
         return advertisement.origin is not None and advertisement.origin is subscription.origin
@@ -288,7 +307,7 @@ class RoutingTable:
     def _needs(self, link: Link, subscription: Subscription) -> bool:
         return any(_overlap(ad.filter, subscription.filter) for ad in link.advertisements.values())
 
-    def _offer(self, link: Link, subscription: Subscription) -> None:
+    def _offer(self, link: Link, subscription: Subscription, inherits: str = "") -> None:
         """Send the subscription over the link if it is needed there and nothing represents it."""
         name = subscription.name
         if subscription.origin is link or name in link.sent or name in link.represented:
@@ -301,7 +320,7 @@ class RoutingTable:
             link.represents.setdefault(cover.name, {})[name] = None
             if not self._speaks_for_some_only(link, cover, subscription):
                 return
-        self._send_subscription(link, subscription)
+        self._send_subscription(link, subscription, inherits)
 
     def _speaks_for_some_only(self, link: Link, cover: Subscription, subscription: Subscription) -> bool:
         """Without the pivots' repair: send also what is represented, where not all its publishers are stable."""
@@ -310,9 +329,10 @@ class RoutingTable:
             for ad in link.advertisements.values()
         )
 
-    def _send_subscription(self, link: Link, subscription: Subscription) -> None:
+    def _send_subscription(self, link: Link, subscription: Subscription, inherits: str) -> None:
         self.mark_sent(link, subscription)
-        self._send(link, AddSubscription(subscription.name, subscription.filter.text, dict(subscription.cuts)))
+        cuts = dict(subscription.cuts)
+        self._send(link, AddSubscription(subscription.name, subscription.filter.text, cuts, inherits))
 
     def _find_cover(self, link: Link, subscription: Subscription) -> Subscription | None:
         equal = link.by_text.get(subscription.filter.text)
@@ -339,11 +359,14 @@ class RoutingTable:
                 if other.filter.text == subscription.filter.text:
                     link.by_text[other.filter.text] = other.name
                     break
-        for other_name in link.represents.pop(name, {}):
+        orphaned = link.represents.pop(name, {})
+        for other_name in orphaned:
             del link.represented[other_name]
             if "make-before-break" not in self._off and other_name in self.subscriptions:
-                self._offer(link, self.subscriptions[other_name])
-        self._send(link, RemoveSubscription(name))
+                self._offer(link, self.subscriptions[other_name], inherits=name)
+        if orphaned:
+            link.ghosts[name] = orphaned
+        self._send(link, RemoveSubscription(name, bool(orphaned)))
 
     def _unrepresent(self, link: Link, name: str) -> None:
         cover = link.represented.pop(name, None)
@@ -369,3 +392,15 @@ class RoutingTable:
             self._tell_client(subscription, news)
         elif subscription.origin.peer in self.links:
             self._send(subscription.origin, Marker(subscription.name, news))
+        for link in self._links_towards(news):
+            for other in list(link.represents.get(subscription.name, ())):
+                self.answer(self.subscriptions[other])
+
+    def _links_towards(self, publishers: Iterable[str]) -> list[Link]:
+        """The links over which these publishers' events come."""
+        found: dict[str, Link] = {}
+        for publisher in publishers:
+            for advertisement in self._publishers.get(publisher, {}).values():
+                if advertisement.origin is not None:
+                    found[advertisement.origin.peer] = advertisement.origin
+        return list(found.values())

@@ -57,7 +57,7 @@ class Takeover:
         self._send = send
         self._process = process
         self._with_logs = with_logs
-        inherited, self.heirs, self.estates = divide_estates(overlay, status, handover.syncs.values())
+        inherited, self.heirs, self.estates = divide_estates(overlay, status, dict(handover.ordered()))
         self._inherited: list[Inheritance] = inherited
         self._towards = path_inside(overlay, status, handover.unit.group, name)
         self._links = {

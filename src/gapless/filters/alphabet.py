@@ -1,0 +1,156 @@
+"""The states of one attribute as small numbers, its *codes*, the same for all segments of an index.
+
+An event is encoded once, one code for each attribute; after that, matching is nothing but looking up bit sets by code.
+
+    ABSENT, NAN, FALSE, TRUE        one state each
+    OTHER_STRING                    every string that is not listed
+    FIRST_NUMBER …                  buckets of numbers: bucket i from cuts[i - 1] up to, but without, cuts[i]
+    FIRST_STRING …                  listed strings, one code each
+
+Cuts are chosen among the bounds of the intervals that filters ask for, at even ranks: frequent bounds become cuts, and
+the others fall about evenly into the buckets. Strings are listed when a filter in the index names them, up to a bound;
+the code of one that no filter names any more is used again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from math import inf
+from typing import Any
+
+from gapless.filters.number_sets import Number, NumberSet, successor
+
+CUTS_MAX = 128
+"""Cuts of one attribute. Each costs up to two bits for each conjunction; with 128, few survivors are in doubt."""
+
+STRINGS_MAX = 1024
+"""Listed strings of one attribute. Each costs a bit for each conjunction."""
+
+ABSENT, NAN, FALSE, TRUE, OTHER_STRING = range(5)
+FIRST_NUMBER = 5
+FIRST_STRING = FIRST_NUMBER + CUTS_MAX + 1
+
+Run = tuple[int, int, tuple[int, ...]]
+"""Codes that a set of numbers touches: the first, the one after the last, and those that it covers only in part."""
+
+
+class Alphabet:
+    """Codes of one attribute."""
+
+    __slots__ = ("_free", "_named", "cuts", "intervals", "intervals_when_cut", "size", "strings")
+
+    def __init__(self) -> None:
+        self.cuts: list[Number] = []
+        self.strings: dict[str, int] = {}
+        self.size = FIRST_STRING
+        self.intervals = 0
+        """Sets of numbers that came since the cuts were chosen, and those there were then."""
+        self.intervals_when_cut = 0
+        self._named: dict[str, int] = {}
+        self._free: list[int] = []
+
+    def code(self, value: Any) -> int:
+        """The code of the state in which the attribute has this value."""
+        kind = type(value)
+        if kind is str:
+            return self.strings.get(value, OTHER_STRING)
+        if kind is int or kind is float:
+            return FIRST_NUMBER + bisect_right(self.cuts, value) if value == value else NAN
+        if kind is bool:
+            return TRUE if value else FALSE
+        return ABSENT
+
+    def codes(self, values: Iterable[Any]) -> list[int]:
+        """The codes of many values."""
+        strings, cuts = self.strings, self.cuts
+        result: list[int] = []
+        for value in values:
+            kind = type(value)
+            if kind is str:
+                result.append(strings.get(value, OTHER_STRING))
+            elif kind is int or (kind is float and value == value):
+                result.append(FIRST_NUMBER + bisect_right(cuts, value))
+            else:
+                result.append(self.code(value))
+        return result
+
+    def name(self, values: Iterable[str]) -> list[int]:
+        """A filter names these strings: list them if there is room. Returns the codes that got a new meaning."""
+        fresh: list[int] = []
+        for value in sorted(values):
+            self._named[value] = self._named.get(value, 0) + 1
+            if value not in self.strings and len(self.strings) < STRINGS_MAX:
+                if not self._free:
+                    self._free.append(self.size)
+                    self.size += 1
+                code = self._free.pop()
+                self.strings[value] = code
+                fresh.append(code)
+        return fresh
+
+    def forget(self, values: Iterable[str]) -> None:
+        """A filter that named these strings left."""
+        for value in sorted(values):
+            self._named[value] -= 1
+            if not self._named[value]:
+                del self._named[value]
+                code = self.strings.pop(value, None)
+                if code is not None:
+                    self._free.append(code)
+
+    @property
+    def growth(self) -> float:
+        """How many sets of numbers came for each there was when the cuts were chosen."""
+        return self.intervals / max(8, self.intervals_when_cut)
+
+    def choose_cuts(self, number_sets: Iterable[NumberSet]) -> None:
+        """Choose cuts for these sets; all codes of numbers get a new meaning."""
+        points: list[Number] = []
+        self.intervals = self.intervals_when_cut = 0
+        for numbers in number_sets:
+            self.intervals_when_cut += 1
+            points += _bounds(numbers)
+        distinct = sorted(set(points))
+        if len(distinct) > CUTS_MAX:
+            points.sort()
+            ranks = ((2 * i + 1) * len(points) // (2 * CUTS_MAX) for i in range(CUTS_MAX))
+            distinct = sorted({points[rank] for rank in ranks})
+        self.cuts = distinct
+
+    def runs(self, numbers: NumberSet) -> list[Run]:
+        """Runs of codes that the set touches, disjoint and ascending."""
+        cuts = self.cuts
+        found: list[Run] = []
+        for low, high in numbers:
+            end = None if high == inf else successor(high)
+            first = bisect_right(cuts, low)
+            last = len(cuts) if end is None else bisect_left(cuts, end)
+            starts_inside = low != -inf and (first == 0 or cuts[first - 1] != low)
+            ends_inside = end is not None and (last == len(cuts) or cuts[last] != end)
+            doubts = ((FIRST_NUMBER + first,) if starts_inside else ()) + (
+                (FIRST_NUMBER + last,) if ends_inside else ()
+            )
+            run = (FIRST_NUMBER + first, FIRST_NUMBER + last + 1, doubts)
+            if found and found[-1][1] > run[0]:
+                before = found.pop()
+                run = (before[0], run[1], before[2] + doubts)
+            found.append(run)
+        return found
+
+    @property
+    def after_numbers(self) -> int:
+        """The code after the last bucket."""
+        return FIRST_NUMBER + len(self.cuts) + 1
+
+
+def _bounds(numbers: NumberSet) -> list[Number]:
+    """Where membership changes along the line: the first number of each interval, and the first after it."""
+    bounds: list[Number] = []
+    for low, high in numbers:
+        if low != -inf:
+            bounds.append(low)
+        end = successor(high)
+        if end is not None:
+            bounds.append(end)
+    return bounds

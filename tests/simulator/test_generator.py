@@ -1,0 +1,191 @@
+"""Random scenarios: within the fault budget, within their bounds, and as nasty as they claim to be."""
+
+from collections import Counter
+from functools import cache
+from itertools import pairwise
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gapless.errors import ScenarioError
+from gapless.filters import parse
+from gapless.overlay import Overlay, chain
+from gapless.simulator import GeneratorLimits, Scenario, check_scenario, generate, parse_scenario, run_scenario
+from gapless.simulator.budget import FaultBudget
+from gapless.simulator.networks import overlay_of
+from gapless.simulator.scenario import (
+    AdvertiseAction,
+    Crash,
+    Cut,
+    Heal,
+    PublishAction,
+    Restart,
+    SubscribeAction,
+    Suspect,
+    Trust,
+    UnsubscribeAction,
+)
+
+from .flooding import FLOODING
+
+KINDS = ("none", "crash", "cut", "suspicion", "all")
+
+
+@cache
+def scenarios(faults: str) -> list[Scenario]:
+    return [generate(seed, "flooding", faults) for seed in range(60)]
+
+
+def faulty_spans(scenario: Scenario) -> list[tuple[str, float, float]]:
+    """Which broker is faulty from when to when: counted from the file alone, without any margin."""
+    spans = []
+    faults = scenario.faults
+    for fault in faults:
+        match fault:
+            case Crash(at, broker):
+                ends = [f.at_ms for f in faults if isinstance(f, Restart) and f.broker == broker and f.at_ms >= at]
+            case Cut(at, between):
+                broker = between[0]
+                ends = [f.at_ms for f in faults if isinstance(f, Heal) and f.between == between and f.at_ms >= at]
+            case Suspect(at, observer, broker):
+                ends = [
+                    f.at_ms
+                    for f in faults
+                    if isinstance(f, Trust) and (f.observer, f.target) == (observer, broker) and f.at_ms >= at
+                ]
+            case _:
+                continue
+        spans.append((broker, at, min(ends, default=inf)))
+    return spans
+
+
+def most_at_once(scenario: Scenario, overlay: Overlay, margin_ms: float) -> int:
+    """The most faulty brokers in any ball at any moment at which something begins."""
+    spans = [(broker, start, end + margin_ms) for broker, start, end in faulty_spans(scenario)]
+    worst = 0
+    for centre in overlay.brokers:
+        ball = {name for name in overlay.brokers if overlay.distance(centre, name) <= scenario.network.f + 1}
+        for _, moment, _ in spans:
+            faulty = {broker for broker, start, end in spans if broker in ball and start <= moment < end}
+            worst = max(worst, len(faulty))
+    return worst
+
+
+@pytest.mark.parametrize("faults", KINDS[1:])
+def test_never_more_than_f_faulty_brokers_in_a_neighbourhood(faults: str) -> None:
+    at_the_limit = 0
+    for scenario in scenarios(faults):
+        assert 1 <= scenario.network.f <= 3
+        margin_ms = scenario.network.detection.max_ms + (scenario.network.latency.max_ms or 0.0)
+        worst = most_at_once(scenario, overlay_of(scenario.network), margin_ms)
+        assert worst <= scenario.network.f
+        at_the_limit += worst == scenario.network.f
+    assert at_the_limit >= 15
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 50), st.integers(0, 20)), max_size=30), st.integers(1, 3))
+@settings(max_examples=60)
+def test_the_budget_never_gives_too_much(wishes: list[tuple[int, int, int]], f: int) -> None:
+    overlay = chain(7)
+    budget = FaultBudget(overlay, f, margin_ms=3)
+    taken = [
+        (f"b{number}", start, start + length + 3)
+        for number, start, length in wishes
+        if budget.take(f"b{number}", start, start + length)
+    ]
+    for centre in overlay.brokers:
+        for moment in range(80):
+            faulty = [b for b, start, end in taken if overlay.distance(centre, b) <= f + 1 and start <= moment < end]
+            assert len(faulty) <= f
+
+
+def test_the_budget_gives_what_it_can() -> None:
+    budget = FaultBudget(chain(9), 1, margin_ms=10)
+    assert budget.take("b0", 0, 100)
+    assert not budget.take("b0", 105, 106)
+    assert not budget.take("b4", 50, 60)
+    assert budget.take("b5", 50)
+    assert budget.take("b0", 110)
+
+
+@pytest.mark.parametrize("faults", KINDS)
+def test_scenarios_can_be_run_and_saved(faults: str) -> None:
+    for scenario in scenarios(faults)[:15]:
+        check_scenario(scenario, FLOODING)
+        assert parse_scenario(scenario.to_toml(), protocol=FLOODING) == scenario
+    result = run_scenario(scenarios(faults)[0], protocol=FLOODING)
+    assert result.quiesced
+    assert result.refusals == ()
+
+
+def test_scenarios_keep_their_bounds() -> None:
+    for scenario in scenarios("none"):
+        assert 0 <= scenario.network.f <= 2
+        assert scenario.faults == ()
+        assert 4 <= len(overlay_of(scenario.network).brokers) <= 12
+        publishers = {action.client for action in scenario.actions if isinstance(action, AdvertiseAction)}
+        assert 3 <= len(publishers) <= 6
+        kinds = Counter(type(action) for action in scenario.actions)
+        assert kinds[SubscribeAction] >= 8
+        assert kinds[SubscribeAction] - kinds[UnsubscribeAction] <= 20
+        assert 50 <= kinds[PublishAction] <= 122
+
+
+def test_what_is_published_has_been_advertised() -> None:
+    for scenario in scenarios("all")[:20]:
+        filters: dict[str, str] = {}
+        for action in scenario.actions:
+            if isinstance(action, AdvertiseAction):
+                filters[action.client] = action.filter
+            if isinstance(action, PublishAction):
+                assert parse(filters[action.client]).matches(action.attributes)
+
+
+def test_together_they_show_everything_that_can_hurt() -> None:
+    seen: Counter[str] = Counter()
+    for scenario in scenarios("all"):
+        at = {client.broker for client in scenario.clients}
+        detect = scenario.network.detection
+        crashes = {f.broker: f.at_ms for f in scenario.faults if isinstance(f, Crash)}
+        seen["died for ever"] += any(end == inf for _, _, end in faulty_spans(scenario))
+        seen["clients of the dead"] += bool(at.intersection(crashes))
+        for fault in scenario.faults:
+            if isinstance(fault, Restart):
+                away = fault.at_ms - crashes[fault.broker]
+                seen["with memory" if fault.memory else "without memory"] += 1
+                seen["before detection"] += 0 < away < detect.min_ms
+                seen["after detection"] += away > detect.max_ms
+            if isinstance(fault, Cut):
+                seen["client cut"] += not fault.between[1].startswith("b")
+                seen["link cut"] += fault.between[1].startswith("b")
+            seen["suspicion"] += isinstance(fault, Suspect)
+        times = sorted(crashes.values())
+        seen["crash after crash"] += any(b - a < detect.max_ms * 1.5 for a, b in pairwise(times))
+        seen["late publisher"] += any(isinstance(a, AdvertiseAction) and a.at_ms > 100 for a in scenario.actions)
+        seen["reply"] += bool(scenario.replies)
+        seen["late client"] += any(client.join_ms > 0 for client in scenario.clients)
+        filters = [parse(a.filter) for a in scenario.actions if isinstance(a, SubscribeAction)]
+        seen["covering"] += any(a is not b and a.text != b.text and a.covers(b) for a in filters for b in filters)
+    expected = {
+        "died for ever", "clients of the dead", "with memory", "without memory", "before detection",
+        "after detection", "client cut", "link cut", "suspicion", "crash after crash", "late publisher", "reply",
+        "late client", "covering",
+    }  # fmt: skip
+    assert {name for name in expected if seen[name] >= 5} == expected
+
+
+def test_limits_are_obeyed() -> None:
+    limits = GeneratorLimits(brokers=(6, 6), publishers=(1, 1), publications=(3, 3), settle_ms=7.0)
+    scenario = generate(3, "flooding", limits=limits)
+    assert len(overlay_of(scenario.network).brokers) == 6
+    assert scenario.run.settle_ms == 7.0
+
+
+def test_unknown_kinds_of_fault_are_refused() -> None:
+    assert generate(0, "flooding", "crash, cut").name == "random-crash, cut-0"
+    with pytest.raises(
+        ScenarioError, match="faults: there is no kind 'meteor'; choose none, all, or some of crash, cut"
+    ):
+        generate(0, "flooding", "crash,meteor")
