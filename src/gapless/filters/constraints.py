@@ -103,17 +103,3 @@ def disjoint(a: Constraint, b: Constraint) -> bool:
         or number_sets.intersection(a.numbers, b.numbers)
         or not string_sets.disjoint(a.strings, b.strings)
     )
-
-
-def allows(constraint: Constraint, value: object) -> bool:
-    """Whether an attribute of this value satisfies; anything but str, int, float and bool counts as absent."""
-    kind = type(value)
-    if kind is int or kind is float:
-        if value != value:
-            return constraint.nan
-        return number_sets.contains(constraint.numbers, value)  # type: ignore[arg-type]
-    if kind is str:
-        return string_sets.contains(constraint.strings, value)  # type: ignore[arg-type]
-    if kind is bool:
-        return bool(constraint.booleans & (TRUE_ONLY if value else FALSE_ONLY))
-    return constraint.absent

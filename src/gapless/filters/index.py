@@ -20,7 +20,7 @@ Answers come in the order of adding, whatever segments they come from: every fil
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from gapless.filters.evaluation import Attributes
 from gapless.filters.filter import Filter
@@ -31,15 +31,11 @@ from gapless.filters.segments import Segments
 K = TypeVar("K", bound=Hashable)
 
 
-class _Entry:
-    """A filter in the index, under its key."""
+class _Entry(NamedTuple):
+    """A filter in the index, and its conjunctions."""
 
-    __slots__ = ("filter", "key", "members")
-
-    def __init__(self, key: Hashable, filter: Filter, members: list[Member]) -> None:  # noqa: A002
-        self.key = key
-        self.filter = filter
-        self.members = members
+    filter: Filter
+    members: list[Member]
 
 
 class FilterIndex(Generic[K]):
@@ -47,6 +43,7 @@ class FilterIndex(Generic[K]):
 
     def __init__(self) -> None:
         self._orders: dict[K, int] = {}
+        self._keys: dict[int, K] = {}
         self._entries: dict[int, _Entry] = {}
         self._next_order = 0
         self._repeated = 0
@@ -68,14 +65,17 @@ class FilterIndex(Generic[K]):
         self._next_order += 1
         members = [Member(order, filter, conjunction) for conjunction in filter.disjunction]
         self._orders[key] = order
-        self._entries[order] = _Entry(key, filter, members)
+        self._keys[order] = key
+        self._entries[order] = _Entry(filter, members)
         self._repeated += len(members) > 1
         for member in members:
             self._place(member)
 
     def remove(self, key: K) -> None:
         """Take out the filter of this key; KeyError if there is none."""
-        entry = self._entries.pop(self._orders.pop(key))
+        order = self._orders.pop(key)
+        del self._keys[order]
+        entry = self._entries.pop(order)
         self._repeated -= len(entry.members) > 1
         for member in entry.members:
             self._rare.discount(demands_of(member.conjunction))
@@ -89,29 +89,28 @@ class FilterIndex(Generic[K]):
         orders = self._rare.match(attributes)
         for found in self._segments.match(attributes):
             orders += found.sure
-            if found.opaque:
-                orders += self._confirmed(found.opaque, attributes)
-        return self._keys(orders)
+            if found.doubtful:
+                orders += self._confirmed(found.doubtful, attributes)
+        return self._keys_of(orders)
 
     def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
         """For each of the events what `match` would say; faster than asking one by one."""
         orders = [self._rare.match(attributes) for attributes in batch]
         for place, found in self._segments.match_many(batch):
             orders[place] += found.sure
-            if found.opaque:
-                orders[place] += self._confirmed(found.opaque, batch[place])
-        return list(map(self._keys, orders))
+            if found.doubtful:
+                orders[place] += self._confirmed(found.doubtful, batch[place])
+        return list(map(self._keys_of, orders))
 
     def _confirmed(self, orders: list[int], attributes: Attributes) -> list[int]:
         entries = self._entries
         return [order for order in orders if entries[order].filter.test(attributes)]
 
-    def _keys(self, orders: list[int]) -> list[K]:
+    def _keys_of(self, orders: list[int]) -> list[K]:
         if self._repeated:
             orders = list(set(orders))
         orders.sort()
-        entries = self._entries
-        return [entries[order].key for order in orders]  # type: ignore[misc]
+        return list(map(self._keys.__getitem__, orders))
 
     def _place(self, member: Member) -> None:
         demands = demands_of(member.conjunction)

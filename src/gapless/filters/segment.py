@@ -1,9 +1,8 @@
 """A numbered set of conjunctions that is matched as a whole, with one column of bit sets for each attribute.
 
 Conjunction number i is bit i. Matching an event ORs, over its attributes, the failures for the code of each; what is
-left over has survived every column. Survivors that a column has in doubt are looked at one by one: does the constraint
-allow the very value? So the answer is exact while codes may be coarse. Survivors with opaque conditions are reported
-apart, for their filter to decide.
+left over has survived every column. Survivors that some column has in doubt, or that have opaque conditions, are
+reported apart, for their filter to decide. So the answer is exact while codes may be coarse.
 
 Bits are only ever set. Removing marks a bit as dead, and `segments` moves the living out of a segment that is half
 dead.
@@ -11,6 +10,7 @@ dead.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from functools import reduce
 from operator import getitem, or_
@@ -19,18 +19,17 @@ from typing import NamedTuple
 from gapless.filters.alphabet import ABSENT, Alphabet
 from gapless.filters.bits import positions
 from gapless.filters.column import Column
-from gapless.filters.constraints import allows
 from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER
 
 Codes = Sequence[int]
-Values = Sequence[object]
 
 
 class Plan(NamedTuple):
     """What events with the same names share: failures for the names they lack, bit sets by code for those they have."""
 
-    names: tuple[str, ...]
+    places: list[int] | None
+    """Places of the segment's own attributes among those names; None if these are all."""
     absent: int
     failures: list[list[int]]
     doubts: list[list[int]]
@@ -40,7 +39,7 @@ class Found(NamedTuple):
     """Orders of the filters that match, and of those that match if their filter says so."""
 
     sure: list[int]
-    opaque: list[int]
+    doubtful: list[int]
 
 
 NOTHING = Found([], [])
@@ -52,6 +51,7 @@ class Segment:
     def __init__(self, alphabets: dict[str, Alphabet]) -> None:
         """An empty segment; the alphabets belong to the whole index."""
         self.members: list[Member] = []
+        self._orders = array("q")
         self.dead_count = 0
         self._alphabets = alphabets
         self._columns: dict[str, Column] = {}
@@ -73,6 +73,7 @@ class Segment:
         member.segment, member.number = self, len(self.members)
         bit = 1 << member.number
         self.members.append(member)
+        self._orders.append(member.order)
         self._everyone |= bit
         for name, constraint in member.conjunction.constraints.items():
             self._column(name).add(bit, constraint, self._alphabets[name])
@@ -106,6 +107,7 @@ class Segment:
             if member.segment is younger:
                 member.segment, member.number = self, member.number + shift
         self.members += younger.members
+        self._orders += younger._orders
         self.dead_count += younger.dead_count
         self._everyone |= younger._everyone << shift
         self._dead |= younger._dead << shift
@@ -135,40 +137,32 @@ class Segment:
         """The plan for events that have these of the index's attributes."""
         plan = self._plans.get(names)
         if plan is None:
-            present = [name for name in names if name in self._columns]
+            places = [place for place, name in enumerate(names) if name in self._columns]
+            present = [names[place] for place in places]
             missing = [column.failures[ABSENT] for name, column in self._columns.items() if name not in names]
             failures = [self._columns[name].failures for name in present]
             doubts = [self._columns[name].doubts for name in present]
-            plan = self._plans[names] = Plan(tuple(present), reduce(or_, missing, 0), failures, doubts)
+            plan = self._plans[names] = Plan(
+                places if len(places) < len(names) else None, reduce(or_, missing, 0), failures, doubts
+            )
         return plan
 
     def forget_plans(self) -> None:
         self._plans.clear()
 
-    def match(self, plan: Plan, codes: Codes, values: Values) -> Found:
-        """The living conjunctions that an event matches, given the codes and values of the plan's names."""
+    def match(self, plan: Plan, codes: Codes) -> Found:
+        """The living conjunctions that an event matches, given the codes of the plan's names."""
         survivors = self._everyone ^ reduce(or_, map(getitem, plan.failures, codes), plan.absent | self._dead)
         if not survivors:
             return NOTHING
-        for i, doubts in enumerate(map(getitem, plan.doubts, codes)):
-            if doubts:
-                doubtful = survivors & doubts
-                if doubtful:
-                    survivors ^= self._refuted(doubtful, plan.names[i], values[i])
-        opaque = survivors & self._opaque
-        return Found(self._orders(survivors ^ opaque), self._orders(opaque) if opaque else [])
+        doubtful = survivors & reduce(or_, filter(None, map(getitem, plan.doubts, codes)), self._opaque)
+        if not doubtful:
+            return Found(self._orders_of(survivors), [])
+        return Found(self._orders_of(survivors ^ doubtful), self._orders_of(doubtful))
 
-    def _refuted(self, doubtful: int, name: str, value: object) -> int:
-        """Those of the doubtful whose constraint does not allow the value."""
-        refuted = 0
-        for number in positions(doubtful):
-            if not allows(self.members[number].conjunction.constraints[name], value):
-                refuted |= 1 << number
-        return refuted
-
-    def _orders(self, bits: int) -> list[int]:
-        members = self.members
-        return [members[number].order for number in positions(bits)]
+    def _orders_of(self, bits: int) -> list[int]:
+        orders = self._orders
+        return [orders[number] for number in positions(bits)]
 
     def _column(self, name: str) -> Column:
         column = self._columns.get(name)

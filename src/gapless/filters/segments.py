@@ -20,7 +20,7 @@ from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, NumberSet
 from gapless.filters.segment import Found, Segment
 
-SEGMENT_MAX = 16_384
+SEGMENT_MAX = 32_768
 """Conjunctions of one segment: an OR of so many bits outweighs the interpreter's overhead, and still fits caches."""
 
 YOUNG_MIN, YOUNG_MAX = 32, 1024
@@ -59,14 +59,11 @@ class Segments:
     def match(self, attributes: Attributes) -> Iterator[Found]:
         """What each segment finds for the event."""
         names = self._known_names(attributes)
-        values = {name: attributes[name] for name in names}
-        codes = {name: self._alphabets[name].code(value) for name, value in values.items()}
+        alphabets = self._alphabets
+        codes = [alphabets[name].code(attributes[name]) for name in names]
         for segment in (*self._old, self._young):
             plan = segment.plan(names)
-            if plan.names == names:
-                yield segment.match(plan, list(codes.values()), list(values.values()))
-            else:
-                yield segment.match(plan, [codes[name] for name in plan.names], [values[name] for name in plan.names])
+            yield segment.match(plan, codes if plan.places is None else [codes[place] for place in plan.places])
 
     def match_many(self, batch: Sequence[Attributes]) -> Iterator[tuple[int, Found]]:
         """What each segment finds for each of the events, with the event's place in the batch."""
@@ -74,18 +71,13 @@ class Segments:
         for place, attributes in enumerate(batch):
             by_names.setdefault(self._known_names(attributes), []).append(place)
         for names, places in by_names.items():
-            values = {name: [batch[place][name] for place in places] for name in names}
-            codes = {name: self._alphabets[name].codes(column) for name, column in values.items()}
+            columns = [self._alphabets[name].codes([batch[place][name] for place in places]) for name in names]
+            rows = list(zip(*columns, strict=True)) if columns else [()] * len(places)
             for segment in (*self._old, self._young):
                 plan = segment.plan(names)
-                if not plan.names:
-                    rows = [()] * len(places)
-                    yield from ((place, segment.match(plan, row, row)) for place, row in zip(places, rows, strict=True))
-                    continue
-                code_rows = zip(*(codes[name] for name in plan.names), strict=True)
-                value_rows = zip(*(values[name] for name in plan.names), strict=True)
-                for place, code_row, value_row in zip(places, code_rows, value_rows, strict=True):
-                    yield place, segment.match(plan, code_row, value_row)
+                for place, row in zip(places, rows, strict=True):
+                    codes = row if plan.places is None else [row[i] for i in plan.places]
+                    yield place, segment.match(plan, codes)
 
     def _known_names(self, attributes: Attributes) -> tuple[str, ...]:
         """Those of the event's names that some conjunction mentions."""

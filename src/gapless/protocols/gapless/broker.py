@@ -257,6 +257,8 @@ class GaplessBroker:
         if channel is None:
             channel = Channel(self._life, lambda message: self._effects.append(Send(peer, message)))
             self._channels[peer] = channel
+            if self._membership.life(peer):
+                channel.meet(self._membership.life(peer))
         return channel
 
     def _send(self, peer: str, body: Body) -> None:
@@ -294,6 +296,9 @@ class GaplessBroker:
         if self._name in news:
             self._start_over(news[self._name])
         elif news:
+            for name, value in news.items():
+                if name in self._channels and value % 2 == 0:
+                    self._channels[name].meet(value // 2)
             self._spread_news(news)
             for name in news:
                 if not self._membership.excluded(name) and self._membership.suspects(name):
@@ -350,6 +355,7 @@ class GaplessBroker:
         for unit in units:
             if unit.tag not in self._completed and unit.tag not in self._handovers:
                 self._begin_handover(unit)
+        self._table.settle(not self._handovers)
         self._tick_if_root()
 
     def _choose_backups(self) -> None:
@@ -365,6 +371,7 @@ class GaplessBroker:
             if is_inside(unit, self._name, link.via):
                 self._retired[peer] = self._table.links.pop(peer)
         self._waves.void(self._waves.number)
+        self._table.settle(False)
         own = self._contribution(unit)
         handover = self._handovers[unit.tag] = Handover(unit, own, self._name)
         for member in unit.group:
@@ -429,6 +436,7 @@ class GaplessBroker:
             self._heirs[name_life(broker, life)] = name_life(heir, self._membership.life(heir))
             self._keep_estate(broker, life, takeover)
         self._secure_inherited(takeover, handover.unit)
+        self._table.settle(not self._handovers)
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
         self._clients.recheck_reach()
         self._tick_if_root()
@@ -444,7 +452,7 @@ class GaplessBroker:
 
     def _secure_inherited(self, takeover: Takeover, unit: Unit) -> None:
         for session in takeover.sessions.values():
-            session.secure_at = self._journal.write([session.edge()])
+            self._clients.secure(session)
         for (broker, life), heir in takeover.heirs.items():
             if heir == self._name:
                 self._resolving[broker, life] = (self._journal.number, unit.group)

@@ -43,7 +43,7 @@ class Channel:
 
     def resumed(self, message: Resume) -> None:
         """The peer told where it stands: repeat what it lacks."""
-        if not self._meet(message.life):
+        if not self.meet(message.life):
             return
         if message.answer:
             self._send(Resume(self.life, self.peer_life, self._received, False))
@@ -53,7 +53,7 @@ class Channel:
 
     def received(self, frame: Frame) -> Body | None:
         """The body, if the frame is the next one from the peer's current life to ours."""
-        if frame.to_life not in (self.life, ANY_LIFE) or not self._meet(frame.life):
+        if frame.to_life not in (self.life, ANY_LIFE) or not self.meet(frame.life):
             return None
         self._forget(frame.ack if frame.to_life == self.life else 0)
         if frame.seq != self._received + 1:
@@ -77,7 +77,7 @@ class Channel:
         self._acknowledged = self._received
         return Frame(self.life, self.peer_life, seq, self._received, body)
 
-    def _meet(self, life: int) -> bool:
+    def meet(self, life: int) -> bool:
         """Follow the peer into a new life; False for a message out of an old one."""
         if life < self.peer_life:
             return False

@@ -122,7 +122,7 @@ class ClientSide:
         session.queued = max(session.queued, session.admitted, message.first - 1)
         for event in message.publications:
             self._queue(session, event)
-        self._secure(session)
+        self.secure(session)
         self._confirm(session)
         self._advance(session)
 
@@ -180,12 +180,12 @@ class ClientSide:
             self._advance(session)
         elif kind is ClientSubscribe:
             self._subscribe(session, message.subscription, message.filter)
-            self._secure(session)
+            self.secure(session)
         elif kind is ClientUnsubscribe:
             self._unsubscribe(session, message.subscription)
         elif kind is ClientAdvertise:
             self._advertise(session, message.advertisement, message.filter)
-            self._secure(session)
+            self.secure(session)
         elif kind is ClientUnadvertise:
             session.inbox.append(message)
             self._advance(session)
@@ -208,7 +208,7 @@ class ClientSide:
             return
         last = {p: max(self._table.passed.get(p, 0), cut - 1) for p, cut in subscription.cuts.items()}
         self._end_subscription(session, name)
-        self._secure(session)
+        self.secure(session)
         session.farewells.append((session.total, Unsubscribed(session.attempt, name, last)))
         self._flush(session)
 
@@ -246,7 +246,7 @@ class ClientSide:
         session.stable[advertisement.name] = None
         if not session.is_orphan:
             self._send(session.client, Stable(session.attempt, advertisement.name))
-        self._secure(session)
+        self.secure(session)
         self._advance(session)
 
     def recheck_reach(self) -> None:
@@ -272,7 +272,7 @@ class ClientSide:
                     return
                 if head.advertisement in session.advertisements:
                     self._end_advertisement(session, head.advertisement)
-                    self._secure(session)
+                    self.secure(session)
                     self.recheck_reach()
             elif not session.relies_on(head):
                 return
@@ -285,7 +285,7 @@ class ClientSide:
             session.inbox.popleft()
             self.held()
 
-    def _secure(self, session: Session) -> None:
+    def secure(self, session: Session) -> None:
         """Write the session to the journal; deliveries wait until the backups hold it."""
         session.secure_at = self._journal.write([session.edge()])
         self._insecure[session.client] = None
@@ -326,7 +326,7 @@ class ClientSide:
         self._flush(session)
 
     def _flush(self, session: Session) -> None:
-        if session.is_orphan or session.secure_at > self._journal.held:
+        if session.is_orphan or session.client in self._insecure:
             return
         for message in session.unsent():
             self._send(session.client, message)

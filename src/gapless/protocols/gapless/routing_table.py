@@ -90,6 +90,8 @@ class Advertisement:
         self.filter = pattern
         self.origin = origin
         self.waiting: dict[str, None] = {}
+        self.is_deferred = False
+        """Its answer waits for a hand-over."""
 
 
 class RoutingTable:
@@ -107,6 +109,7 @@ class RoutingTable:
         self.advertisements: dict[str, Advertisement] = {}
         self.passed: Cuts = {}
         """The last event of each publisher that this broker processed."""
+        self.is_settled = True
         self._publishers: dict[str, dict[str, Advertisement]] = {}
         self._index: FilterIndex[str] = FilterIndex()
         self._send = send
@@ -128,7 +131,7 @@ class RoutingTable:
         self.spread(subscription)
         predecessor = self.subscriptions.get(message.inherits)
         if predecessor is not None:
-            self._report(subscription, self._inheritable(subscription, predecessor.cuts))
+            self.inherit_cuts(subscription, predecessor.cuts)
         self.answer(subscription)
 
     def enter_subscription(
@@ -139,6 +142,10 @@ class RoutingTable:
         self._index.add(name, subscription.filter)
         self.take_cuts(subscription, cuts)
         return subscription
+
+    def inherit_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
+        """Take over cuts as they are, and report them."""
+        self._report(subscription, self._inheritable(subscription, cuts))
 
     def take_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
         """Believe the cuts that the subscription brings, for the publishers that lie further on."""
@@ -257,13 +264,22 @@ class RoutingTable:
             self.conclude(advertisement)
 
     def conclude(self, advertisement: Advertisement) -> None:
-        """Answer the advertisement if nobody is left to wait for."""
-        if advertisement.waiting:
+        """Answer the advertisement if nobody is left to wait for; not while a part of the tree is handed over."""
+        advertisement.is_deferred = not self.is_settled
+        if advertisement.waiting or advertisement.is_deferred:
             return
         if advertisement.origin is None:
             self._advertisement_stable(advertisement)
         elif advertisement.origin.peer in self.links:
             self._send(advertisement.origin, AdvertisementStable(advertisement.name))
+
+    def settle(self, is_settled: bool) -> None:
+        """A hand-over began, or none is left: what was deferred is answered then."""
+        self.is_settled = is_settled
+        if is_settled:
+            for advertisement in list(self.advertisements.values()):
+                if advertisement.is_deferred:
+                    self.conclude(advertisement)
 
     def remove_advertisement(self, name: str) -> None:
         """The publisher will publish nothing more under the advertisement."""

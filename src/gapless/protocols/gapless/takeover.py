@@ -76,6 +76,7 @@ class Takeover:
         gone_advertisements = self._enter_advertisements()
         gone_subscriptions = self._enter_subscriptions()
         self._inherit()
+        self._note_marks()
         self._process_logs()
         self._install()
         self._answer_advertisements()
@@ -170,6 +171,13 @@ class Takeover:
                 self._table.spread(self._table.enter_subscription(name, text, None, {}, client))
         return gone
 
+    def _note_marks(self) -> None:
+        """The same for publishers that were not known here before, and for the others' subscriptions."""
+        for member in self._others():
+            for name, cuts in self._handover.syncs[member].marks.items():
+                if name in self._table.subscriptions:
+                    self._table.inherit_cuts(self._table.subscriptions[name], cuts)
+
     # ---- the clients of the excluded ----------------------------------------------------------------------
 
     def _inherit(self) -> None:
@@ -242,6 +250,8 @@ class Takeover:
             member = entered.get(key, self._name)
             via = MERGED if member == self._name else self._link_to(member).via
             self._process(event, via, after.get(key), self.sessions)
+        for event in self._handover.late:
+            self._process(event, MERGED, None, self.sessions)
         for sync in self._handover.syncs.values():
             merge_cuts(self._table.passed, sync.passed)
 

@@ -1,0 +1,115 @@
+"""A second, dumb reading of filters: straight from the tree, one event at a time, in three-valued logic.
+
+Nothing here is shared with the code under test but the tree itself. Arithmetic is done in exact fractions where it
+can be, LIKE by trying every split.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from gapless.filters.like import ANY_ONE, ANY_RUN
+from gapless.filters.syntax import (
+    And,
+    Arithmetic,
+    Attribute,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negate,
+    Not,
+    Or,
+    Truth,
+)
+
+Attributes = Mapping[str, Any]
+
+
+def truth(condition: Condition, attributes: Attributes) -> bool | None:
+    match condition:
+        case Constant(value):
+            return value
+        case Truth(attribute):
+            value = attributes.get(attribute.name)
+            return value if isinstance(value, bool) else None
+        case Comparison(operator, left, right):
+            return compared(operator, value_of(left, attributes), value_of(right, attributes))
+        case In(operand, values):
+            left_value = value_of(operand, attributes)
+            return any_of([compared("=", left_value, value) for value in values])
+        case Like(attribute, pattern):
+            text = attributes.get(attribute.name)
+            return like(pattern.tokens, text) if isinstance(text, str) else None
+        case IsNull(attribute):
+            return attributes.get(attribute.name) is None
+        case Not(inner):
+            result = truth(inner, attributes)
+            return None if result is None else not result
+        case And(conditions):
+            results = [truth(each, attributes) for each in conditions]
+            return False if False in results else None if None in results else True
+        case Or(conditions):
+            return any_of([truth(each, attributes) for each in conditions])
+
+
+def any_of(results: list[bool | None]) -> bool | None:
+    return True if True in results else None if None in results else False
+
+
+def family(value: object) -> str | None:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int) or (isinstance(value, float) and not math.isnan(value)):
+        return "number"
+    return None
+
+
+def compared(operator: str, left: Any, right: Any) -> bool | None:
+    if family(left) is None or family(left) != family(right):
+        return None
+    if operator in ("=", "<>"):
+        return (left == right) == (operator == "=")
+    if family(left) != "number":
+        return None
+    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[operator]
+
+
+def value_of(expression: Expression, attributes: Attributes) -> Any:
+    match expression:
+        case Literal(value):
+            return value
+        case Attribute(name):
+            return attributes.get(name)
+        case Negate(operand):
+            return number(0 - inner) if family(inner := value_of(operand, attributes)) == "number" else None
+        case Arithmetic(operator, left, right):
+            a, b = value_of(left, attributes), value_of(right, attributes)
+            if family(a) != "number" or family(b) != "number":
+                return None
+            if operator == "/":
+                return None if b == 0 else number(float(a) / float(b))
+            return number(a + b if operator == "+" else a - b if operator == "-" else a * b)
+
+
+def number(value: int | float) -> int | float | None:
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def like(tokens: tuple[str, ...], text: str) -> bool:
+    if not tokens:
+        return text == ""
+    first, rest = tokens[0], tokens[1:]
+    if first == ANY_RUN:
+        return any(like(rest, text[i:]) for i in range(len(text) + 1))
+    return text != "" and first in (ANY_ONE, text[0]) and like(rest, text[1:])

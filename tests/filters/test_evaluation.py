@@ -1,0 +1,123 @@
+"""Evaluation: three-valued logic, types, numbers at their limits; and agreement with the oracle."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from gapless.filters import Filter, parse
+from tests.filters import generated, oracle
+
+INTEGER_MAX = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "attributes", "expected"),
+    [
+        ("a = 1", {"a": 1}, True),
+        ("a = 1", {"a": 1.0}, True),
+        ("a = 1", {"a": True}, None),
+        ("a = 1", {"a": "1"}, None),
+        ("a = 1", {}, None),
+        ("a = 1", {"a": None}, None),
+        ("a = 1", {"a": [1]}, None),
+        ("a <> 1", {"a": 2}, True),
+        ("a <> 1", {"a": "x"}, None),
+        ("a <> 1", {"a": math.nan}, None),
+        ("a != 1", {"a": 2}, True),
+        ("a > 3 AND a < 4", {"a": 3.5}, True),
+        ("a = 'x'", {"a": "x"}, True),
+        ("a <> 'x'", {"a": "y"}, True),
+        ("a <> 'x'", {"a": 1}, None),
+        ("a = 'it''s'", {"a": "it's"}, True),
+        ("a = TRUE", {"a": True}, True),
+        ("a <> true", {"a": False}, True),
+        ("a = TRUE", {"a": 1}, None),
+        ("a", {"a": True}, True),
+        ("NOT a", {"a": False}, True),
+        ("NOT a", {"a": 0}, None),
+        ("a IS NULL", {}, True),
+        ("a IS NULL", {"a": None}, True),
+        ("a IS NULL", {"a": 1}, False),
+        ("a IS NOT NULL", {"a": math.nan}, True),
+        ("a IS NOT NULL", {}, False),
+        ("a BETWEEN 1 AND 3", {"a": 3}, True),
+        ("a BETWEEN 3 AND 1", {"a": 2}, False),
+        ("a NOT BETWEEN 1 AND 3", {"a": 4}, True),
+        ("a NOT BETWEEN 1 AND 3", {"a": "x"}, None),
+        ("a IN ('x', 'y')", {"a": "y"}, True),
+        ("a IN ('x', 'y')", {"a": 1}, None),
+        ("a NOT IN ('x', 'y')", {"a": "z"}, True),
+        ("a NOT IN ('x', 'y')", {}, None),
+        ("a IN (1, -2, 3.5)", {"a": -2.0}, True),
+        ("a IN (1, 2)", {"a": True}, None),
+        ("a NOT IN (1)", {"a": math.nan}, None),
+        ("a LIKE 'x%'", {"a": "x\ny"}, True),
+        ("a LIKE '_'", {"a": "é"}, True),
+        ("a LIKE 'X%'", {"a": "x"}, False),
+        ("a NOT LIKE 'x%'", {"a": "y"}, True),
+        ("a NOT LIKE 'x%'", {"a": 1}, None),
+        ("a LIKE '10!%' ESCAPE '!'", {"a": "10%"}, True),
+        ("a LIKE '10!%' ESCAPE '!'", {"a": "100"}, False),
+        ("a LIKE 'a\\_b'", {"a": "a\\xb"}, True),
+        ("a = b", {"a": "x", "b": "x"}, True),
+        ("a = b", {"a": 1, "b": True}, None),
+        ("a < b", {"a": 1, "b": 1.5}, True),
+        ("a < b", {"a": "x", "b": "y"}, None),
+        ("a + 1 = 3", {"a": 2}, True),
+        ("a + 1 = 3", {"a": "2"}, None),
+        ("a + 1 = 3", {"a": True}, None),
+        ("-a > 0", {"a": -1}, True),
+        ("2 + 3 * 4 = 14", {}, True),
+        ("(2 + 3) * 4 = 20", {}, True),
+        ("10 - 3 - 2 = 5", {}, True),
+        ("7 / 2 = 3.5", {}, True),
+        ("a / 2 = 3.5", {"a": 7}, True),
+        ("a / b > 0", {"a": 1, "b": 0}, None),
+        ("a / b > 0", {"a": 1, "b": 0.0}, None),
+        ("1 / 0 = 1", {}, None),
+        ("NOT 1 / 0 = 1", {}, None),
+        ("a + 1 > 0", {"a": INTEGER_MAX}, None),
+        ("a + 1.0 > 0", {"a": INTEGER_MAX}, True),
+        ("-a > 0", {"a": -INTEGER_MAX - 1}, None),
+        ("a - b > 0", {"a": math.inf, "b": math.inf}, None),
+        ("a > 5", {"a": math.inf}, True),
+        ("a > 5", {"a": math.nan}, None),
+        ("NOT a > 5", {"a": math.nan}, None),
+        ("a = 9007199254740993", {"a": 9007199254740992.0}, False),
+        ("a > 9007199254740992.0", {"a": 9007199254740993}, True),
+        ("a = -9223372036854775808", {"a": -INTEGER_MAX - 1}, True),
+        ("a > 1 OR TRUE", {}, True),
+        ("a > 1 AND FALSE", {}, False),
+        ("a > 1 OR b > 1", {"b": 0}, None),
+        ("a > 1 AND b > 1", {"b": 2}, None),
+        ("NOT (a > 1 OR b > 1)", {"a": 0, "b": 0}, True),
+        ("TRUE OR FALSE AND FALSE", {}, True),
+        ("NOT FALSE AND FALSE", {}, False),
+        ("NOT NOT a = 1", {"a": 1}, True),
+        ("sensor.temp > 20", {"sensor.temp": 21}, True),
+        ("Temp = 1", {"temp": 1}, None),
+        ("a iS nOt NuLl aNd a bEtWeEn 1 AnD 2", {"a": 1}, True),
+        ("a BETWEEN 1 AND 2 AND b = 1", {"a": 1, "b": 1}, True),
+        ("'x' = 'x'", {}, True),
+        ("'x' IN ('y')", {}, False),
+    ],
+)
+def test_value(text: str, attributes: dict[str, Any], expected: bool | None) -> None:
+    assert parse(text).evaluate(attributes) is expected
+    assert parse(text).matches(attributes) is (expected is True)
+
+
+@given(generated.filters, generated.events)
+@settings(max_examples=1500, deadline=None)
+def test_agrees_with_the_oracle(filter_: Filter, event: dict[str, Any]) -> None:
+    assert filter_.evaluate(event) is oracle.truth(filter_.condition, event)
+
+
+@given(generated.conjunctions, generated.events)
+@settings(max_examples=500, deadline=None)
+def test_conjunctions_agree_with_the_oracle(filter_: Filter, event: dict[str, Any]) -> None:
+    assert filter_.evaluate(event) is oracle.truth(filter_.condition, event)
