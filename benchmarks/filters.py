@@ -158,7 +158,9 @@ def run(quick: bool) -> dict[str, Any]:
 
 
 def show(results: dict[str, Any]) -> None:
-    print(f"{'filters':>8} {'matches':>8} {'one/s':>9} {'batch/s':>9} {'brute/s':>9} {'ratio':>7} {'batched':>8}", end="")
+    print(
+        f"{'filters':>8} {'matches':>8} {'one/s':>9} {'batch/s':>9} {'brute/s':>9} {'ratio':>7} {'batched':>8}", end=""
+    )
     print(f" {'parse/s':>8} {'add/s':>8} {'remove/s':>8}")
     for row in results["matching"]:
         print(

@@ -37,8 +37,8 @@ def truth(condition: Condition, attributes: Attributes) -> bool | None:
         case Constant(value):
             return value
         case Truth(attribute):
-            value = attributes.get(attribute.name)
-            return value if isinstance(value, bool) else None
+            flag = attributes.get(attribute.name)
+            return flag if isinstance(flag, bool) else None
         case Comparison(operator, left, right):
             return compared(operator, value_of(left, attributes), value_of(right, attributes))
         case In(operand, values):
@@ -77,10 +77,10 @@ def compared(operator: str, left: Any, right: Any) -> bool | None:
     if family(left) is None or family(left) != family(right):
         return None
     if operator in ("=", "<>"):
-        return (left == right) == (operator == "=")
+        return bool(left == right) == (operator == "=")
     if family(left) != "number":
         return None
-    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[operator]
+    return bool({"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[operator])
 
 
 def value_of(expression: Expression, attributes: Attributes) -> Any:

@@ -154,10 +154,15 @@ def _opaque(condition: Condition, operands: tuple[Expression, ...], needed: Cons
 
 
 def _all(conditions: Sequence[Condition], wanted: bool) -> Disjunction:
-    product: Disjunction = ALWAYS
+    factors = [_read(condition, wanted) for condition in conditions]
+    joined = _balanced([factor[0] for factor in factors if len(factor) == 1], _both, ALWAYS[0])
+    if joined is None or NEVER in factors:
+        return NEVER
+    product: Disjunction = (joined,)
     large: list[Condition] = []
-    for condition in conditions:
-        factor = _read(condition, wanted)
+    for condition, factor in zip(conditions, factors, strict=True):
+        if len(factor) == 1:
+            continue
         if len(product) * len(factor) > CONJUNCTIONS_MAX:
             large.append(condition)
             continue
@@ -166,6 +171,19 @@ def _all(conditions: Sequence[Condition], wanted: bool) -> Disjunction:
         texts = frozenset(render(condition if wanted else Not(condition)) for condition in large)
         product = tuple(Conjunction(a.constraints, a.opaque | texts) for a in product)
     return product
+
+
+def _balanced(
+    items: list[Conjunction], join: Callable[[Conjunction, Conjunction], Conjunction | None], empty: Conjunction
+) -> Conjunction | None:
+    """All items joined, neighbours first: a long chain on one attribute takes n log n steps, not their square."""
+    while len(items) > 1:
+        pairs = [join(a, b) for a, b in zip(items[::2], items[1::2], strict=False)]
+        joined = [pair for pair in pairs if pair is not None]
+        if len(joined) < len(pairs):
+            return None
+        items = joined + items[len(pairs) * 2 :]
+    return items[0] if items else empty
 
 
 def _both(a: Conjunction, b: Conjunction) -> Conjunction | None:
@@ -212,16 +230,18 @@ def _joined(disjuncts: Sequence[Conjunction]) -> Iterator[Conjunction]:
 
 def _joined_alike(disjuncts: Sequence[Conjunction]) -> Iterator[Conjunction]:
     """Joins the conditions on the same single attribute: long chains of `a = 1 OR a = 2 OR …`."""
-    by_name: dict[str, Conjunction] = {}
+    by_name: dict[str, list[Conjunction]] = {}
     for disjunct in disjuncts:
-        name = next(iter(disjunct.constraints), "")
         if len(disjunct.constraints) == 1 and not disjunct.opaque:
-            union = _union(by_name[name], disjunct) if name in by_name else disjunct
-            if union is not None:
-                by_name[name] = union
+            ((name, constraint),) = disjunct.constraints.items()
+            if not constraint.strings.patterned:
+                by_name.setdefault(name, []).append(disjunct)
                 continue
         yield disjunct
-    yield from by_name.values()
+    for alike in by_name.values():
+        joined = _balanced(alike, _union, alike[0])
+        assert joined is not None, "only patterns need not join"
+        yield joined
 
 
 def _union(a: Conjunction, b: Conjunction) -> Conjunction | None:

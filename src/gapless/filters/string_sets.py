@@ -103,7 +103,8 @@ def includes(a: StringSet, b: StringSet) -> bool:
     if not b.complement:
         return all(contains(a, text) for text in b.values)
     if not a.complement:
-        return is_empty(b)
+        # Patterns can leave finitely many strings, as in LIKE '%x' AND NOT LIKE '_%x'.
+        return b.patterned and _none(b.likes, b.unlikes + _literals(a.values | b.values))
     if not a.patterned:
         return not any(contains(b, text) for text in a.values)
     if any(contains(b, text) for text in a.values):

@@ -52,6 +52,7 @@ from gapless.protocols.gapless.messages import (
     BackupAll,
     BackupHeld,
     Body,
+    Completed,
     Cuts,
     Echo,
     Fenced,
@@ -72,6 +73,7 @@ from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.routing_table import Link, RoutingTable
 from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.status import is_excluded, life_of, returning_life, settled_life
 from gapless.protocols.gapless.takeover import (
     Takeover,
     is_inside,
@@ -115,6 +117,7 @@ class GaplessBroker:
             MembershipNews: lambda peer, body: self._learn(body.status),
             Accuse: self._on_accuse,
             Sync: self._on_sync,
+            Completed: self._on_completed,
             Resolved: lambda peer, body: self._on_resolved(body),
             Backup: self._on_backup,
             BackupAll: self._on_backup_all,
@@ -159,12 +162,15 @@ class GaplessBroker:
             set_timer=lambda effect: self._effects.append(effect),
             process=lambda event, number: self._process(event, LOCAL, None, number),
             find_home=self._find_home,
+            contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
         )
         self._holdings: dict[tuple[str, int], JournalCopy] = {}
         self._heirs: dict[str, str] = {}
+        self._homes: dict[str, str] = {}
         self._resolving: dict[tuple[str, int], tuple[int, tuple[str, ...]]] = {}
         self._retired: dict[str, Link] = {}
         self._handovers: dict[int, Handover] = {}
+        self._taken_in: dict[int, dict[str, None]] = {}
         self._completed: dict[int, None] = {}
         self._inheriting: dict[str, Session] = {}
         self._is_ticking = False
@@ -273,13 +279,13 @@ class GaplessBroker:
 
     def _listens_to(self, peer: str, life: int) -> bool:
         """Fence off excluded lives; learn of new ones."""
-        status = self._membership.status.get(peer, 0)
-        if life * 2 < status:
-            self._fence(peer)
-            return False
-        if life * 2 > status:
-            self._learn({peer: 2 * life})
-        return True
+        self._membership.meet(peer, life)
+        if life > self._membership.life(peer):
+            self._learn({peer: returning_life(life)})
+        if self._membership.lives(peer, life):
+            return True
+        self._fence(peer)
+        return False
 
     def _fence(self, peer: str) -> None:
         self._effects.append(Send(peer, Fenced({peer: self._membership.status[peer]})))
@@ -293,12 +299,12 @@ class GaplessBroker:
     def _learn(self, status: Mapping[str, int]) -> None:
         """Someone knows more of who lives."""
         news = self._membership.merge(status)
-        if self._name in news:
+        if is_excluded(news.get(self._name, 0)) or life_of(news.get(self._name, 0)) > self._life:
             self._start_over(news[self._name])
         elif news:
             for name, value in news.items():
-                if name in self._channels and value % 2 == 0:
-                    self._channels[name].meet(value // 2)
+                if name in self._channels and not is_excluded(value):
+                    self._channels[name].meet(life_of(value))
             self._spread_news(news)
             for name in news:
                 if not self._membership.excluded(name) and self._membership.suspects(name):
@@ -320,7 +326,7 @@ class GaplessBroker:
         known = dict(self._membership.status)
         suspected = [name for name in self._near if self._membership.suspects(name)]
         self._clients.dismiss_all()
-        self._begin(status // 2 + 1)
+        self._begin(life_of(status) + 1)
         self._membership.merge({name: value for name, value in known.items() if name != self._name})
         for name in suspected:
             self._membership.suspect(name)
@@ -329,14 +335,14 @@ class GaplessBroker:
 
     def _speak_of(self, name: str, guilty: bool) -> None:
         if self._membership.is_orphaned(name):
-            status = 2 * self._membership.life(name)
-            self._membership.accuse(self._name, name, status, guilty)
+            life = self._membership.life(name)
+            self._membership.accuse(self._name, name, life, guilty)
             for peer in self._overlay.within(name, 2):
                 if peer != self._name and not self._membership.suspects(peer):
-                    self._send(peer, Accuse(name, status, guilty))
+                    self._send(peer, Accuse(name, life, guilty))
 
     def _on_accuse(self, peer: str, body: Accuse) -> None:
-        self._membership.accuse(peer, body.broker, body.status, body.guilty)
+        self._membership.accuse(peer, body.broker, body.life, body.guilty)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -397,11 +403,16 @@ class GaplessBroker:
             estates=[
                 copy.estate(broker, life)
                 for (broker, life), copy in self._holdings.items()
-                if broker in unit.core and status.get(broker, 0) > 2 * life
+                if not self._membership.lives(broker, life) and self._concerns(unit, broker, life)
             ],
             owned={client: session.epoch for client, session in self._clients.sessions.items()},
             heirs=dict(self._heirs),
         )
+
+    def _concerns(self, unit: Unit, broker: str, life: int) -> bool:
+        """Whether the estate of that life, or its heir's, is divided in this unit."""
+        heir = self._heirs.get(name_life(broker, life), "").rpartition("/")[0]
+        return broker in unit.core or heir in unit.core
 
     def _on_sync(self, peer: str, body: Sync) -> None:
         life = self._life
@@ -435,15 +446,35 @@ class GaplessBroker:
         for (broker, life), heir in takeover.heirs.items():
             self._heirs[name_life(broker, life)] = name_life(heir, self._membership.life(heir))
             self._keep_estate(broker, life, takeover)
+        for share in takeover.inherited:
+            self._homes[share.edge.client] = name_life(share.heir, self._membership.life(share.heir))
         self._secure_inherited(takeover, handover.unit)
         self._table.settle(not self._handovers)
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
         self._clients.recheck_reach()
         self._tick_if_root()
+        for member in handover.unit.core:
+            if member in handover.unit.group and member != self._name:
+                self._send(member, Completed(handover.unit.tag))
+        self._settle_if_taken_in()
         for peer, early in handover.early:
             link = self._table.links.get(peer)
             if link is not None and link.tag == handover.unit.tag:
                 self._tree_bodies[type(early)](link, early)
+
+    def _on_completed(self, peer: str, body: Completed) -> None:
+        """A member has taken this broker in; when all have, it is settled."""
+        self._taken_in.setdefault(body.tag, {})[peer] = None
+        self._settle_if_taken_in()
+
+    def _settle_if_taken_in(self) -> None:
+        for unit in units_at(self._overlay, self._membership.status, self._name):
+            if self._name in unit.core and unit.tag in self._completed:
+                taken_in = self._taken_in.get(unit.tag, {})
+                if all(member in taken_in for member in unit.group if member != self._name):
+                    self._taken_in = {}
+                    self._learn({self._name: settled_life(self._life)})
+                    return
 
     def _keep_estate(self, broker: str, life: int, takeover: Takeover) -> None:
         """Every member holds the estate until its heir has secured it; the admissions are in the log by now."""
@@ -471,11 +502,15 @@ class GaplessBroker:
     def _on_resolved(self, body: Resolved) -> None:
         self._holdings.pop((body.broker, body.life), None)
 
-    def _find_home(self, home: str) -> str | None:
-        """The life that holds the sessions of this one now, if that is known."""
+    def _find_home(self, client: str, home: str) -> str | None:
+        """The life that holds the client's session, if that is known: by inheritance, or the heir of its last home."""
+        inherited = self._homes.get(client)
+        if inherited is not None and inherited != self._home:
+            broker, _, life = inherited.rpartition("/")
+            return inherited if self._membership.lives(broker, int(life)) else None
         for _ in range(len(self._heirs) + 1):
             broker, _, life = home.rpartition("/")
-            if broker in self._overlay and self._membership.status.get(broker, 0) == 2 * int(life):
+            if broker in self._overlay and self._membership.lives(broker, int(life)):
                 return home
             if home not in self._heirs:
                 return None

@@ -197,6 +197,8 @@ class GaplessClient:
     def _on_attached(self, message: Attached) -> None:
         self._is_attached = True
         self._home = message.home
+        self._contacts = tuple(message.contacts)
+        self._asked = 0
         for name in message.fresh:
             held = self._subscriptions[name]
             assert not held.got, "a subscription that delivered cannot be unknown to its heir"

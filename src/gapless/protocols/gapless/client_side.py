@@ -55,7 +55,8 @@ class ClientSide:
         send: Callable[[str, Any], None],
         set_timer: Callable[[SetTimer], None],
         process: Callable[[Event, int], None],
-        find_home: Callable[[str], str | None],
+        find_home: Callable[[str, str], str | None],
+        contacts: tuple[str, ...],
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self._home = home
@@ -66,6 +67,7 @@ class ClientSide:
         self._set_timer = set_timer
         self._process = process
         self._find_home = find_home
+        self._contacts = list(contacts)
         self._admissions: deque[tuple[int, Session, Event]] = deque()
         self._insecure: dict[str, None] = {}
         self._stuck: dict[str, None] = {}
@@ -80,7 +82,7 @@ class ClientSide:
             if not message.home:
                 self._send(client, Invite(message.attempt, self._home))
                 return
-            where = self._find_home(message.home)
+            where = self._find_home(client, message.home)
             if client in self._expired:
                 del self._expired[client]
                 self._send(client, Expired(message.attempt))
@@ -106,7 +108,7 @@ class ClientSide:
             if name not in fresh:
                 session.subscriptions[name].cuts.update(standing.cuts)
         session.claim(message, EPOCH_STEP)
-        self._send(session.client, Attached(message.attempt, self._home, fresh))
+        self._send(session.client, Attached(message.attempt, self._home, fresh, self._contacts))
         for name, standing in standings.items():
             if name not in fresh:
                 self._tell_standing(session, name, session.cuts_missing(standing))

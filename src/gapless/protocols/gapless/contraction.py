@@ -5,8 +5,7 @@ The tree is *contracted*: a connected set of excluded brokers merges into one li
 rank, which is the parent of the set's topmost broker, or, where the set contains the root, the highest of its
 children. Everybody computes this from the tree and the statuses alone.
 
-A **unit** is a part of the tree that has to be handed over together. Take the brokers that ever changed their
-status, join two that are neighbours if one of them is excluded: the connected parts are the units. A unit's
+A **unit** is a part of the tree that has to be handed over together: a connected set of unsettled brokers. Its
 **group** is its live brokers and all live brokers next to it. Since a unit is a function of the statuses, brokers
 that agree on the statuses agree on the group; its `tag` names the statuses inside, never comes back once
 superseded, and so names one hand-over.
@@ -17,26 +16,23 @@ from hashlib import blake2b
 import msgspec
 
 from gapless.overlay import Overlay
+from gapless.protocols.gapless.status import Statuses, is_excluded, is_unsettled
 
-__all__ = ["Statuses", "Unit", "effective_links", "excluded", "path_inside", "stand_in", "units_at"]
-
-Statuses = dict[str, int]
-"""Broker to status; see `membership`. Absent means 0: alive in its first life."""
-
+__all__ = ["Unit", "effective_links", "excluded", "path_inside", "stand_in", "units_at"]
 
 class Unit(msgspec.Struct, frozen=True):
     """A part of the tree to be handed over together."""
 
     core: tuple[str, ...]
-    """Excluded brokers and those back from exclusion, in rank order."""
+    """The unsettled brokers, in rank order."""
     group: tuple[str, ...]
     """The live brokers that take part, in rank order."""
     tag: int
 
 
 def excluded(status: Statuses, name: str) -> bool:
-    """Whether the broker is out: its status is odd."""
-    return status.get(name, 0) % 2 == 1
+    """Whether the broker is out."""
+    return is_excluded(status.get(name, 0))
 
 
 def stand_in(overlay: Overlay, status: Statuses, name: str) -> str | None:
@@ -61,7 +57,7 @@ def units_at(overlay: Overlay, status: Statuses, name: str) -> list[Unit]:
     """All units whose group contains the broker."""
     units: list[Unit] = []
     for seed in (name, *overlay.neighbours(name)):
-        if status.get(seed, 0) and not any(seed in unit.core for unit in units):
+        if is_unsettled(status.get(seed, 0)) and not any(seed in unit.core for unit in units):
             units.append(_unit(overlay, status, seed))
     return units
 
@@ -104,7 +100,7 @@ def _unit(overlay: Overlay, status: Statuses, seed: str) -> Unit:
         for other in overlay.neighbours(at):
             if other in core:
                 continue
-            if status.get(other, 0) and (excluded(status, at) or excluded(status, other)):
+            if is_unsettled(status.get(other, 0)):
                 core.add(other)
                 stack.append(other)
             if not excluded(status, other):

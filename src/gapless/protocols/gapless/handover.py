@@ -26,8 +26,9 @@ import msgspec
 
 from gapless.events import Event
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.contraction import Statuses, Unit, stand_in
+from gapless.protocols.gapless.contraction import Unit, excluded, stand_in
 from gapless.protocols.gapless.messages import Cuts, Edge, Estate, Sync, TreeBody
+from gapless.protocols.gapless.status import Statuses
 
 __all__ = ["Handover", "Inheritance", "divide_estates", "name_life"]
 
@@ -82,7 +83,7 @@ def divide_estates(
     for broker, life in sorted(edges):
         chief = _claimant(syncs, name_life(broker, life))
         if chief is None:
-            chief = broker if status.get(broker, 0) % 2 == 0 else stand_in(overlay, status, broker)
+            chief = stand_in(overlay, status, broker) if excluded(status, broker) else broker
         assert chief is not None
         heirs[broker, life] = chief
         for edge in edges[broker, life].values():

@@ -1,10 +1,10 @@
 """Who lives: a lattice that only grows, and who may say what.
 
-A broker's **status** is a number: twice its life, plus one once that life is excluded. Two opinions merge by
-the maximum, so everyone who hears the same news in any order ends with the same view, and an excluded life stays
-excluded: a broker that was wrongly suspected must come back as a new life.
+Opinions on a broker's status merge by the maximum (`status`), so everyone who hears the same news in any order ends
+with the same view, and an excluded life stays excluded: a broker that was wrongly suspected must come back as a new
+life.
 
-- Only a broker itself declares a new life.
+- Only a broker itself declares a new life, and declares it settled once every member of its unit took it in.
 - Only one broker may exclude another: its nearest ancestor that is not excluded, by its own failure detector.
   So when a link breaks and both ends suspect each other, only the lower end is excluded.
 - Where no ancestor is left (the root, or a broker below an excluded root), the live broker of lowest rank nearby
@@ -17,7 +17,8 @@ suspects the broker, the suspicion is renewed after a while.
 from collections.abc import Mapping
 
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.contraction import Statuses, excluded
+from gapless.protocols.gapless.contraction import excluded
+from gapless.protocols.gapless.status import Statuses, excluded_life, life_of, returning_life, settled_life
 
 __all__ = ["Membership"]
 
@@ -28,14 +29,18 @@ class Membership:
     def __init__(self, name: str, life: int, overlay: Overlay, radius: int) -> None:
         self.name = name
         self.overlay = overlay
-        self.status: Statuses = {name: 2 * life} if life else {}
+        self.status: Statuses = {name: returning_life(life)} if life else {}
         self._near = frozenset(overlay.within(name, radius)) | {name}
         self._suspected: dict[str, int] = {}
         self._accusers: dict[str, dict[str, int]] = {}
 
     def life(self, name: str) -> int:
         """The life of the broker that is, or was last, known."""
-        return self.status.get(name, 0) // 2
+        return life_of(self.status.get(name, 0))
+
+    def lives(self, name: str, life: int) -> bool:
+        """Whether that life of the broker is its last known one, and not out."""
+        return self.life(name) == life and not self.excluded(name)
 
     def excluded(self, name: str) -> bool:
         """Whether the broker's last known life is out."""
@@ -46,6 +51,11 @@ class Membership:
         news = {b: s for b, s in status.items() if b in self._near and s > self.status.get(b, 0)}
         self.status.update(news)
         return news
+
+    def meet(self, name: str, life: int) -> None:
+        """A broker from further away introduces itself; nothing else is known of it here."""
+        if name not in self._near and life > self.life(name):
+            self.status[name] = settled_life(life)
 
     def suspects(self, name: str) -> bool:
         """Whether the failure detector suspects the broker now."""
@@ -59,11 +69,11 @@ class Membership:
         """The failure detector trusts the broker again."""
         self._suspected.pop(name, None)
 
-    def accuse(self, accuser: str, name: str, status: int, guilty: bool) -> None:
+    def accuse(self, accuser: str, name: str, life: int, guilty: bool) -> None:
         """A broker's failure detector spoke about one that no ancestor can judge."""
         accusers = self._accusers.setdefault(name, {})
         if guilty:
-            accusers[accuser] = status
+            accusers[accuser] = life
         else:
             accusers.pop(accuser, None)
 
@@ -78,13 +88,12 @@ class Membership:
         while again:
             again = False
             for name, life in sorted(self._suspected.items(), key=lambda item: self.overlay.rank[item[0]]):
-                status = 2 * life
-                if self.status.get(name, 0) == status and self._may_exclude(name, status):
-                    found[name] = self.status[name] = status + 1
+                if self.lives(name, life) and self._may_exclude(name, life):
+                    found[name] = self.status[name] = excluded_life(life)
                     again = True
         return found
 
-    def _may_exclude(self, name: str, status: int) -> bool:
+    def _may_exclude(self, name: str, life: int) -> bool:
         judge = self._judge(name)
         if judge is not None:
             return judge == self.name
@@ -93,7 +102,7 @@ class Membership:
             return False
         accusers = self._accusers.get(name, {})
         neighbours = [b for b in self.overlay.neighbours(name) if b in hearing and b != self.name]
-        return all(accusers.get(b, -1) >= status for b in neighbours)
+        return all(accusers.get(b, -1) >= life for b in neighbours)
 
     def _judge(self, name: str) -> str | None:
         """The nearest ancestor of the broker that is not excluded."""

@@ -158,7 +158,7 @@ class Accuse(_Message, frozen=True):
     """My failure detector does (or no longer does) suspect the broker, which has no live ancestor to judge it."""
 
     broker: str
-    status: int
+    life: int
     guilty: bool
 
 
@@ -237,6 +237,12 @@ class Sync(_Message, frozen=True):
     """Which broker took over the clients of which life (`name/life`)."""
 
 
+class Completed(_Message, frozen=True):
+    """To those who return: I have taken you in."""
+
+    tag: int
+
+
 class Resolved(_Message, frozen=True):
     """The heir has secured the clients of that life: the members may forget its estate."""
 
@@ -275,7 +281,7 @@ class BackupHeld(_Message, frozen=True):
 
 
 Body: TypeAlias = (
-    Tree | Membership | Accuse | Sync | Resolved | Backup | BackupAll | BackupHeld
+    Tree | Membership | Accuse | Sync | Completed | Resolved | Backup | BackupAll | BackupHeld
 )  # fmt: skip
 
 
@@ -314,11 +320,15 @@ class Invite(_Message, frozen=True):
 
 
 class Attached(_Message, frozen=True):
-    """The broker holds the session. `fresh` subscriptions are new to it and get new cuts."""
+    """The broker holds the session. `fresh` subscriptions are new to it and get new cuts.
+
+    `contacts` are whom to ask if it is lost, the broker itself first.
+    """
 
     attempt: int
     home: str
     fresh: list[str]
+    contacts: list[str]
 
 
 class Redirect(_Message, frozen=True):

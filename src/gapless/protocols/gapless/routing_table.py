@@ -187,13 +187,13 @@ class RoutingTable:
     def receive_marker(self, link: Link, name: str, cuts: Cuts) -> None:
         """A marker came over the link for a subscription that was sent over it."""
         behind = {ad.publisher for ad in link.advertisements.values()}
-        subscription = link.sent.get(name)
-        if subscription is not None:
-            news = {p: cut for p, cut in cuts.items() if p not in subscription.cuts and p in behind}
-            self._report(subscription, news)
-        for other in link.ghosts.get(name, ()):
+        news = {publisher: cut for publisher, cut in cuts.items() if publisher in behind}
+        subscription = self.subscriptions.get(name)
+        if subscription is not None and name in link.sent:
+            self._report(subscription, {p: cut for p, cut in news.items() if p not in subscription.cuts})
+        for other in {**link.represents.get(name, {}), **link.ghosts.get(name, {})}:
             if other in self.subscriptions:
-                self._inherit(self.subscriptions[other], {p: cut for p, cut in cuts.items() if p in behind})
+                self._inherit(self.subscriptions[other], news)
 
     def _inherit(self, subscription: Subscription, cuts: Cuts) -> None:
         """Take the cuts of a representative that ended, as its marker passes."""
@@ -410,7 +410,8 @@ class RoutingTable:
             self._send(subscription.origin, Marker(subscription.name, news))
         for link in self._links_towards(news):
             for other in list(link.represents.get(subscription.name, ())):
-                self.answer(self.subscriptions[other])
+                if other in self.subscriptions:
+                    self.answer(self.subscriptions[other])
 
     def _links_towards(self, publishers: Iterable[str]) -> list[Link]:
         """The links over which these publishers' events come."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from gapless.events import Event
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.client_side import ClientSide
-from gapless.protocols.gapless.contraction import Statuses, Unit, effective_links, path_inside
+from gapless.protocols.gapless.contraction import Unit, effective_links, path_inside
 from gapless.protocols.gapless.handover import Handover, Inheritance, divide_estates, least_cut, merge_cuts
 from gapless.protocols.gapless.merge import merge_logs
 from gapless.protocols.gapless.messages import (
@@ -25,6 +25,7 @@ from gapless.protocols.gapless.messages import (
 )  # fmt: skip
 from gapless.protocols.gapless.routing_table import Advertisement, Link, RoutingTable, Subscription
 from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.status import Statuses
 
 __all__ = ["MERGED", "Takeover", "side_advertisements", "side_marks", "side_subscriptions"]
 
@@ -58,7 +59,7 @@ class Takeover:
         self._process = process
         self._with_logs = with_logs
         inherited, self.heirs, self.estates = divide_estates(overlay, status, dict(handover.ordered()))
-        self._inherited: list[Inheritance] = inherited
+        self.inherited: list[Inheritance] = inherited
         self._towards = path_inside(overlay, status, handover.unit.group, name)
         self._links = {
             peer: Link(peer, via, handover.unit.tag)
@@ -113,7 +114,7 @@ class Takeover:
             for item in self._handover.syncs[member].advertisements:
                 arriving[item.advertisement] = (item, self._link_to(member))
         kept = {}
-        for share in self._inherited:
+        for share in self.inherited:
             for name, (text, is_stable) in share.edge.advertisements.items():
                 if share.heir == self._name:
                     kept[name] = (share.edge.client, text)
@@ -145,7 +146,7 @@ class Takeover:
             for item in self._handover.syncs[member].subscriptions:
                 arriving[item.subscription] = (item.filter, item.cuts, self._link_to(member))
         kept = {}
-        for share in self._inherited:
+        for share in self.inherited:
             for name, text in share.edge.subscriptions.items():
                 if share.heir == self._name:
                     kept[name] = (share.edge.client, text)
@@ -181,7 +182,7 @@ class Takeover:
     # ---- the clients of the excluded ----------------------------------------------------------------------
 
     def _inherit(self) -> None:
-        for share in self._inherited:
+        for share in self.inherited:
             if share.heir != self._name:
                 continue
             session = self._clients.inherit(share.edge)
@@ -267,7 +268,7 @@ class Takeover:
                     continue
                 for item in sync.subscriptions:
                     self._note_sent(link, item)
-            for share in self._inherited:
+            for share in self.inherited:
                 if share.heir == self._name or self._link_to(share.heir) is not link:
                     for name in share.edge.subscriptions:
                         if name in self._table.subscriptions:
@@ -302,7 +303,7 @@ class Takeover:
         awaited = {
             item.advertisement for sync in self._handover.syncs.values() for item in sync.advertisements if item.awaited
         }
-        for share in self._inherited:
+        for share in self.inherited:
             awaited |= {name for name, (_, is_stable) in share.edge.advertisements.items() if not is_stable}
         for advertisement in list(self._table.advertisements.values()):
             for peer in [

@@ -1,0 +1,185 @@
+"""Covering and overlap: exact for conjunctions of simple conditions, safe for everything."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.filters import generated, oracle
+
+from gapless.filters import Filter, parse
+
+STATES: tuple[Any, ...] = (
+    *generated.WORLD,
+    *("".join(letters) for length in range(6) for letters in product("xyz", repeat=length)),
+    *("".join(letters) for length in range(4) for letters in product("xz%_", repeat=length)),
+)
+
+
+@pytest.mark.parametrize(
+    ("wider", "narrower"),
+    [
+        ("a > 1", "a > 2"),
+        ("a >= 1", "a > 1"),
+        ("a > 1", "a > 1 AND b = 'x'"),
+        ("a <> 5", "a > 5"),
+        ("a IS NOT NULL", "a = 'x'"),
+        ("a IS NOT NULL", "NOT a"),
+        ("a IN (1, 2, 3)", "a IN (1.0, 3)"),
+        ("a IN ('x', 'y')", "a = 'x' OR a = 'y'"),
+        ("a = 'x' OR a = 'y'", "a IN ('x', 'y')"),
+        ("NOT a > 10", "a <= 10"),
+        ("a <= 10", "NOT a > 10"),
+        ("a < 2 * 5", "a < 10"),
+        ("5 < a", "a > 6"),
+        ("a LIKE 'x%'", "a LIKE 'xy%'"),
+        ("a LIKE 'x%'", "a = 'xyz'"),
+        ("a LIKE 'x%y'", "a LIKE 'x%' AND a LIKE '%y'"),
+        ("a LIKE '%'", "a LIKE '_'"),
+        ("a NOT LIKE 'x%'", "a LIKE 'y%'"),
+        ("a <> 'x'", "a LIKE 'y%'"),
+        ("a IN ('x')", "a LIKE '%x' AND a NOT LIKE '_%x'"),
+        ("a > 1", "b = 1 AND b = 2"),
+        ("a > 1", "b LIKE 'x%' AND b LIKE 'y%'"),
+        ("a > 1", "FALSE"),
+        ("TRUE", "a + b > c"),
+        ("a < 1 OR a >= 1", "a = 5"),
+        ("a IS NULL OR a IS NOT NULL", "TRUE"),
+        ("a + b > 3", "a + b > 3 AND c"),
+        ("a + b > 3", "NOT a + b <= 3"),
+        ("a + b > 1 + 2", "a + b > 3"),
+        ("a = 1", "a > 9007199254740992 AND a < 9007199254740993"),
+        ("a >= 9007199254740993", "a > 9007199254740992.0"),
+        ("a OR b", "a"),
+        ("a OR b", "b AND c"),
+        ("(a OR b) AND c", "a AND c"),
+        ("a > b", "a > b AND a = 3"),
+        ("a BETWEEN 1 AND 9", "a = 2 OR a BETWEEN 3 AND 4 OR a IN (5, 6)"),
+    ],
+)
+def test_covers(wider: str, narrower: str) -> None:
+    assert parse(wider).covers(parse(narrower))
+
+
+@pytest.mark.parametrize(
+    ("wider", "narrower"),
+    [
+        ("a > 2", "a > 1"),
+        ("a > 1", "a >= 1"),
+        ("a <> 5", "a IS NOT NULL"),
+        ("a <= 10 OR a > 10", "TRUE"),
+        ("a = 1", "a = TRUE"),
+        ("a > 1 OR a <= 1", "a IS NOT NULL"),
+        ("a < 10", "NOT a < 10"),
+        ("a > 3 AND a < 4", "a >= 3 AND a < 4"),
+        ("a = 4", "a > 3 AND a < 5"),
+        ("a LIKE 'x_%'", "a LIKE 'x%'"),
+        ("a + b > 3", "b + a > 3"),
+        ("a + 1 > 3", "a + 1.0 > 3"),
+        ("a + 1 < inf", "a + 1 < 1e308 * 10"),
+        ("a > b", "a = 3 AND b = 2"),
+        ("a = 'x' AND b", "a = 'x'"),
+        ("a = 1", "TRUE"),
+        ("FALSE", "a = 1"),
+    ],
+)
+def test_covers_not(wider: str, narrower: str) -> None:
+    assert not parse(wider).covers(parse(narrower))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("a > 1", "a < 2", True),
+        ("a > 1", "a <= 1", False),
+        ("a > 3", "a < 4", True),
+        ("a > 9007199254740992", "a < 9007199254740993", False),
+        ("a = 'x'", "a = 'y'", False),
+        ("a = 'x'", "a <> 'x'", False),
+        ("a = 'x'", "a > 1", False),
+        ("a = 'x'", "b = 'y'", True),
+        ("a LIKE 'x%'", "a LIKE '%y'", True),
+        ("a LIKE 'x%'", "a LIKE 'y%'", False),
+        ("a IS NULL", "a = 1", False),
+        ("a IS NULL", "b", True),
+        ("a + b > 1", "a + b < 1", True),
+        ("a > b", "a = 'x'", False),
+        ("a = 1 OR b = 1", "a = 2 AND b = 2", False),
+        ("FALSE", "TRUE", False),
+        ("TRUE", "TRUE", True),
+        ("1 / 0 = 1", "TRUE", False),
+    ],
+)
+def test_overlaps(a: str, b: str, expected: bool) -> None:
+    assert parse(a).overlaps(parse(b)) is expected
+    assert parse(b).overlaps(parse(a)) is expected
+
+
+@cache
+def allowed(text: str) -> tuple[str, frozenset[int]]:
+    """The one name of a simple condition, and the states of it for which the oracle says true."""
+    name = next(name for name in generated.NAMES if name in text)
+    condition = parse(text).condition
+    return name, frozenset(i for i, state in enumerate(STATES) if oracle.truth(condition, {name: state}) is True)
+
+
+def allowed_by_all(texts: list[str]) -> dict[str, frozenset[int]]:
+    result = dict.fromkeys(generated.NAMES, frozenset(range(len(STATES))))
+    for text in texts:
+        name, states = allowed(text)
+        result[name] &= states
+    return result
+
+
+SIMPLE_CONJUNCTIONS = st.lists(generated.simple_texts(), min_size=1, max_size=4)
+
+
+@given(SIMPLE_CONJUNCTIONS, SIMPLE_CONJUNCTIONS)
+@settings(max_examples=1500, deadline=None)
+def test_conjunctions_are_decided_exactly(a: list[str], b: list[str]) -> None:
+    check_exact(a, b)
+
+
+@given(SIMPLE_CONJUNCTIONS, SIMPLE_CONJUNCTIONS)
+@settings(max_examples=500, deadline=None)
+def test_conjunctions_with_common_parts_are_decided_exactly(a: list[str], b: list[str]) -> None:
+    check_exact(a, a + b)
+    check_exact(a[1:] or a, a + b)
+
+
+@given(st.lists(generated.simple_texts().filter(lambda text: text.startswith("a ")), min_size=2, max_size=6))
+@settings(max_examples=500, deadline=None)
+def test_conjunctions_on_one_attribute_are_decided_exactly(texts: list[str]) -> None:
+    check_exact(texts[:1], texts[1:])
+
+
+def check_exact(a: list[str], b: list[str]) -> None:
+    f, g = parse(" AND ".join(a)), parse(" AND ".join(b))
+    states_f, states_g = allowed_by_all(a), allowed_by_all(b)
+    for wide, narrow, states_wide, states_narrow in ((f, g, states_f, states_g), (g, f, states_g, states_f)):
+        impossible = not all(states_narrow.values())
+        included = all(states_narrow[name] <= states_wide[name] for name in generated.NAMES)
+        assert wide.covers(narrow) is (impossible or included)
+    assert f.overlaps(g) is all(states_f[name] & states_g[name] for name in generated.NAMES)
+
+
+MANY_EVENTS = st.lists(generated.events, min_size=5, max_size=30)
+
+
+@given(generated.filters, generated.filters, MANY_EVENTS)
+@settings(max_examples=500, deadline=None)
+def test_answers_are_safe(f: Filter, g: Filter, events: list[dict[str, Any]]) -> None:
+    both = parse(f"({f.text}) AND ({g.text})")
+    either = parse(f"({f.text}) OR ({g.text})")
+    neither = parse(f"NOT ({either.text})")
+    for wide, narrow in ((f, g), (g, f), (f, both), (both, f), (either, f), (f, either), (neither, f), (f, neither)):
+        covers, overlaps = wide.covers(narrow), wide.overlaps(narrow)
+        for event in events:
+            in_wide = oracle.truth(wide.condition, event) is True
+            in_narrow = oracle.truth(narrow.condition, event) is True
+            assert not (covers and in_narrow and not in_wide), event
+            assert overlaps or not (in_narrow and in_wide), event

@@ -1,0 +1,161 @@
+"""The index finds exactly what brute force finds, whatever comes and goes, and in the order of adding."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.filters import generated
+
+from gapless.filters import Filter, FilterIndex, parse
+
+SMALL = {
+    "gapless.filters.segments.YOUNG_MIN": 2,
+    "gapless.filters.segments.YOUNG_MAX": 3,
+    "gapless.filters.segments.SEGMENT_MAX": 8,
+    "gapless.filters.segments.MOVED_PER_CALL": 1,
+    "gapless.filters.segments.CUTTING_MAX": 2,
+    "gapless.filters.segments.SHAPES_MAX": 2,
+    "gapless.filters.alphabet.CUTS_MAX": 3,
+    "gapless.filters.alphabet.STRINGS_MAX": 2,
+    "gapless.filters.rare_values.RARE_MAX": 1,
+    "gapless.filters.rare_values.COMMON_MAX": 3,
+    "gapless.filters.bits._SHORT": 3,
+}
+"""Bounds so small that a handful of filters reaches all of them."""
+
+
+@pytest.fixture(scope="module", params=["small bounds", "usual bounds"], autouse=True)
+def bounds(request: pytest.FixtureRequest) -> Iterator[None]:
+    with ExitStack() as stack:
+        if request.param == "small bounds":
+            for name, value in SMALL.items():
+                stack.enter_context(patch(name, value))
+        yield
+
+
+def brute_force(kept: dict[int, Filter], event: dict[str, Any]) -> list[int]:
+    return [key for key, filter_ in kept.items() if filter_.matches(event)]
+
+
+def check(index: FilterIndex[int], kept: dict[int, Filter], events: list[dict[str, Any]]) -> None:
+    expected = [brute_force(kept, event) for event in events]
+    assert [index.match(event) for event in events] == expected
+    assert index.match_many(events) == expected
+    assert len(index) == len(kept)
+
+
+SOME_FILTERS = st.one_of(generated.conjunctions, generated.filters)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), SOME_FILTERS),
+        st.tuples(st.just("add"), SOME_FILTERS),
+        st.tuples(st.just("remove"), st.integers(0, 1000)),
+        st.tuples(st.just("match"), st.lists(generated.events, max_size=4)),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS, st.lists(generated.events, min_size=1, max_size=5))
+@settings(max_examples=300, deadline=None)
+def test_agrees_with_brute_force(steps: list[tuple[str, Any]], events: list[dict[str, Any]]) -> None:
+    index: FilterIndex[int] = FilterIndex()
+    kept: dict[int, Filter] = {}
+    for number, (step, argument) in enumerate(steps):
+        if step == "add":
+            index.add(number, argument)
+            kept[number] = argument
+        elif step == "remove" and kept:
+            key = list(kept)[argument % len(kept)]
+            index.remove(key)
+            del kept[key]
+            assert key not in index
+        elif step == "match":
+            check(index, kept, argument)
+    check(index, kept, events)
+
+
+def random_filter(source: random.Random) -> Filter:
+    terms = []
+    for name in source.sample("abcdefgh", source.randint(1, 4)):
+        kind = source.randrange(7)
+        low = source.randrange(500)
+        terms.append(
+            (
+                f"{name} = 's{source.randrange(6)}'",
+                f"{name} = 'rare{source.randrange(300)}'",
+                f"{name} > {low / 2}",
+                f"{name} BETWEEN {low} AND {low + source.randrange(200)}",
+                f"{name} IN ('s1', 's{source.randrange(6)}', 'rare{source.randrange(300)}')",
+                f"{name} LIKE 's%'",
+                f"({name} IS NULL OR {name} < {low})",
+            )[kind]
+        )
+    return parse(f" {source.choice(('AND', 'AND', 'AND', 'OR'))} ".join(terms))
+
+
+def random_event(source: random.Random) -> dict[str, Any]:
+    values = [f"s{source.randrange(6)}", f"rare{source.randrange(300)}", source.randrange(600), source.random() * 600]
+    return {name: source.choice(values) for name in "abcdefgh" if source.random() < 0.8}
+
+
+def test_a_large_population_comes_and_goes() -> None:
+    source = random.Random(7)
+    index: FilterIndex[int] = FilterIndex()
+    kept: dict[int, Filter] = {}
+    key = 0
+    for adding in (0.95, 0.4, 0.1, 0.8, 0.0):
+        for _ in range(600):
+            if source.random() < adding or not kept:
+                kept[key] = random_filter(source)
+                index.add(key, kept[key])
+                key += 1
+            else:
+                gone = source.choice(list(kept))
+                del kept[gone]
+                index.remove(gone)
+        check(index, kept, [random_event(source) for _ in range(20)])
+    for gone in list(kept):
+        index.remove(gone)
+    check(index, {}, [random_event(source) for _ in range(3)])
+
+
+def test_keys() -> None:
+    index: FilterIndex[str] = FilterIndex()
+    index.add("x", parse("a = 1"))
+    assert "x" in index
+    assert "y" not in index
+    with pytest.raises(KeyError, match="already"):
+        index.add("x", parse("a = 2"))
+    with pytest.raises(KeyError):
+        index.remove("y")
+    index.remove("x")
+    assert len(index) == 0
+    index.add("x", parse("a = 2"))
+    assert index.match({"a": 2}) == ["x"]
+
+
+def test_order_is_that_of_adding() -> None:
+    index: FilterIndex[str] = FilterIndex()
+    for key, text in (("c", "a > 0"), ("a", "b = 'x'"), ("b", "TRUE"), ("d", "a = 1 OR b = 'x'")):
+        index.add(key, parse(text))
+    index.remove("c")
+    index.add("c", parse("a > 0"))
+    assert index.match({"a": 1, "b": "x"}) == ["a", "b", "d", "c"]
+
+
+def test_empty_index_and_empty_batch() -> None:
+    index: FilterIndex[int] = FilterIndex()
+    assert index.match({"a": 1}) == []
+    assert index.match_many([{"a": 1}, {}]) == [[], []]
+    assert index.match_many([]) == []
+    index.add(1, parse("FALSE"))
+    index.add(2, parse("a IS NULL"))
+    assert index.match_many([{}, {"a": 1}, {"b": 1}, {"a": None}]) == [[2], [], [2], [2]]  # type: ignore[dict-item]
