@@ -112,7 +112,7 @@ def test_value(text: str, attributes: dict[str, Any], expected: bool | None) -> 
 
 
 @given(generated.filters, generated.events)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=800, deadline=None)
 def test_agrees_with_the_oracle(filter_: Filter, event: dict[str, Any]) -> None:
     assert filter_.evaluate(event) is oracle.truth(filter_.condition, event)
 

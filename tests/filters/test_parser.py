@@ -194,7 +194,7 @@ def test_the_largest_filters_go_through_every_stage() -> None:
 
 
 @given(generated.filters)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_rendered_trees_read_back(filter_: Filter) -> None:
     assert render(parse_condition(render(filter_.condition))) == render(filter_.condition)
 

@@ -19,8 +19,8 @@ from functools import lru_cache
 
 import msgspec
 
-STEPS_MAX = 20_000
-"""Steps of single automata before `some_string` gives up: about ten milliseconds, far beyond what people write."""
+STEPS_MAX = 10_000
+"""Steps of single automata before `some_string` gives up: some milliseconds, far beyond what people write."""
 
 ANY_RUN = "%%"
 ANY_ONE = "__"

@@ -15,7 +15,7 @@ import msgspec
 
 from gapless.filters.like import Pattern, some_string
 
-PATTERNS_MAX = 16
+PATTERNS_MAX = 12
 """Patterns and excluded strings in one question: with more, only equal patterns are recognised."""
 
 

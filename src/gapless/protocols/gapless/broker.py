@@ -63,6 +63,7 @@ from gapless.protocols.gapless.messages import (
     RemoveSubscription,
     Resolved,
     Resume,
+    Settled,
     SubscriptionGone,
     Sync,
     Tree,
@@ -73,7 +74,7 @@ from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.routing_table import Link, RoutingTable
 from gapless.protocols.gapless.sessions import Session
-from gapless.protocols.gapless.status import is_excluded, life_of, returning_life, settled_life
+from gapless.protocols.gapless.status import alive_status, is_excluded, life_of
 from gapless.protocols.gapless.takeover import (
     Takeover,
     is_inside,
@@ -89,6 +90,8 @@ LOCAL = ""
 LIFE_STEP = 1_000_000
 """A restart outranks any number of exclusions of the life before."""
 WAVE = "wave"
+COMPLETED_MAX = 1_000
+"""How many hand-overs a broker remembers to have completed."""
 RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
 
@@ -118,6 +121,7 @@ class GaplessBroker:
             Accuse: self._on_accuse,
             Sync: self._on_sync,
             Completed: self._on_completed,
+            Settled: lambda peer, body: self._on_settled(body),
             Resolved: lambda peer, body: self._on_resolved(body),
             Backup: self._on_backup,
             BackupAll: self._on_backup_all,
@@ -167,6 +171,7 @@ class GaplessBroker:
         self._holdings: dict[tuple[str, int], JournalCopy] = {}
         self._heirs: dict[str, str] = {}
         self._homes: dict[str, str] = {}
+        self._successors: dict[str, str] = {}
         self._resolving: dict[tuple[str, int], tuple[int, tuple[str, ...]]] = {}
         self._retired: dict[str, Link] = {}
         self._handovers: dict[int, Handover] = {}
@@ -281,7 +286,7 @@ class GaplessBroker:
         """Fence off excluded lives; learn of new ones."""
         self._membership.meet(peer, life)
         if life > self._membership.life(peer):
-            self._learn({peer: returning_life(life)})
+            self._learn({peer: alive_status(life)})
         if self._membership.lives(peer, life):
             return True
         self._fence(peer)
@@ -299,7 +304,7 @@ class GaplessBroker:
     def _learn(self, status: Mapping[str, int]) -> None:
         """Someone knows more of who lives."""
         news = self._membership.merge(status)
-        if is_excluded(news.get(self._name, 0)) or life_of(news.get(self._name, 0)) > self._life:
+        if self._name in news:
             self._start_over(news[self._name])
         elif news:
             for name, value in news.items():
@@ -354,15 +359,17 @@ class GaplessBroker:
                 if self._membership.suspects(name) and not self._membership.excluded(name):
                     self._speak_of(name, guilty=True)
         self._choose_backups()
-        units = units_at(self._overlay, self._membership.status, self._name)
+        units = self._units()
         current = {unit.tag: None for unit in units}
         self._handovers = {tag: item for tag, item in self._handovers.items() if tag in current}
-        self._completed = {tag: None for tag in self._completed if tag in current}
         for unit in units:
             if unit.tag not in self._completed and unit.tag not in self._handovers:
                 self._begin_handover(unit)
         self._table.settle(not self._handovers)
         self._tick_if_root()
+
+    def _units(self) -> list[Unit]:
+        return units_at(self._overlay, self._membership.status, self._membership.settled, self._name)
 
     def _choose_backups(self) -> None:
         alive = [name for name in self._near if not self._membership.excluded(name)]
@@ -393,6 +400,7 @@ class GaplessBroker:
         status = self._membership.status
         return Sync(
             tag=unit.tag,
+            core=list(unit.core),
             status=dict(status),
             subscriptions=side_subscriptions(self._table, is_own, self._options.coverage),
             advertisements=side_advertisements(self._table, is_own, inside),
@@ -417,6 +425,8 @@ class GaplessBroker:
     def _on_sync(self, peer: str, body: Sync) -> None:
         life = self._life
         self._learn(body.status)
+        if body.tag not in self._completed and any(self._membership.settled.pop(name, None) for name in body.core):
+            self._refresh()
         handover = self._handovers.get(body.tag)
         if life == self._life and handover is not None and peer in handover.unit.group:
             handover.syncs[peer] = body
@@ -443,6 +453,9 @@ class GaplessBroker:
         for _, sync in handover.ordered():
             for life_name, heir_name in sync.heirs.items():
                 self._heirs.setdefault(life_name, heir_name)
+        for broker in handover.unit.core:
+            heir = broker if broker in handover.unit.group else self._stand_in(broker)
+            self._successors[broker] = name_life(heir, self._membership.life(heir))
         for (broker, life), heir in takeover.heirs.items():
             self._heirs[name_life(broker, life)] = name_life(heir, self._membership.life(heir))
             self._keep_estate(broker, life, takeover)
@@ -453,28 +466,47 @@ class GaplessBroker:
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
         self._clients.recheck_reach()
         self._tick_if_root()
-        for member in handover.unit.core:
-            if member in handover.unit.group and member != self._name:
-                self._send(member, Completed(handover.unit.tag))
-        self._settle_if_taken_in()
+        while len(self._completed) > COMPLETED_MAX:
+            del self._completed[next(iter(self._completed))]
+        if any(member in handover.unit.group for member in handover.unit.core):
+            for member in handover.unit.group:
+                if member != self._name:
+                    self._send(member, Completed(handover.unit.tag))
+        self._settle_if_taken_in(handover.unit)
         for peer, early in handover.early:
             link = self._table.links.get(peer)
             if link is not None and link.tag == handover.unit.tag:
                 self._tree_bodies[type(early)](link, early)
 
     def _on_completed(self, peer: str, body: Completed) -> None:
-        """A member has taken this broker in; when all have, it is settled."""
+        """A member has completed a hand-over; when all have, those who returned are settled."""
         self._taken_in.setdefault(body.tag, {})[peer] = None
-        self._settle_if_taken_in()
+        for unit in self._units():
+            if unit.tag == body.tag:
+                self._settle_if_taken_in(unit)
 
-    def _settle_if_taken_in(self) -> None:
-        for unit in units_at(self._overlay, self._membership.status, self._name):
-            if self._name in unit.core and unit.tag in self._completed:
-                taken_in = self._taken_in.get(unit.tag, {})
-                if all(member in taken_in for member in unit.group if member != self._name):
-                    self._taken_in = {}
-                    self._learn({self._name: settled_life(self._life)})
-                    return
+    def _settle_if_taken_in(self, unit: Unit) -> None:
+        taken_in = self._taken_in.get(unit.tag, {})
+        if self._name not in unit.core or unit.tag not in self._completed or self._is_busy(unit):
+            return
+        if all(member in taken_in for member in unit.group if member != self._name):
+            self._taken_in = {}
+            lives = {name: self._membership.life(name) for name in unit.core if name in unit.group}
+            for peer in self._near:
+                self._send(peer, Settled(lives))
+            self._on_settled(Settled(lives))
+
+    def _on_settled(self, body: Settled) -> None:
+        """Believe that lives are settled, unless a hand-over around them is under way."""
+        busy = {name for unit in self._units() if self._is_busy(unit) for name in unit.core}
+        for name, life in body.lives.items():
+            if name not in busy and self._membership.lives(name, life):
+                self._membership.settled[name] = life
+        self._refresh()
+
+    def _is_busy(self, unit: Unit) -> bool:
+        """Whether the unit must stay as it is: in progress, or still without some of its brokers."""
+        return unit.tag in self._handovers or any(name not in unit.group for name in unit.core)
 
     def _keep_estate(self, broker: str, life: int, takeover: Takeover) -> None:
         """Every member holds the estate until its heir has secured it; the admissions are in the log by now."""
@@ -503,7 +535,11 @@ class GaplessBroker:
         self._holdings.pop((body.broker, body.life), None)
 
     def _find_home(self, client: str, home: str) -> str | None:
-        """The life that holds the client's session, if that is known: by inheritance, or the heir of its last home."""
+        """The life that holds the client's session, or may begin one, if that is known.
+
+        An inherited session is with its heir. Otherwise the last home holds it, or was lost before any backup knew
+        of the session; then the heir of that life begins it afresh, or whoever succeeded the broker.
+        """
         inherited = self._homes.get(client)
         if inherited is not None and inherited != self._home:
             broker, _, life = inherited.rpartition("/")
@@ -512,9 +548,9 @@ class GaplessBroker:
             broker, _, life = home.rpartition("/")
             if broker in self._overlay and self._membership.lives(broker, int(life)):
                 return home
-            if home not in self._heirs:
+            if home not in self._heirs and broker not in self._successors:
                 return None
-            home = self._heirs[home]
+            home = self._heirs.get(home) or self._successors[broker]
         return None
 
     # ---- backups ------------------------------------------------------------------------------------------
@@ -617,8 +653,12 @@ class GaplessBroker:
         above = self._overlay.parent[self._name]
         if above is None or not self._membership.excluded(above):
             return above
-        chief = stand_in(self._overlay, self._membership.status, above)
+        chief = self._stand_in(above)
         return None if chief == self._name else chief
+
+    def _stand_in(self, broker: str) -> str:
+        """Who stands in for the excluded broker: somebody does, this one if nobody else."""
+        return stand_in(self._overlay, self._membership.status, broker) or self._name
 
     def _tick_if_root(self) -> None:
         if not self._is_ticking and self._parent() is None:

@@ -8,9 +8,11 @@ children. Everybody computes this from the tree and the statuses alone.
 A **unit** is a part of the tree that has to be handed over together: a connected set of unsettled brokers. Its
 **group** is its live brokers and all live brokers next to it. Since a unit is a function of the statuses, brokers
 that agree on the statuses agree on the group; its `tag` names the statuses inside, never comes back once
-superseded, and so names one hand-over.
+superseded, and so names one hand-over. Who believes fewer brokers to be settled has the larger unit; the others
+follow as soon as they hear of it.
 """
 
+from collections.abc import Mapping
 from hashlib import blake2b
 
 import msgspec
@@ -53,12 +55,12 @@ def effective_links(overlay: Overlay, status: Statuses, name: str) -> list[tuple
     return links
 
 
-def units_at(overlay: Overlay, status: Statuses, name: str) -> list[Unit]:
+def units_at(overlay: Overlay, status: Statuses, settled: Mapping[str, int], name: str) -> list[Unit]:
     """All units whose group contains the broker."""
     units: list[Unit] = []
     for seed in (name, *overlay.neighbours(name)):
-        if is_unsettled(status.get(seed, 0)) and not any(seed in unit.core for unit in units):
-            units.append(_unit(overlay, status, seed))
+        if is_unsettled(seed, status, settled) and not any(seed in unit.core for unit in units):
+            units.append(_unit(overlay, status, settled, seed))
     return units
 
 
@@ -92,7 +94,7 @@ def _boundary(overlay: Overlay, status: Statuses, name: str) -> list[str]:
     return sorted(found, key=overlay.rank.__getitem__)
 
 
-def _unit(overlay: Overlay, status: Statuses, seed: str) -> Unit:
+def _unit(overlay: Overlay, status: Statuses, settled: Mapping[str, int], seed: str) -> Unit:
     core, stack = {seed}, [seed]
     group = set() if excluded(status, seed) else {seed}
     while stack:
@@ -100,7 +102,7 @@ def _unit(overlay: Overlay, status: Statuses, seed: str) -> Unit:
         for other in overlay.neighbours(at):
             if other in core:
                 continue
-            if is_unsettled(status.get(other, 0)):
+            if is_unsettled(other, status, settled):
                 core.add(other)
                 stack.append(other)
             if not excluded(status, other):

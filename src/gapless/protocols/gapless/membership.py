@@ -4,7 +4,7 @@ Opinions on a broker's status merge by the maximum (`status`), so everyone who h
 with the same view, and an excluded life stays excluded: a broker that was wrongly suspected must come back as a new
 life.
 
-- Only a broker itself declares a new life, and declares it settled once every member of its unit took it in.
+- Only a broker itself declares a new life.
 - Only one broker may exclude another: its nearest ancestor that is not excluded, by its own failure detector.
   So when a link breaks and both ends suspect each other, only the lower end is excluded.
 - Where no ancestor is left (the root, or a broker below an excluded root), the live broker of lowest rank nearby
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.contraction import excluded
-from gapless.protocols.gapless.status import Statuses, excluded_life, life_of, returning_life, settled_life
+from gapless.protocols.gapless.status import Statuses, alive_status, excluded_status, life_of
 
 __all__ = ["Membership"]
 
@@ -29,7 +29,9 @@ class Membership:
     def __init__(self, name: str, life: int, overlay: Overlay, radius: int) -> None:
         self.name = name
         self.overlay = overlay
-        self.status: Statuses = {name: returning_life(life)} if life else {}
+        self.status: Statuses = {name: alive_status(life)} if life else {}
+        self.settled: dict[str, int] = {}
+        """The lives that everyone around has taken in, as far as is known here."""
         self._near = frozenset(overlay.within(name, radius)) | {name}
         self._suspected: dict[str, int] = {}
         self._accusers: dict[str, dict[str, int]] = {}
@@ -55,7 +57,8 @@ class Membership:
     def meet(self, name: str, life: int) -> None:
         """A broker from further away introduces itself; nothing else is known of it here."""
         if name not in self._near and life > self.life(name):
-            self.status[name] = settled_life(life)
+            self.status[name] = alive_status(life)
+            self.settled[name] = life
 
     def suspects(self, name: str) -> bool:
         """Whether the failure detector suspects the broker now."""
@@ -89,7 +92,7 @@ class Membership:
             again = False
             for name, life in sorted(self._suspected.items(), key=lambda item: self.overlay.rank[item[0]]):
                 if self.lives(name, life) and self._may_exclude(name, life):
-                    found[name] = self.status[name] = excluded_life(life)
+                    found[name] = self.status[name] = excluded_status(life)
                     again = True
         return found
 

@@ -222,6 +222,7 @@ class Sync(_Message, frozen=True):
     """All that one member of a unit contributes to its hand-over."""
 
     tag: int
+    core: list[str]
     status: dict[str, int]
     subscriptions: list[SideSubscription]
     advertisements: list[SideAdvertisement]
@@ -238,9 +239,15 @@ class Sync(_Message, frozen=True):
 
 
 class Completed(_Message, frozen=True):
-    """To those who return: I have taken you in."""
+    """To the members of a unit: I have completed this hand-over."""
 
     tag: int
+
+
+class Settled(_Message, frozen=True):
+    """All around have taken these lives in."""
+
+    lives: dict[str, int]
 
 
 class Resolved(_Message, frozen=True):
@@ -281,7 +288,7 @@ class BackupHeld(_Message, frozen=True):
 
 
 Body: TypeAlias = (
-    Tree | Membership | Accuse | Sync | Completed | Resolved | Backup | BackupAll | BackupHeld
+    Tree | Membership | Accuse | Sync | Completed | Settled | Resolved | Backup | BackupAll | BackupHeld
 )  # fmt: skip
 
 

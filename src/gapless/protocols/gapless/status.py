@@ -1,45 +1,42 @@
-"""The status of a broker: which life it is in, and how far that life has come.
+"""The status of a broker: which life it is in, and whether that life is out.
 
-A number that only grows, so that two opinions merge by the maximum: four times the life, plus
+A number that only grows, so that two opinions merge by the maximum: twice the life, plus one once that life is
+*excluded*: whatever it does counts no more, and it has to come back as a new life.
 
-- 0: *returning*: back, but not taken in by everybody around it (a first life needs no taking in),
-- 1: *settled*: a full member of the tree,
-- 2: *excluded*: whatever it does counts no more; it has to come back as a new life.
-
-Brokers that are excluded or returning are **unsettled**: the tree around them is being handed over, or contracted.
+A broker that is excluded, or in a later life than its first, is **unsettled**: the tree around it is contracted, or
+being handed back. When everybody around has taken a life in, it is *settled*, and as good as a first one. That is
+not part of the status but a hint: to believe it too late only makes a hand-over larger than it need be.
 """
 
-__all__ = ["Statuses", "excluded_life", "is_excluded", "is_unsettled", "life_of", "returning_life", "settled_life"]
+from collections.abc import Mapping
+
+__all__ = ["Statuses", "alive_status", "excluded_status", "is_excluded", "is_unsettled", "life_of"]
 
 Statuses = dict[str, int]
 """Broker to status; absent means 0: alive in its first life."""
 
 
-def returning_life(life: int) -> int:
-    """The status of a life that begins."""
-    return 4 * life
+def alive_status(life: int) -> int:
+    """The status of a life that is in."""
+    return 2 * life
 
 
-def settled_life(life: int) -> int:
-    """The status of a life that everybody has taken in."""
-    return 4 * life + 1
-
-
-def excluded_life(life: int) -> int:
+def excluded_status(life: int) -> int:
     """The status of a life that is out."""
-    return 4 * life + 2
+    return 2 * life + 1
 
 
 def life_of(status: int) -> int:
     """The life that the status is about."""
-    return status // 4
+    return status // 2
 
 
 def is_excluded(status: int) -> bool:
     """Whether the life is out."""
-    return status % 4 == 2
+    return status % 2 == 1
 
 
-def is_unsettled(status: int) -> bool:
-    """Whether the tree around the broker is changing or changed on its account."""
-    return is_excluded(status) or (status % 4 == 0 and status > 0)
+def is_unsettled(name: str, status: Mapping[str, int], settled: Mapping[str, int]) -> bool:
+    """Whether the tree around the broker is changed, or changing, on its account."""
+    value = status.get(name, 0)
+    return is_excluded(value) or (value > 0 and settled.get(name) != life_of(value))

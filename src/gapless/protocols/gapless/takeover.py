@@ -16,6 +16,7 @@ from gapless.protocols.gapless.messages import (
     Admission,
     Cuts,
     LogEntry,
+    Marker,
     Publication,
     RemoveAdvertisement,
     RemoveSubscription,
@@ -66,6 +67,9 @@ class Takeover:
             for via, peer in effective_links(overlay, status, name)
             if name in self._unit.core or via in self._unit.core
         }
+        self._via = next((n for n in overlay.neighbours(name) if n in self._unit.core), MERGED)
+        if name in self._unit.core:
+            self._via = MERGED
         self.sessions: dict[str, Session] = {}
         """The sessions inherited here."""
         self._ended: dict[str, list[str]] = {}
@@ -80,6 +84,7 @@ class Takeover:
         self._note_marks()
         self._process_logs()
         self._install()
+        self._send_late_marks()
         self._answer_advertisements()
         self._pass_on_late()
         for name in gone_subscriptions:
@@ -249,10 +254,10 @@ class Takeover:
         for event in events:
             key = (event.publisher, event.seq)
             member = entered.get(key, self._name)
-            via = MERGED if member == self._name else self._link_to(member).via
+            via = self._via if member == self._name else self._link_to(member).via
             self._process(event, via, after.get(key), self.sessions)
         for event in self._handover.late:
-            self._process(event, MERGED, None, self.sessions)
+            self._process(event, self._via, None, self.sessions)
         for sync in self._handover.syncs.values():
             merge_cuts(self._table.passed, sync.passed)
 
@@ -261,7 +266,6 @@ class Takeover:
     def _install(self) -> None:
         for peer in [peer for peer, link in self._retired.items() if self._is_inside(link)]:
             del self._retired[peer]
-        own = self._handover.own
         for link in self._links.values():
             for member, sync in self._handover.ordered():
                 if member != self._name and self._link_to(member) is link:
@@ -274,16 +278,12 @@ class Takeover:
                         if name in self._table.subscriptions:
                             self._table.mark_sent(link, self._table.subscriptions[name])
             self._table.links[link.peer] = link
-        known = dict.fromkeys(item.advertisement for item in own.advertisements)
+        known = {item.advertisement for item in self._handover.own.advertisements}
         for link in self._links.values():
             for advertisement in self._table.advertisements.values():
-                if not self._is_inside(advertisement.origin) and not self._is_inherited(advertisement):
-                    if advertisement.name not in known:
-                        advertisement.waiting[link.peer] = None
-                        self._table.send_advertisement(link, advertisement)
-            for name in known:
-                if name not in self._table.advertisements:
-                    self._send(link, RemoveAdvertisement(name))
+                if advertisement.name not in known and not self._is_shared(advertisement):
+                    advertisement.waiting[link.peer] = None
+                    self._table.send_advertisement(link, advertisement)
         for subscription in list(self._table.subscriptions.values()):
             self._table.spread(subscription)
         for subscription in list(self._table.subscriptions.values()):
@@ -296,8 +296,9 @@ class Takeover:
         else:
             self._table.mark_sent(link, subscription)
 
-    def _is_inherited(self, advertisement: Advertisement) -> bool:
-        return advertisement.publisher in self.sessions
+    def _is_shared(self, advertisement: Advertisement) -> bool:
+        """Whether all members know of the advertisement from the contributions."""
+        return self._is_inside(advertisement.origin) or advertisement.publisher in self.sessions
 
     def _answer_advertisements(self) -> None:
         awaited = {
@@ -318,6 +319,15 @@ class Takeover:
 
     # ---- what came meanwhile ------------------------------------------------------------------------------
 
+    def _send_late_marks(self) -> None:
+        """Markers for the others' subscriptions that came after this broker sent its contribution."""
+        for name, cuts in side_marks(self._table, lambda link: not self._is_inside(link)).items():
+            told = self._handover.own.marks.get(name, {})
+            news = {publisher: cut for publisher, cut in cuts.items() if publisher not in told}
+            origin = self._table.subscriptions[name].origin
+            if news and origin is not None:
+                self._send(origin, Marker(name, news))
+
     def _pass_on_late(self) -> None:
         for event in self._handover.late:
             peers = {s.origin.peer: None for s in self._table.match(event.attributes) if s.origin is not None}
@@ -327,6 +337,10 @@ class Takeover:
         for peer, names in self._ended.items():
             for name in names:
                 self._send(self._links[peer], RemoveSubscription(name))
+        for item in self._handover.own.advertisements:
+            if item.advertisement not in self._table.advertisements:
+                for link in self._links.values():
+                    self._send(link, RemoveAdvertisement(item.advertisement))
 
 
 def is_inside(unit: Unit, name: str, via: str) -> bool:

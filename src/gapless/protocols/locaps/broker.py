@@ -117,8 +117,9 @@ class LocapsBroker:
                     clients.setdefault(subscription.client, []).append(subscription.number)
             elif subscription.origin is not None and subscription.origin is not source:
                 peers[subscription.origin.peer] = None
+        publication = Publication(event)
         for peer in peers:
-            self._send(peer, Publication(event))
+            self._send(peer, publication)
         for client, numbers in clients.items():
             self._send(client, Delivery(event, numbers))
 
@@ -154,7 +155,7 @@ class LocapsBroker:
 
     def _empty_outbox(self, client: str) -> None:
         """Let out, in order, what need not wait."""
-        outbox = self._outboxes.get(client, ())
+        outbox = self._outboxes.get(client)
         while outbox and self._may_leave(outbox[0]):
             item = outbox.popleft()
             if isinstance(item, Event):

@@ -20,4 +20,4 @@ class LocapsOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         unknown = [name for name in self.switched_off if name not in REPAIRS]
         if unknown:
-            raise ValueError(f"there is no repair {unknown[0]!r} to switch off; there are: {', '.join(sorted(REPAIRS))}")
+            raise ValueError(f"there is no repair {unknown[0]!r} to switch off; it has: {', '.join(sorted(REPAIRS))}")

@@ -12,7 +12,7 @@ every event finds the subscription on its whole way. They return along the subsc
 a marker passes notes that the subscription is stable for the publisher.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gapless.filters import parse
@@ -56,7 +56,7 @@ class Routing:
     def add_subscription(self, subscription: Subscription, pivot: str = "", left: int = 0) -> None:
         """A new subscription: answer it for the publishers here, pass it on towards the others."""
         self._tables.enter_subscription(subscription)
-        self._answer_here(subscription)
+        self._answer_for(self._tables.advertisements.values(), subscription)
         for link in self._tables.links.values():
             if link is not subscription.origin and link.needs(subscription):
                 self._pass_on(link, subscription, *self._pivots.take_part(link, subscription, pivot, left))
@@ -143,17 +143,13 @@ class Routing:
             assert isinstance(subscription, OwnSubscription)
             self._answered(subscription, marker)
 
-    def _answer_here(self, subscription: Subscription) -> None:
-        """Fix the cuts of the publishers attached to this broker: from their next event on."""
-        cuts = {}
-        for advertisement in self._tables.advertisements.values():
-            publisher = advertisement.publisher
-            if (
-                advertisement.origin is None
-                and publisher not in subscription.cuts
-                and overlap(advertisement.filter, subscription.filter)
-            ):
-                cuts[publisher] = self._tables.passed.get(publisher, 0) + 1
+    def _answer_for(self, advertisements: Iterable[Advertisement], subscription: Subscription) -> None:
+        """Fix the cuts of those publishers that are attached here: from their next event on."""
+        cuts = {
+            ad.publisher: self._tables.passed.get(ad.publisher, 0) + 1
+            for ad in advertisements
+            if ad.origin is None and ad.publisher not in subscription.cuts and overlap(ad.filter, subscription.filter)
+        }
         if cuts:
             subscription.cuts.update(cuts)
             self._answer(subscription, Marker(subscription.name, cuts))
@@ -165,7 +161,7 @@ class Routing:
             if not overlap(advertisement.filter, subscription.filter):
                 continue
             if link is None:
-                self._answer_here(subscription)
+                self._answer_for([advertisement], subscription)
             elif subscription.origin is not link and subscription.name not in link.sent:
                 self._pass_on(link, subscription)
 

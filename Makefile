@@ -1,0 +1,26 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench
+
+bin := .venv/bin
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null \
+		|| sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
+
+setup: ## Make .venv ready; quick if nothing changed
+	@bash scripts/setup.sh
+
+demo: setup ## See it work: subscribe, kill a broker, read the verdict
+	@$(bin)/gapless demo
+
+check: setup ## Format, lint, types, layers
+	@$(bin)/ruff format --quiet --check .
+	@$(bin)/ruff check --quiet .
+	@$(bin)/mypy --no-error-summary
+	@$(bin)/pytest -n 0 --no-header tests/test_layers.py
+
+test: check ## Everything above, and all tests
+	@$(bin)/pytest
+
+bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
+	@$(bin)/python benchmarks $(ARGS)

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Makes .venv ready: the pinned packages of requirements.lock, and this project, editable.
+# Says nothing and takes a moment if nothing has changed since the last time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+root=$PWD
+stamp=.venv/.ready
+
+fail() {
+    echo "setup: $*" >&2
+    exit 1
+}
+
+# Where the checkout is, and everything that decides what gets installed.
+fingerprint() {
+    { echo "$root"; cat requirements.lock pyproject.toml scripts/setup.sh; } | cksum
+}
+
+find_python() {
+    local name
+    for name in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11; do
+        if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            command -v "$name"
+            return
+        fi
+    done
+    fail "Python 3.11 or newer is needed (on Debian: apt-get install python3 python3-venv);" \
+        "if it has another name, say PYTHON=/path/to/python make setup"
+}
+
+# Debian ships venv without the part that puts pip into it.
+need_venv() {
+    local python=$1 version
+    "$python" -c 'import ensurepip, venv' 2>/dev/null && return
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        echo "setup: installing python$version-venv" >&2
+        apt-get update -qq >/dev/null
+        apt-get install -y -qq "python$version-venv" >/dev/null 2>&1 || apt-get install -y -qq python3-venv >/dev/null
+        "$python" -c 'import ensurepip, venv' 2>/dev/null && return
+    fi
+    fail "$python cannot make virtual environments; install its venv package (on Debian: apt-get install python3-venv)"
+}
+
+# A .venv that was moved, or whose Python is gone or too old, is made anew.
+is_usable() {
+    grep -qsF "$root/.venv/bin/" .venv/bin/pip &&
+        .venv/bin/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+install() {
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input "$@"
+}
+
+if [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ] && [ -x .venv/bin/gapless ]; then
+    exit 0
+fi
+if ! is_usable; then
+    python=$(find_python)
+    need_venv "$python"
+    rm -rf .venv
+    "$python" -m venv .venv
+fi
+rm -f "$stamp"
+install -r requirements.lock
+install --no-deps -e .
+fingerprint >"$stamp"

@@ -1,0 +1,53 @@
+"""What the exit code of `gapless` says.
+
+A verdict is 0, 1 or 2, so that a script can tell "it broke its promise" from "it could not be judged". Everything that
+is not a verdict is far away from these, after the numbers of sysexits.h.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the checkers load Parquet, which `--help` can do without
+    from gapless.checkers import Status
+
+__all__ = [
+    "BAD_INPUT",
+    "BUG",
+    "EPILOG",
+    "INTERRUPTED",
+    "INVALID",
+    "PIPE_CLOSED",
+    "UNKNOWN",
+    "VALID",
+    "code_of",
+    "worst",
+]
+
+VALID = 0
+INVALID = 1
+UNKNOWN = 2
+BAD_INPUT = 64
+BUG = 70
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+"""Whoever read our output went away; as the shell says it."""
+
+EPILOG = (
+    "Exit codes: 0 valid, 1 invalid, 2 unknown (nothing could be judged), 64 bad input, 70 a bug of ours, "
+    "130 interrupted."
+)
+
+_CODES: "dict[Status, int]" = {"valid": VALID, "invalid": INVALID, "unknown": UNKNOWN}
+
+
+def code_of(status: "Status") -> int:
+    """The exit code of one verdict."""
+    return _CODES[status]
+
+
+def worst(statuses: "Iterable[Status]") -> "Status":
+    """Of several runs: invalid if one is, else unknown if one is or there is none."""
+    found = set(statuses)
+    if "invalid" in found:
+        return "invalid"
+    return "unknown" if "unknown" in found or not found else "valid"

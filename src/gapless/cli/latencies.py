@@ -1,0 +1,51 @@
+"""How long subscriptions took: in milliseconds always, in hops where every hop takes the same time."""
+
+import msgspec
+
+from gapless.simulator.scenario import Scenario
+from gapless.trace import Trace
+
+__all__ = ["SubscriptionLatency", "hop_ms_of", "subscription_latencies"]
+
+
+class SubscriptionLatency(msgspec.Struct, frozen=True):
+    """One subscription, from the call until it held its starting cut."""
+
+    subscription: str
+    client: str
+    ms: float | None
+    """None if it never became active."""
+    hops: int | None
+    """There and back, between brokers; None where hops differ or something else took its time."""
+    cut: dict[str, int]
+    """By publisher, the number of the first event that it is due."""
+
+
+def hop_ms_of(scenario: Scenario) -> float | None:
+    """What one hop between brokers takes, if all take the same and nothing else takes time."""
+    latency = scenario.network.latency
+    if latency.model != "constant" or latency.links or scenario.network.node_model is not None:
+        return None
+    return (10.0 if latency.ms is None else latency.ms) or None
+
+
+def subscription_latencies(scenario: Scenario, trace: Trace) -> list[SubscriptionLatency]:
+    """One row per subscription, in the order in which they were asked for."""
+    hop_ms = hop_ms_of(scenario)
+    own_ms = {client.name: client.latency_ms for client in scenario.clients}
+    cuts: dict[str, dict[str, int]] = {}
+    for cut in trace.cuts:
+        cuts.setdefault(cut.subscription_id, {})[cut.publisher] = cut.from_seq
+    rows = []
+    for row in trace.subscriptions:
+        ms = None if row.active_ms is None else round(row.active_ms - row.requested_ms, 3)
+        to_broker_ms = own_ms.get(row.client)
+        if to_broker_ms is None:
+            to_broker_ms = scenario.network.latency.client_ms
+        hops = None if ms is None or hop_ms is None else _whole((ms - 2 * to_broker_ms) / hop_ms)
+        rows.append(SubscriptionLatency(row.subscription_id, row.client, ms, hops, cuts.get(row.subscription_id, {})))
+    return rows
+
+
+def _whole(value: float) -> int | None:
+    return round(value) if value >= 0 and abs(value - round(value)) < 1e-6 else None

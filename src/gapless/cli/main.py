@@ -1,0 +1,229 @@
+"""The command line: what there is to type, and what becomes of what goes wrong.
+
+Each command is a thin function here and a module of its own, imported when it is called: `gapless --help` loads neither
+the simulator nor Parquet. A command returns its exit code. `run` turns everything else into one: an error of the
+outside world is one line, a bug of ours is a traceback and what to do about it.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED
+from gapless.errors import GaplessError
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    help="Gapless: publish/subscribe in which a subscription has no gap and no effect comes before its cause.\n\n"
+    "Start with:  [bold]gapless demo[/bold]",
+    epilog=EPILOG, add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False,
+)  # fmt: skip
+sim = typer.Typer(help="Run a scenario in virtual time, or search thousands for a violation.")
+filters = typer.Typer(help="Look at a filter.")
+app.add_typer(sim, name="sim", epilog=EPILOG)
+app.add_typer(filters, name="filter", epilog=EPILOG)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
+
+def run(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The entry point."""
+    raise SystemExit(_guarded(lambda: app(args=arguments, prog_name="gapless", standalone_mode=False)))
+
+
+def _guarded(command: Callable[[], int | None]) -> int:
+    try:
+        return command() or 0
+    except typer.TyperException as error:
+        return _complain(error.format_message(), BAD_INPUT, _try_help(error))
+    except GaplessError as error:
+        return _complain(str(error), BAD_INPUT)
+    except OSError as error:
+        return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_INPUT)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        return _report_bug(error)
+
+
+def _complain(message: str, code: int, hint: str = "") -> int:
+    print(f"gapless: {message}{hint}", file=sys.stderr)
+    return code
+
+
+def _try_help(error: typer.TyperException) -> str:
+    """Where the usage is explained, for errors that know their command."""
+    context = getattr(error, "ctx", None)
+    return f"\nTry '{context.command_path} --help'." if context is not None else ""
+
+
+def _report_bug(error: Exception) -> int:
+    # A node's failure crosses process boundaries, so it brings the text of its own traceback.
+    text = getattr(error, "traceback_text", "") or "".join(traceback.format_exception(error))
+    print(text.rstrip(), file=sys.stderr)
+    return _complain(
+        f"{error or type(error).__name__}", BUG,
+        "\nThis is a bug of ours. Please report the lines above, with the command and the file that led to them;"
+        "\nthe same command with the same seed repeats it.",
+    )  # fmt: skip
+
+
+# ---- at the top ---------------------------------------------------------------------------------------------
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"gapless {version('gapless')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    context: typer.Context,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    _help_without_command(context)
+
+
+@sim.callback(invoke_without_command=True)
+def _sim(context: typer.Context) -> None:
+    _help_without_command(context)
+
+
+@filters.callback(invoke_without_command=True)
+def _filters(context: typer.Context) -> None:
+    _help_without_command(context)
+
+
+def _help_without_command(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit
+
+
+@app.command(epilog=EPILOG)
+def demo(
+    trace: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the trace of the run here.")] = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Save what is printed as a picture.")] = None,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the scenario file of the demo and exit.")] = False,
+) -> int:
+    """A network of 15 brokers in a minute: subscribe, kill a broker, let the checker judge.
+
+    The scenario is a file like any other:
+
+    [bold]gapless demo --toml > shop.toml; gapless sim run shop.toml[/bold]
+    """
+    from gapless.cli.demo import run_demo, scenario_text
+
+    if toml:
+        print(scenario_text(), end="")
+        return 0
+    return run_demo(trace, svg)
+
+
+@app.command(epilog=EPILOG)
+def check(
+    trace: Annotated[Path, typer.Argument(metavar="DIR", help="A trace, as sim run --trace writes it.")],
+    json: Json = False,
+) -> int:
+    """Judge every run of a recorded trace.
+
+    Example:  [bold]gapless check out/trace[/bold]
+    """
+    from gapless.cli.check import check_trace
+
+    return check_trace(trace, as_json=json)
+
+
+@app.command("protocols", epilog=EPILOG)
+def list_protocols(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show the options of this one.")] = None,
+    json: Json = False,
+) -> int:
+    """List the protocols: what each guarantees, and under which faults.
+
+    Example:  [bold]gapless protocols gapless[/bold]
+    """
+    from gapless.cli.protocols import show_protocol, show_protocols
+
+    return show_protocols(as_json=json) if name is None else show_protocol(name, as_json=json)
+
+
+# ---- sim ------------------------------------------------------------------------------------------------------
+
+
+@sim.command("run", epilog=EPILOG)
+def sim_run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario, in TOML.")],
+    seed: Annotated[int | None, typer.Option(help="Instead of the seed in the file.")] = None,
+    trace: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the trace here, as Parquet.")] = None,
+    json: Json = False,
+) -> int:
+    """Run a scenario once and judge it.
+
+    Example:  [bold]gapless sim run examples/first.toml --trace out/first[/bold]
+    """
+    from gapless.cli.sim_run import run_file
+
+    return run_file(file, seed, trace, as_json=json)
+
+
+@sim.command("search", epilog=EPILOG)
+def sim_search(
+    protocol: Annotated[str, typer.Option(metavar="NAME", help="One of: gapless protocols.")] = "gapless",
+    runs: Annotated[int, typer.Option(min=1, help="How many seeds to try.")] = 1000,
+    first_seed: Annotated[int, typer.Option(metavar="N", help="The first seed.")] = 0,
+    faults: Annotated[
+        str, typer.Option(metavar="KINDS", help="none, all, or some of crash,cut,suspicion.")
+    ] = "none",
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the protocol; may be repeated.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save the smallest failing scenario here.")
+    ] = None,
+    json: Json = False,
+) -> int:  # fmt: skip
+    """Try random scenarios on all cores until one breaks the guarantee; then make it small.
+
+    Example:  [bold]gapless sim search --runs 200 --faults crash[/bold]
+
+    What it finds it prints with the line that repeats it.
+    """
+    from gapless.cli.sim_search import search_seeds
+
+    return search_seeds(protocol, runs, first_seed, faults, option or [], save, as_json=json)
+
+
+# ---- filter ---------------------------------------------------------------------------------------------------
+
+
+@filters.command("check", epilog=EPILOG.replace("0 valid", "0 valid or matches", 1))
+def filter_check(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What one would write after WHERE.")],
+    event: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Attributes: does the filter match them?")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Another filter: does this one cover or overlap it?")
+    ] = None,
+    json: Json = False,
+) -> int:  # fmt: skip
+    """Read a filter: its normal form, and whether it matches an event.
+
+    Example:  [bold]gapless filter check "price < 10 AND NOT sold" --event '{"price": 7}'[/bold]
+
+    With an event, the exit code is the answer: 0 true, 1 false, 2 unknown.
+    """
+    from gapless.cli.filter_check import check_filter
+
+    return check_filter(text, event, against, as_json=json)

@@ -1,0 +1,146 @@
+"""`gapless sim run`: one scenario, once, with its figures and the verdict."""
+
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gapless.checkers import Verdict, check
+from gapless.cli.exit_codes import code_of
+from gapless.cli.latencies import SubscriptionLatency, subscription_latencies
+from gapless.cli.terminal import output_console, print_json
+from gapless.cli.verdict_view import print_verdict
+from gapless.simulator import Result, Scenario, load_scenario, run_scenario
+from gapless.trace import RunRow, write_trace
+
+__all__ = ["run_file"]
+
+_LATENCIES_MAX = 12
+"""More subscriptions than these are summed up in one line."""
+
+
+def run_file(file: Path, seed: int | None, trace_directory: Path | None, *, as_json: bool) -> int:
+    """Run it, show it, and return the exit code."""
+    scenario = load_scenario(file)
+    start = time.perf_counter()
+    result = run_scenario(scenario, seed, with_messages=trace_directory is not None)
+    seconds = time.perf_counter() - start
+    trace = result.trace
+    assert trace is not None
+    verdict = check(trace)
+    if trace_directory is not None:
+        write_trace(trace, trace_directory)
+    latencies = subscription_latencies(scenario, trace)
+    if as_json:
+        print_json(_document(trace.runs[0], result, verdict, latencies, trace_directory))
+        return code_of(verdict.status)
+    console = output_console()
+    _print_figures(console, trace.runs[0], scenario, result, verdict, latencies, seconds)
+    _print_latencies(console, latencies)
+    _print_refusals(console, result)
+    console.print()
+    print_verdict(console, verdict)
+    if trace_directory is not None:
+        console.print(Text(f"trace   {trace_directory}", "dim"), soft_wrap=True)
+    if verdict.status == "invalid":
+        console.print(Text(f"repeat  gapless sim run {file} --seed {trace.runs[0].seed}", "dim"), soft_wrap=True)
+    return code_of(verdict.status)
+
+
+def _document(
+    run: RunRow, result: Result, verdict: Verdict, latencies: list[SubscriptionLatency], trace_directory: Path | None
+) -> dict[str, Any]:
+    return {
+        "run": run.run,
+        "scenario": run.scenario,
+        "protocol": run.protocol,
+        "guarantee": run.guarantee,
+        "seed": run.seed,
+        "brokers": run.brokers,
+        "f": run.f,
+        "events": verdict.events,
+        "deliveries": verdict.deliveries,
+        "virtual_ms": result.time_us / 1000,
+        "quiesced": result.quiesced,
+        "subscriptions": latencies,
+        "messages": result.message_counts,
+        "messages_lost": result.messages_lost,
+        "state": result.state_sizes,
+        "refusals": result.refusals,
+        "verdict": {**msgspec.to_builtins(verdict), "counts": verdict.counts},
+        "trace": None if trace_directory is None else str(trace_directory),
+    }
+
+
+def _print_figures(
+    console: Console, run: RunRow, scenario: Scenario, result: Result, verdict: Verdict,
+    latencies: list[SubscriptionLatency], seconds: float,
+) -> None:  # fmt: skip
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    faults = f", {len(scenario.faults)} faults" if scenario.faults else ""
+    rows = {
+        "scenario": f"{run.scenario}, seed {run.seed}",
+        "protocol": f"{run.protocol}, which promises {run.guarantee}",
+        "network": f"{run.brokers} brokers, f = {run.f}, {len(scenario.clients)} clients{faults}",
+        "events": f"{verdict.events:,} published, {verdict.deliveries:,} deliveries",
+        "subscribing": _latency_summary(latencies),
+        "messages": _counts({"in all": result.messages, **_by_size(result.message_counts)}),
+        "lost": f"{result.messages_lost:,} messages" if result.messages_lost else "",
+        "state": _counts({kind: size.max for kind, size in result.state_sizes.items()}, "at most, at one broker: "),
+        "time": f"{result.time_us / 1_000_000:g} s of the network's, {seconds:.2f} s of ours",
+    }
+    for name, text in rows.items():
+        if text:
+            table.add_row(name, Text(text))
+    console.print(table)
+
+
+def _by_size(counts: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+
+def _counts(counts: dict[str, int], before: str = "") -> str:
+    return before + ", ".join(f"{count:,} {kind}" for kind, count in counts.items()) if counts else ""
+
+
+def _latency_summary(latencies: list[SubscriptionLatency]) -> str:
+    times = [row.ms for row in latencies if row.ms is not None]
+    if not latencies:
+        return "nobody subscribed"
+    if not times:
+        return f"none of {len(latencies)} subscriptions became active"
+    silent = len(latencies) - len(times)
+    late = f"; {silent} never became active" if silent else ""
+    return f"{len(times)} active after {median(times):g} ms (median), {max(times):g} ms (most){late}"
+
+
+def _print_latencies(console: Console, latencies: list[SubscriptionLatency]) -> None:
+    if not 0 < len(latencies) <= _LATENCIES_MAX:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
+    table.add_column("subscription", no_wrap=True, max_width=20)
+    table.add_column("client", no_wrap=True, max_width=14)
+    table.add_column("ms", justify="right", no_wrap=True)
+    table.add_column("hops", justify="right", no_wrap=True)
+    table.add_column("from event … of publisher")
+    for row in latencies:
+        cut = ", ".join(f"{publisher} {seq}" for publisher, seq in row.cut.items())
+        ms = "never" if row.ms is None else f"{row.ms:g}"
+        table.add_row(row.subscription, row.client, ms, "–" if row.hops is None else str(row.hops), Text(cut))
+    console.print()
+    console.print(table)
+
+
+def _print_refusals(console: Console, result: Result) -> None:
+    if result.refusals:
+        first = result.refusals[0]
+        text = f"{len(result.refusals)} calls refused; first at {first.time_us / 1000:g} ms, {first.client}, "
+        console.print()
+        console.print(Text(f"{text}{first.call}: {first.reason}", "yellow"))

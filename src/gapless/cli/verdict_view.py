@@ -1,0 +1,44 @@
+"""How a verdict looks: one coloured line, and for each kind of anomaly one example with its proof."""
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from gapless.checkers import Anomaly, Status, Verdict
+
+__all__ = ["STYLES", "print_anomalies", "print_verdict", "status_text"]
+
+STYLES: dict[Status, str] = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow"}
+
+
+def status_text(status: Status) -> Text:
+    """The word, in its colour."""
+    return Text(status.upper(), STYLES[status])
+
+
+def print_verdict(console: Console, verdict: Verdict) -> None:
+    """The verdict with a witness for each kind of anomaly."""
+    if verdict.status == "invalid":
+        found = ", ".join(f"{count} {kind}" for kind, count in verdict.counts.items())
+        console.print(Text.assemble(status_text("invalid"), "  ", (found, "red")))
+        print_anomalies(console, verdict)
+    else:
+        console.print(Text.assemble(status_text(verdict.status), "  ", verdict.reason))
+
+
+def print_anomalies(console: Console, verdict: Verdict) -> None:
+    """The first anomaly of each kind."""
+    for anomaly in _first_of_each_kind(verdict):
+        lines = Text.assemble((anomaly.kind, "red"), "  ", anomaly.message)
+        lines.append(f"\nwitness: {' → '.join(anomaly.witness)}" if anomaly.witness else "", "dim")
+        console.print(Padding(lines, (0, 0, 0, 2)))
+    left = len(verdict.anomalies) - len(verdict.counts)
+    if left > 0:
+        console.print(Text(f"  and {left} more of the same; --json lists them all", "dim"))
+
+
+def _first_of_each_kind(verdict: Verdict) -> Iterator[Anomaly]:
+    for kind in verdict.counts:
+        yield next(anomaly for anomaly in verdict.anomalies if anomaly.kind == kind)

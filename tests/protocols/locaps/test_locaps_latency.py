@@ -1,0 +1,97 @@
+"""Subscription latency in hops, as it comes out of the trace: 2·d, and 2·(k + f) for a pivot k hops away.
+
+In a binary tree of depth D the subscribers are at the leaves. A covering subscription at leaf `leaf(D, k)` meets
+the way of the leftmost leaf to the top k hops up.
+"""
+
+import pytest
+
+from gapless.overlay import binary
+from gapless.simulator import run_scenario
+from gapless.simulator.scenario import (
+    AdvertiseAction,
+    Client,
+    LatencySpec,
+    Network,
+    ProtocolChoice,
+    Run,
+    Scenario,
+    SubscribeAction,
+)
+
+HOP_MS = 50.0
+APART_MS = 10_000.0
+"""Long enough for everything before to be stable."""
+
+
+def leaf(depth: int, up: int) -> str:
+    """A leaf whose way to the top meets that of the leftmost leaf `up` hops above it."""
+    return f"b{2**depth - 1 + (2 ** (up - 1) if up else 0)}"
+
+
+def hops(depth: int, f: int, publishers: list[str], covers: dict[int, int], coverage: bool = True) -> dict[int, float]:
+    """Subscribe at the leftmost leaf to each topic of `covers`, one after another; the latency of each in hops.
+
+    The cover of topic n, so many hops up, covers the topics before it too. Negative means that there is none.
+    """
+    clients = [Client(f"p{broker}", broker) for broker in publishers]
+    clients += [Client("new", leaf(depth, 0))]
+    actions: list[AdvertiseAction | SubscribeAction] = [
+        AdvertiseAction(0.0, f"p{broker}", f"a{broker}", "TRUE") for broker in publishers
+    ]
+    for number, up in covers.items():
+        if up >= 0:
+            clients.append(Client(f"old{number}", leaf(depth, up)))
+            actions.append(SubscribeAction(APART_MS, f"old{number}", f"x{number}", f"topic <= {number} AND topic > -1"))
+    for place, number in enumerate(sorted(covers), start=2):
+        actions.append(SubscribeAction(place * APART_MS, "new", f"s{number}", f"topic = {number}"))
+    scenario = Scenario(
+        network=Network("binary", depth=depth, f=f, latency=LatencySpec(ms=HOP_MS)),
+        protocol=ProtocolChoice("locaps", {"coverage": coverage}),
+        run=Run(settle_ms=APART_MS),
+        clients=tuple(clients),
+        actions=tuple(actions),
+    )
+    trace = run_scenario(scenario).trace
+    assert trace is not None
+    found = {}
+    for row in trace.subscriptions:
+        if row.client == "new":
+            assert row.active_ms is not None
+            found[int(row.subscription_id[1:])] = (row.active_ms - row.requested_ms) / HOP_MS
+    return found
+
+
+@pytest.mark.parametrize("depth", range(3, 10))
+def test_a_covered_subscription_takes_the_way_to_the_last_of_its_pivots_set_and_back(depth: int) -> None:
+    for f in range(5):
+        for up in (0, 1, 2, depth - 1, depth):
+            assert hops(depth, f, ["b0"], {0: up}) == {0: 2 * min(up + f, depth)}, (depth, f, up)
+
+
+@pytest.mark.parametrize("depth", range(3, 10))
+def test_an_uncovered_one_takes_the_way_to_the_nearest_publisher_and_back(depth: int) -> None:
+    assert hops(depth, 1, ["b0"], {0: -1}) == {0: 2 * depth}
+    parent = binary(depth).path(leaf(depth, 0), "b0")[1]
+    far = f"b{2 ** (depth + 1) - 2}"
+    assert hops(depth, 1, [far], {0: -1}) == {0: 4 * depth}
+    assert hops(depth, 1, [far, "b0", parent], {0: -1}) == {0: 2}
+    assert hops(depth, 1, [leaf(depth, 0), far], {0: -1}) == {0: 0}
+
+
+@pytest.mark.parametrize("f", range(5))
+def test_without_coverage_it_makes_no_difference_that_it_is_covered(f: int) -> None:
+    assert hops(5, f, ["b0"], {0: 1}, coverage=False) == {0: 10}
+
+
+@pytest.mark.parametrize("f", range(5))
+def test_the_nearest_pivot_counts(f: int) -> None:
+    """Topic 1 is covered 4 hops up; topic 0 there too, and 2 hops up besides."""
+    assert hops(9, f, ["b0"], {0: 2, 1: 4}) == {0: 2 * (2 + f), 1: 2 * min(4 + f, 9)}
+
+
+@pytest.mark.parametrize("f", range(5))
+def test_the_nearest_of_several_publishers_settles_it_where_its_own_marker_comes_first(f: int) -> None:
+    """The publisher 3 hops up answers for itself; the pivot 2 hops up speaks for both."""
+    near = binary(6).path(leaf(6, 0), "b0")[3]
+    assert hops(6, f, [near, "b0"], {0: 2}) == {0: 2 * min(2 + f, 3)}

@@ -1,0 +1,52 @@
+"""Random runs with churn: no violation with the repairs, and one soon without each of them.
+
+More of them by hand: `gapless sim search --protocol locaps --faults none --runs 5000`.
+"""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gapless.protocol import find_protocol
+from gapless.simulator import GeneratorLimits, generate, search, try_scenario
+
+CROWDED = GeneratorLimits(
+    brokers=(6, 20), publishers=(4, 8), subscribers=(4, 8), subscriptions=(20, 60), publications=(60, 150)
+)
+
+
+@pytest.mark.parametrize(("coverage", "runs"), [(True, 250), (False, 100)])
+def test_no_violation(coverage: bool, runs: int) -> None:
+    report = search("locaps", runs, options={"coverage": coverage}, processes=1)
+    assert report.finding is None, report.finding.repeat
+    assert report.unknown < runs * 0.03
+
+
+@pytest.mark.parametrize("f", range(5))
+def test_no_violation_in_a_crowd_at_any_f(f: int) -> None:
+    for seed in range(10 * f, 10 * f + 10):
+        scenario = generate(seed, "locaps", limits=CROWDED)
+        scenario = msgspec.structs.replace(scenario, network=msgspec.structs.replace(scenario.network, f=f))
+        outcome = try_scenario(scenario)
+        assert not outcome.failed, (seed, outcome.symptoms)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"switched_off": ["late-publishers"]},
+        {"switched_off": ["late-publishers"], "coverage": False},
+        {"switched_off": ["pivots"]},
+    ],
+)
+def test_without_a_repair_a_violation_is_found(options: dict[str, Any]) -> None:
+    report = search("locaps", 2000, options=options, processes=1, shrink_seconds=0.1)
+    assert report.finding is not None
+    assert report.finding.symptom in {"unobserved", "missing-effect", "causal-inversion", "gap"}
+
+
+def test_it_is_registered() -> None:
+    spec = find_protocol("locaps")
+    assert spec.guarantee == "gcd"
+    assert spec.copes_with == frozenset()
