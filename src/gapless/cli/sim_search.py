@@ -18,7 +18,7 @@ from gapless.checkers import Status
 from gapless.cli.exit_codes import code_of
 from gapless.cli.option_values import parse_options, search_line
 from gapless.cli.terminal import error_console, output_console, print_json
-from gapless.cli.verdict_view import print_verdict, status_text
+from gapless.cli.verdict_view import print_anomalies, status_text
 from gapless.protocol import ProtocolSpec, find_protocol
 from gapless.simulator import Finding, Scenario, SearchReport, search
 from gapless.simulator import Progress as SearchProgress
@@ -149,9 +149,8 @@ def _print_claims(console: Console, spec: ProtocolSpec, kinds: Sequence[str]) ->
 def _print_finding(console: Console, finding: Finding, repeat: str, save: Path | None) -> None:
     console.print(f"seed {finding.seed} shows [bold red]{finding.symptom}[/]; smallest scenario that still does:")
     console.print(Text(f"  {_size_of(finding.minimal)}", "dim"))
-    console.print()
     if finding.verdict is not None:
-        print_verdict(console, finding.verdict)
+        print_anomalies(console, finding.verdict)
     else:
         console.print(Text.assemble(("BROKEN", "bold red"), "  ", finding.outcome.summary))
         console.print(Padding(Text(finding.outcome.traceback_text.rstrip(), "dim"), (0, 0, 0, 2)))

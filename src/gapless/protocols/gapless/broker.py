@@ -425,7 +425,7 @@ class GaplessBroker:
     def _on_sync(self, peer: str, body: Sync) -> None:
         life = self._life
         self._learn(body.status)
-        if body.tag not in self._completed and any(self._membership.settled.pop(name, None) for name in body.core):
+        if body.tag not in self._completed and self._membership.doubt(body.core):
             self._refresh()
         handover = self._handovers.get(body.tag)
         if life == self._life and handover is not None and peer in handover.unit.group:
@@ -544,7 +544,7 @@ class GaplessBroker:
         if inherited is not None and inherited != self._home:
             broker, _, life = inherited.rpartition("/")
             return inherited if self._membership.lives(broker, int(life)) else None
-        for _ in range(len(self._heirs) + 1):
+        for _ in range(len(self._heirs) + len(self._successors) + 1):
             broker, _, life = home.rpartition("/")
             if broker in self._overlay and self._membership.lives(broker, int(life)):
                 return home

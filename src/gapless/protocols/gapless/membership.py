@@ -14,7 +14,7 @@ A suspicion counts against the life that was known when it arose. If a new life 
 suspects the broker, the suspicion is renewed after a while.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.contraction import excluded
@@ -59,6 +59,10 @@ class Membership:
         if name not in self._near and life > self.life(name):
             self.status[name] = alive_status(life)
             self.settled[name] = life
+
+    def doubt(self, names: Iterable[str]) -> bool:
+        """Someone does not take these brokers for settled; so do we not. Tell whether that is news."""
+        return [self.settled.pop(name) for name in names if name in self.settled] != []
 
     def suspects(self, name: str) -> bool:
         """Whether the failure detector suspects the broker now."""

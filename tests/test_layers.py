@@ -1,0 +1,116 @@
+"""Arrows point down: what each part may import, read from the source.
+
+The lower a part, the fewer it knows. Protocols know no runtime, so that the simulator and the brokers can drive the
+same object; what judges knows nothing of what it judges; and nobody here knows Spark.
+"""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+MAY_IMPORT = {
+    "errors": set[str](),
+    "events": {"errors"},
+    "overlay": {"errors"},
+    "filters": {"errors", "events"},
+    "protocol": {"errors", "events", "overlay"},
+    "protocols": {"errors", "events", "overlay", "filters", "protocol"},
+    "trace": {"errors", "events", "protocol"},
+    "checkers": {"errors", "events", "filters", "protocol", "trace"},
+    "simulator": {"errors", "events", "overlay", "filters", "protocol", "trace", "checkers"},
+    "cli": {"errors", "events", "overlay", "filters", "protocol", "protocols", "trace", "checkers", "simulator"},
+}  # fmt: skip
+"""Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""
+
+REGISTRY = ("gapless/protocol.py", "gapless.protocols")
+"""The one arrow up: the registry finds protocols by looking into their package."""
+
+PURE_PARTS = ("filters", "protocols")
+IMPURE = {"asyncio", "os", "random", "secrets", "socket", "threading", "time", "uuid"}
+"""A state machine reads no clock, draws no lot and opens no socket."""
+
+
+def _files() -> list[Path]:
+    return sorted((SOURCE / "gapless").rglob("*.py"))
+
+
+def _part(module: str) -> str:
+    """`gapless.filters.like` belongs to `filters`, `gapless` itself to nothing."""
+    return (module.split(".") + [""])[1]
+
+
+def _module(file: Path) -> str:
+    return ".".join(file.relative_to(SOURCE).with_suffix("").parts)
+
+
+def _imports(file: Path) -> Iterator[tuple[int, str]]:
+    """Line and module of every import, wherever it stands; `from gapless import overlay` counts as gapless.overlay."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: write imports in full"
+            for alias in node.names:
+                yield node.lineno, f"{node.module}.{alias.name}" if node.module == "gapless" else str(node.module)
+
+
+def _show(complaints: list[str]) -> None:
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_every_part_has_its_place() -> None:
+    parts = {file.relative_to(SOURCE / "gapless").parts[0].removesuffix(".py") for file in _files()}
+    assert parts - {"__init__"} == set(MAY_IMPORT)
+
+
+def test_arrows_point_down() -> None:
+    complaints = []
+    for file in _files():
+        own = _part(_module(file))
+        for line, module in _imports(file):
+            if not module.startswith("gapless.") or (file.relative_to(SOURCE).as_posix(), module) == REGISTRY:
+                continue
+            if _part(module) not in MAY_IMPORT.get(own, set()) | {own}:
+                complaints.append(f"{file}:{line}: {own or 'gapless'} must not import {module}")
+    _show(complaints)
+
+
+def test_no_part_knows_spark() -> None:
+    _show([
+        f"{file}:{line}: {module}"
+        for file in _files()
+        for line, module in _imports(file)
+        if module.split(".")[0] in ("pyspark", "gapless_spark")
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("part", PURE_PARTS)
+def test_state_machines_are_pure(part: str) -> None:
+    _show([
+        f"{file}:{line}: {module}"
+        for file in _files()
+        if _part(_module(file)) == part
+        for line, module in _imports(file)
+        if module.split(".")[0] in IMPURE
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import gapless", {"pyspark", "pyarrow", "rich", "typer"}),
+        ("import gapless.filters, gapless.protocol", {"pyspark", "pyarrow", "rich", "typer"}),
+        ("import gapless.cli.main", {"pyspark", "pyarrow", "gapless.simulator"}),
+        ("import gapless.simulator", {"pyspark", "py4j"}),
+    ],
+)
+def test_imports_stay_light(statement: str, unwanted: set[str]) -> None:
+    program = f"import sys; {statement}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert not unwanted & set(loaded)
