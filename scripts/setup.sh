@@ -50,7 +50,7 @@ is_usable() {
 }
 
 install() {
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input "$@"
+    .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input "$@"
 }
 
 if [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ] && [ -x .venv/bin/gapless ]; then

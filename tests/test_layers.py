@@ -42,7 +42,7 @@ def _files() -> list[Path]:
 
 def _part(module: str) -> str:
     """`gapless.filters.like` belongs to `filters`, `gapless` itself to nothing."""
-    return (module.split(".") + [""])[1]
+    return [*module.split("."), ""][1]
 
 
 def _module(file: Path) -> str:

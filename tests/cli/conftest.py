@@ -1,6 +1,6 @@
 """Runs the command line in this process, as the shell would."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import pytest
@@ -20,7 +20,7 @@ Cli: TypeAlias = Callable[..., Ran]
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
     """`cli("sim", "run", file)`: run it, at 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
 
@@ -30,4 +30,4 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         assert isinstance(ended.value.code, int)
         return Ran(ended.value.code, *capsys.readouterr())
 
-    yield call
+    return call

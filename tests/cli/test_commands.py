@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Cli
 from gapless.simulator import load_scenario
+
+from .conftest import Cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

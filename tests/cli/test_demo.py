@@ -3,14 +3,16 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from cli.conftest import Cli
 from gapless.cli import demo
 from gapless.cli.demo_facts import DemoRun, journey_of, run_and_judge
 from gapless.cli.tree_picture import draw_tree
 from gapless.overlay import binary, chain, star
-from gapless.simulator import parse_scenario
+from gapless.simulator import Scenario, parse_scenario
+
+from .conftest import Cli
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,8 +48,6 @@ def test_the_client_whose_broker_dies_moves_on() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_it_does_not_hang_on_one_seed(seed: int) -> None:
-    import msgspec
-
     scenario = parse_scenario(demo.scenario_text())
     scenario = msgspec.structs.replace(scenario, run=msgspec.structs.replace(scenario.run, seed=seed))
     assert run_and_judge(scenario).verdict.status == "valid"
@@ -55,7 +55,7 @@ def test_it_does_not_hang_on_one_seed(seed: int) -> None:
 
 
 def test_a_checker_that_cannot_say_no_proves_nothing(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never_red(scenario: demo.Scenario, _switched_off: tuple[str, ...] = ()) -> DemoRun:
+    def never_red(scenario: Scenario, _switched_off: tuple[str, ...] = ()) -> DemoRun:
         return run_and_judge(scenario)
 
     monkeypatch.setattr(demo, "run_and_judge", never_red)
@@ -65,7 +65,7 @@ def test_a_checker_that_cannot_say_no_proves_nothing(cli: Cli, monkeypatch: pyte
 
 
 def test_a_loss_shows_in_the_end(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def always_red(scenario: demo.Scenario, _switched_off: tuple[str, ...] = ()) -> DemoRun:
+    def always_red(scenario: Scenario, _switched_off: tuple[str, ...] = ()) -> DemoRun:
         return run_and_judge(scenario, (demo.REPAIR,))
 
     monkeypatch.setattr(demo, "run_and_judge", always_red)

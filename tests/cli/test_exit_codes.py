@@ -1,5 +1,6 @@
 """The exit codes: a script can rely on each of them, and errors come without tracebacks."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Cli
 from gapless.cli.demo import scenario_text
 from gapless.cli.exit_codes import worst
 from gapless.simulator import NodeError
+
+from .conftest import Cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -69,7 +71,7 @@ def test_2_is_unknown(cli: Cli, tmp_path: Path) -> None:
         (["sim", "rum"], "Did you mean 'run'?"),
         (["sim", "run"], "Try 'gapless sim run --help'"),
         (["sim", "run", "x.toml", "--sed", "3"], "--seed"),
-        (["sim", "run", "x.toml", "--seed", "three"], "three"),
+        (["sim", "run", "x.toml", "--seed", "three"], "--seed"),
         (["sim", "search", "--protocol", "gapples"], "there is no protocol 'gapples'"),
         (["sim", "search", "--runs", "0"], "--runs"),
         (["sim", "search", "--faults", "fire"], "there is no kind 'fire'"),
@@ -133,15 +135,28 @@ def test_70_is_a_bug_with_its_traceback(cli: Cli, monkeypatch: pytest.MonkeyPatc
 def test_130_when_interrupted() -> None:
     program = Path(sys.executable).with_name("gapless")
     words = [str(program), "sim", "search", "--runs", "1000000"]
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as search:
-        time.sleep(2)
-        subprocess.run(["kill", "-INT", f"-{search.pid}"], check=True)
-        out, err = search.communicate(timeout=20)
-    assert search.returncode == 130, signal.SIGINT
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as search:
+        workers = _wait_for_children(search.pid)
+        # A terminal tells them all. Each is told by its own id, so that nobody else can be hit.
+        for pid in workers:
+            os.kill(pid, signal.SIGINT)
+        search.send_signal(signal.SIGINT)
+        out, err = search.communicate(timeout=30)
+    assert search.returncode == 130
     assert out == ""
     assert "Traceback" not in err
+
+
+def _wait_for_children(pid: int) -> list[int]:
+    """The ids of the processes that this one started, once it has some; none where the system does not tell."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    deadline = time.monotonic() + (20 if listed.exists() else 2)
+    while time.monotonic() < deadline:
+        time.sleep(0.5)
+        children = [int(word) for word in listed.read_text(encoding="ascii").split()] if listed.exists() else []
+        if children:
+            return children
+    return []
 
 
 def test_the_worst_of_several_runs_counts() -> None:

@@ -84,15 +84,16 @@ def _print_figures(
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
-    faults = f", {len(scenario.faults)} faults" if scenario.faults else ""
+    network = [_many(run.brokers, "broker"), f"f = {run.f}", _many(len(scenario.clients), "client")]
+    network += [_many(len(scenario.faults), "fault")] if scenario.faults else []
     rows = {
         "scenario": f"{run.scenario}, seed {run.seed}",
         "protocol": f"{run.protocol}, which promises {run.guarantee}",
-        "network": f"{run.brokers} brokers, f = {run.f}, {len(scenario.clients)} clients{faults}",
+        "network": ", ".join(network),
         "events": f"{verdict.events:,} published, {verdict.deliveries:,} deliveries",
         "subscribing": _latency_summary(latencies),
         "messages": _counts({"in all": result.messages, **_by_size(result.message_counts)}),
-        "lost": f"{result.messages_lost:,} messages" if result.messages_lost else "",
+        "lost": _many(result.messages_lost, "message") if result.messages_lost else "",
         "state": _counts({kind: size.max for kind, size in result.state_sizes.items()}, "at most, at one broker: "),
         "time": f"{result.time_us / 1_000_000:g} s of the network's, {seconds:.2f} s of ours",
     }
@@ -100,6 +101,10 @@ def _print_figures(
         if text:
             table.add_row(name, Text(text))
     console.print(table)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _by_size(counts: dict[str, int]) -> dict[str, int]:
@@ -141,6 +146,6 @@ def _print_latencies(console: Console, latencies: list[SubscriptionLatency]) -> 
 def _print_refusals(console: Console, result: Result) -> None:
     if result.refusals:
         first = result.refusals[0]
-        text = f"{len(result.refusals)} calls refused; first at {first.time_us / 1000:g} ms, {first.client}, "
+        text = f"{_many(len(result.refusals), 'call')} refused; first at {first.time_us / 1000:g} ms, {first.client}, "
         console.print()
         console.print(Text(f"{text}{first.call}: {first.reason}", "yellow"))

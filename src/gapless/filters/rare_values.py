@@ -5,8 +5,8 @@ value, a hash table leads to them at once and each is evaluated; a column of bit
 conjunction of the whole index on that value. This is how a hundred thousand subscriptions to as many topics are kept.
 
 A value that more than RARE_MAX conjunctions demand is *common*, and its conjunctions move to bit sets. Where a
-conjunction demands values of several attributes, the least demanded one leads to it. The number of common values is
-bounded, since each costs bits; beyond the bound lists just grow longer.
+conjunction demands values of several attributes, the least demanded one leads to it. The number of common values of an
+attribute is bounded, since each costs bits; beyond the bound lists just grow longer.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from gapless.filters.normal_form import Conjunction
 RARE_MAX = 4
 """Conjunctions that one value leads to: evaluating these costs about as much as one column of bit sets."""
 
-COMMON_MAX = 2048
-"""Common values: a bit each for every conjunction, 25 MB at a hundred thousand conjunctions."""
+COMMON_MAX = 512
+"""Common values of one attribute: a bit each for every conjunction, 6 MB at a hundred thousand conjunctions. Below the
+number of strings that an alphabet lists, so that each of them has a code of its own."""
 
 VALUES_MAX = 8
 """Values in one demand, as in `IN`: the conjunction is listed under each."""
@@ -31,17 +32,18 @@ class RareValues:
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, Key], int] = {}
-        self._common: set[tuple[str, Key]] = set()
+        self._common: dict[str, set[Key]] = {}
         self._reached: dict[str, dict[Key, list[Member]]] = {}
 
     def count(self, demands: list[Demand]) -> list[Member]:
         """Count the demands of a new conjunction; returns those that must move because a value became common."""
         moving: list[Member] = []
         for name, values in demands:
+            common = self._common.setdefault(name, set())
             for value in values:
                 count = self._counts[name, value] = self._counts.get((name, value), 0) + 1
-                if count > RARE_MAX and len(self._common) < COMMON_MAX and (name, value) not in self._common:
-                    self._common.add((name, value))
+                if count > RARE_MAX and value not in common and len(common) < COMMON_MAX:
+                    common.add(value)
                     reached = list(self._reached.get(name, {}).get(value, ()))
                     moving += reached
                     for member in reached:
@@ -57,7 +59,7 @@ class RareValues:
                     self._counts[name, value] = count
                 else:
                     del self._counts[name, value]
-                    self._common.discard((name, value))
+                    self._common[name].discard(value)
 
     def add(self, member: Member, demands: list[Demand]) -> bool:
         """List the conjunction under its least demanded values; False if all its demands are common, or it has none."""
@@ -65,7 +67,7 @@ class RareValues:
         fewest = 0
         for demand in demands:
             name, values = demand
-            if any((name, value) in self._common for value in values):
+            if not self._common[name].isdisjoint(values):
                 continue
             count = max(self._counts[name, value] for value in values)
             if best is None or count < fewest:

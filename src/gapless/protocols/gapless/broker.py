@@ -314,6 +314,7 @@ class GaplessBroker:
             for name in news:
                 if not self._membership.excluded(name) and self._membership.suspects(name):
                     self._effects.append(SetTimer(f"renew/{name}", RENEW_US))
+            self._repeat_accusations()
             self._refresh()
 
     def _spread_news(self, news: Mapping[str, int]) -> None:
@@ -346,6 +347,12 @@ class GaplessBroker:
                 if peer != self._name and not self._membership.suspects(peer):
                     self._send(peer, Accuse(name, life, guilty))
 
+    def _repeat_accusations(self) -> None:
+        """Others may decide now, or have lost what they heard."""
+        for name in self._near:
+            if self._membership.suspects(name) and not self._membership.excluded(name):
+                self._speak_of(name, guilty=True)
+
     def _on_accuse(self, peer: str, body: Accuse) -> None:
         self._membership.accuse(peer, body.broker, body.life, body.guilty)
         self._refresh()
@@ -355,9 +362,7 @@ class GaplessBroker:
         verdicts = self._membership.verdicts()
         if verdicts:
             self._spread_news(verdicts)
-            for name in self._near:
-                if self._membership.suspects(name) and not self._membership.excluded(name):
-                    self._speak_of(name, guilty=True)
+            self._repeat_accusations()
         self._choose_backups()
         units = self._units()
         current = {unit.tag: None for unit in units}

@@ -122,7 +122,8 @@ class Takeover:
         for share in self.inherited:
             for name, (text, is_stable) in share.edge.advertisements.items():
                 if share.heir == self._name:
-                    kept[name] = (share.edge.client, text)
+                    if not self._is_outdated(share):
+                        kept[name] = (share.edge.client, text)
                 else:
                     item = SideAdvertisement(name, share.edge.client, text, not is_stable)
                     arriving[name] = (item, self._link_to(share.heir))
@@ -154,7 +155,8 @@ class Takeover:
         for share in self.inherited:
             for name, text in share.edge.subscriptions.items():
                 if share.heir == self._name:
-                    kept[name] = (share.edge.client, text)
+                    if not self._is_outdated(share):
+                        kept[name] = (share.edge.client, text)
                 else:
                     arriving[name] = (text, {}, self._link_to(share.heir))
         gone = []
@@ -188,7 +190,7 @@ class Takeover:
 
     def _inherit(self) -> None:
         for share in self.inherited:
-            if share.heir != self._name:
+            if share.heir != self._name or self._is_outdated(share):
                 continue
             session = self._clients.inherit(share.edge)
             self.sessions[share.edge.client] = session
@@ -199,6 +201,11 @@ class Takeover:
                 session.advertisements[name] = advertisement
                 if is_stable:
                     session.stable[name] = None
+
+    def _is_outdated(self, share: Inheritance) -> bool:
+        """Whether the client has come here already since the contributions were sent."""
+        session = self._clients.sessions.get(share.edge.client)
+        return session is not None and session.epoch >= share.edge.epoch and share.edge.client not in self.sessions
 
     def _give_inherited_cuts(self, events: list[Event]) -> None:
         """The cuts that the inherited subscriptions had without their clients knowing it yet."""
@@ -224,8 +231,8 @@ class Takeover:
                         for event in events
                         if event.publisher == publisher and subscription.filter.matches(event.attributes)
                     ]
-                    otherwise = self._last(publisher) + 1
-                    subscription.cuts[publisher] = least_cut(seqs, bound, otherwise)
+                    following = max(bound, self._last(publisher) + 1)
+                    subscription.cuts[publisher] = least_cut(seqs, bound, following)
 
     def _last(self, publisher: str) -> int:
         return max(sync.passed.get(publisher, 0) for sync in self._handover.syncs.values())
@@ -271,12 +278,11 @@ class Takeover:
                 if member != self._name and self._link_to(member) is link:
                     continue
                 for item in sync.subscriptions:
-                    self._note_sent(link, item)
+                    self._note_sent(link, item.subscription)
             for share in self.inherited:
                 if share.heir == self._name or self._link_to(share.heir) is not link:
                     for name in share.edge.subscriptions:
-                        if name in self._table.subscriptions:
-                            self._table.mark_sent(link, self._table.subscriptions[name])
+                        self._note_sent(link, name)
             self._table.links[link.peer] = link
         known = {item.advertisement for item in self._handover.own.advertisements}
         for link in self._links.values():
@@ -289,10 +295,10 @@ class Takeover:
         for subscription in list(self._table.subscriptions.values()):
             self._table.answer(subscription)
 
-    def _note_sent(self, link: Link, item: SideSubscription) -> None:
-        subscription = self._table.subscriptions.get(item.subscription)
+    def _note_sent(self, link: Link, name: str) -> None:
+        subscription = self._table.subscriptions.get(name)
         if subscription is None:
-            self._ended.setdefault(link.peer, []).append(item.subscription)
+            self._ended.setdefault(link.peer, []).append(name)
         else:
             self._table.mark_sent(link, subscription)
 
@@ -337,10 +343,14 @@ class Takeover:
         for peer, names in self._ended.items():
             for name in names:
                 self._send(self._links[peer], RemoveSubscription(name))
-        for item in self._handover.own.advertisements:
-            if item.advertisement not in self._table.advertisements:
+        told = dict.fromkeys(item.advertisement for item in self._handover.own.advertisements)
+        for share in self.inherited:
+            if share.heir == self._name:
+                told.update(dict.fromkeys(share.edge.advertisements))
+        for name in told:
+            if name not in self._table.advertisements:
                 for link in self._links.values():
-                    self._send(link, RemoveAdvertisement(item.advertisement))
+                    self._send(link, RemoveAdvertisement(name))
 
 
 def is_inside(unit: Unit, name: str, via: str) -> bool:
