@@ -153,7 +153,7 @@ def run(quick: bool) -> dict[str, Any]:
             "cost_growth_in_batches": base["events_per_s_in_batches"] / held["events_per_s_in_batches"],
             "ratio_one_by_one": held["ratio_one_by_one"],
         },
-        "memory": memory(10_000 if quick else 100_000),
+        "memory": memory(5_000 if quick else 30_000),
     }
 
 

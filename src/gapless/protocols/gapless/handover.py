@@ -60,6 +60,8 @@ class Inheritance(msgspec.Struct, frozen=True):
 
     edge: Edge
     heir: str
+    broker: str
+    """Where it was."""
 
 
 def name_life(broker: str, life: int) -> str:
@@ -79,7 +81,7 @@ def divide_estates(
         for estate in sync.estates:
             _unite(edges.setdefault((estate.broker, estate.life), {}), estate)
     heirs: dict[tuple[str, int], str] = {}
-    newest: dict[str, tuple[Edge, str]] = {}
+    newest: dict[str, Inheritance] = {}
     for broker, life in sorted(edges):
         chief = _claimant(syncs, name_life(broker, life))
         if chief is None:
@@ -88,9 +90,9 @@ def divide_estates(
         heirs[broker, life] = chief
         for edge in edges[broker, life].values():
             known = newest.get(edge.client)
-            if edge.epoch > owned.get(edge.client, -1) and (known is None or edge.epoch > known[0].epoch):
-                newest[edge.client] = (edge, chief)
-    return [Inheritance(edge, heir) for _, (edge, heir) in sorted(newest.items())], heirs, edges
+            if edge.epoch > owned.get(edge.client, -1) and (known is None or edge.epoch > known.edge.epoch):
+                newest[edge.client] = Inheritance(edge, chief, broker)
+    return [share for _, share in sorted(newest.items())], heirs, edges
 
 
 def _claimant(syncs: Mapping[str, Sync], life: str) -> str | None:

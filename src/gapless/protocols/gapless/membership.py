@@ -5,10 +5,11 @@ with the same view, and an excluded life stays excluded: a broker that was wrong
 life.
 
 - Only a broker itself declares a new life.
-- Only one broker may exclude another: its nearest ancestor that is not excluded, by its own failure detector.
-  So when a link breaks and both ends suspect each other, only the lower end is excluded.
-- Where no ancestor is left (the root, or a broker below an excluded root), the live broker of lowest rank nearby
-  decides, once every neighbour of the accused that it can still hear has accused it as well.
+- Only one broker may exclude another: its nearest settled ancestor, by its own failure detector. So when a link
+  breaks and both ends suspect each other, only the lower end is excluded; and a broker that has just come back and
+  hears nobody yet excludes nobody.
+- Where no ancestor is left (the root, or a broker below an excluded root), any settled broker nearby may do it, once
+  every neighbour of the accused that it can still hear has accused it as well.
 
 A suspicion counts against the life that was known when it arose. If a new life turns up while the detector still
 suspects the broker, the suspicion is renewed after a while.
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Mapping
 
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.contraction import excluded
-from gapless.protocols.gapless.status import Statuses, alive_status, excluded_status, life_of
+from gapless.protocols.gapless.status import Statuses, alive_status, excluded_status, is_unsettled, life_of
 
 __all__ = ["Membership"]
 
@@ -105,15 +106,16 @@ class Membership:
         if judge is not None:
             return judge == self.name
         hearing = [b for b in self.overlay.within(name, 2) if not self.excluded(b) and b not in self._suspected]
-        if min(hearing, key=self.overlay.rank.__getitem__, default=None) != self.name:
+        settled = [b for b in hearing if not is_unsettled(b, self.status, self.settled)]
+        if self.name not in (settled or hearing):
             return False
         accusers = self._accusers.get(name, {})
         neighbours = [b for b in self.overlay.neighbours(name) if b in hearing and b != self.name]
         return all(accusers.get(b, -1) >= life for b in neighbours)
 
     def _judge(self, name: str) -> str | None:
-        """The nearest ancestor of the broker that is not excluded."""
+        """The nearest ancestor of the broker that is settled."""
         above = self.overlay.parent[name]
-        while above is not None and self.excluded(above):
+        while above is not None and is_unsettled(above, self.status, self.settled):
             above = self.overlay.parent[above]
         return above

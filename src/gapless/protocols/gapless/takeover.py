@@ -51,6 +51,7 @@ class Takeover:
         with_logs: bool,
     ) -> None:
         self._name = name
+        self._overlay = overlay
         self._unit = handover.unit
         self._handover = handover
         self._table = table
@@ -209,20 +210,20 @@ class Takeover:
 
     def _give_inherited_cuts(self, events: list[Event]) -> None:
         """The cuts that the inherited subscriptions had without their clients knowing it yet."""
-        marks: dict[str, Cuts] = {}
-        for _, sync in self._handover.ordered():
-            for name, cuts in sync.marks.items():
-                marks.setdefault(name, {}).update(cuts)
-        for session in self.sessions.values():
-            for name, subscription in session.subscriptions.items():
-                for publisher, cut in marks.get(name, {}).items():
-                    subscription.cuts.setdefault(publisher, cut)
-                self._give_cuts_of_covers(subscription, marks, events)
+        for share in self.inherited:
+            for name in share.edge.subscriptions if share.edge.client in self.sessions else ():
+                for member, sync in self._handover.ordered():
+                    for publisher, cut in sync.marks.get(name, {}).items():
+                        self._table.subscriptions[name].cuts.setdefault(publisher, cut)
+                    self._give_cuts_of_covers(self._table.subscriptions[name], share.broker, member, events)
 
-    def _give_cuts_of_covers(self, subscription: Subscription, marks: dict[str, Cuts], events: list[Event]) -> None:
-        for name, cuts in marks.items():
+    def _give_cuts_of_covers(self, subscription: Subscription, home: str, member: str, events: list[Event]) -> None:
+        """At its last home the subscription may have been represented towards this member."""
+        for name, cuts in self._handover.syncs[member].marks.items():
             cover = self._table.subscriptions.get(name)
             if cover is None or not cover.filter.covers(subscription.filter):
+                continue
+            if self._is_same_way(home, self._location(name), member):
                 continue
             for publisher, bound in cuts.items():
                 if publisher not in subscription.cuts:
@@ -233,6 +234,22 @@ class Takeover:
                     ]
                     following = max(bound, self._last(publisher) + 1)
                     subscription.cuts[publisher] = least_cut(seqs, bound, following)
+
+    def _location(self, name: str) -> str:
+        """The member, or excluded broker, from whose side the subscription comes."""
+        for share in self.inherited:
+            if name in share.edge.subscriptions:
+                return share.broker
+        for member, sync in self._handover.ordered():
+            if any(item.subscription == name for item in sync.subscriptions):
+                return member
+        return ""
+
+    def _is_same_way(self, home: str, one: str, other: str) -> bool:
+        """Whether both lie behind the same neighbour of `home`."""
+        if not one or home in (one, other):
+            return not one
+        return self._overlay.path(home, one)[1] == self._overlay.path(home, other)[1]
 
     def _last(self, publisher: str) -> int:
         return max(sync.passed.get(publisher, 0) for sync in self._handover.syncs.values())
@@ -267,6 +284,8 @@ class Takeover:
             self._process(event, self._via, None, self.sessions)
         for sync in self._handover.syncs.values():
             merge_cuts(self._table.passed, sync.passed)
+        for edges in self.estates.values():
+            merge_cuts(self._table.passed, {edge.client: edge.admitted for edge in edges.values()})
 
     # ---- 4: the links -------------------------------------------------------------------------------------
 
