@@ -497,6 +497,7 @@ class GaplessBroker:
         if all(member in taken_in for member in unit.group if member != self._name):
             self._taken_in = {}
             lives = {name: self._membership.life(name) for name in unit.core if name in unit.group}
+            self._membership.was_taken_in = True
             for peer in self._near:
                 self._send(peer, Settled(lives))
             self._on_settled(Settled(lives))

@@ -33,6 +33,8 @@ class Membership:
         self.status: Statuses = {name: alive_status(life)} if life else {}
         self.settled: dict[str, int] = {}
         """The lives that everyone around has taken in, as far as is known here."""
+        self.was_taken_in = life == 0
+        """Whether this life has been settled once."""
         self._near = frozenset(overlay.within(name, radius)) | {name}
         self._suspected: dict[str, int] = {}
         self._accusers: dict[str, dict[str, int]] = {}
@@ -106,7 +108,7 @@ class Membership:
         if judge is not None:
             return judge == self.name
         hearing = [b for b in self.overlay.within(name, 2) if not self.excluded(b) and b not in self._suspected]
-        settled = [b for b in hearing if not is_unsettled(b, self.status, self.settled)]
+        settled = [b for b in hearing if self._may_judge(b)]
         if self.name not in (settled or hearing):
             return False
         accusers = self._accusers.get(name, {})
@@ -114,8 +116,14 @@ class Membership:
         return all(accusers.get(b, -1) >= life for b in neighbours)
 
     def _judge(self, name: str) -> str | None:
-        """The nearest ancestor of the broker that is settled."""
+        """The nearest ancestor of the broker that may judge it."""
         above = self.overlay.parent[name]
-        while above is not None and is_unsettled(above, self.status, self.settled):
+        while above is not None and not self._may_judge(above):
             above = self.overlay.parent[above]
         return above
+
+    def _may_judge(self, name: str) -> bool:
+        """Whether the broker has been taken in by those around it, as far as is known here."""
+        if name == self.name:
+            return self.was_taken_in
+        return not is_unsettled(name, self.status, self.settled)

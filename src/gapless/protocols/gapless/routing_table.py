@@ -394,7 +394,7 @@ class RoutingTable:
     def _prune(self, link: Link) -> None:
         """Take off the link what no publisher behind it needs any more."""
         for name in list(link.represented):
-            if not self._needs(link, self.subscriptions[name]):
+            if name not in self.subscriptions or not self._needs(link, self.subscriptions[name]):
                 self._unrepresent(link, name)
         for subscription in list(link.sent.values()):
             if not self._needs(link, subscription):
