@@ -3,7 +3,8 @@
 The workload: events with 20 attributes, ten strings of ten values each and ten integers below 10,000, all uniform;
 filters that are conjunctions of 3 to 5 constraints on distinct attributes, none to two of them equalities of strings,
 the rest intervals of integers, wide enough that each filter matches the stated share of events. Bounds of intervals
-are uniform, so hardly two filters share one. Brute force evaluates the compiled closure of every filter.
+are uniform, so hardly two filters share one. Brute force evaluates the compiled closure of every filter. Times are
+those of the processor, so that other work on the machine disturbs little.
 
     python -m benchmarks.filters [--quick] [--json]
 """
@@ -63,10 +64,10 @@ def seconds(action: Callable[[], Any], at_least: float) -> float:
     best, calls = float("inf"), 1
     for _ in range(3):
         while True:
-            start = time.perf_counter()
+            start = time.process_time()
             for _ in range(calls):
                 action()
-            elapsed = time.perf_counter() - start
+            elapsed = time.process_time() - start
             if elapsed >= at_least:
                 break
             calls *= 2
@@ -78,16 +79,16 @@ def measure(count: int, selectivity: float, at_least: float) -> dict[str, float]
     random_ = random.Random(count)
     texts = [filter_text(random_, selectivity) for _ in range(count)]
     events = [event(random_) for _ in range(BATCH)]
-    start = time.perf_counter()
+    start = time.process_time()
     filters = [Filter(text) for text in texts]
-    parsing = time.perf_counter() - start
+    parsing = time.process_time() - start
 
     gc.collect()
     index: FilterIndex[int] = FilterIndex()
-    start = time.perf_counter()
+    start = time.process_time()
     for key, each in enumerate(filters):
         index.add(key, each)
-    adding = time.perf_counter() - start
+    adding = time.process_time() - start
 
     found = [index.match(each) for each in events]
     assert found == index.match_many(events)
@@ -100,11 +101,11 @@ def measure(count: int, selectivity: float, at_least: float) -> dict[str, float]
     brute = seconds(lambda: [[key for key, test in enumerate(tests) if test(each)] for each in some], at_least)
     brute /= len(some)
 
-    start = time.perf_counter()
+    start = time.process_time()
     removed = range(0, count, 4)
     for key in removed:
         index.remove(key)
-    removing = time.perf_counter() - start
+    removing = time.process_time() - start
     return {
         "filters": count,
         "matches_per_event": sum(map(len, found)) / BATCH,

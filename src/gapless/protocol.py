@@ -30,7 +30,7 @@ from gapless.overlay import Overlay
 
 __all__ = [
     "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "CutFixed",
-    "Deliver", "Effect", "Ended", "Guarantee", "Input", "Node", "ProtocolSpec", "Publish", "Published", "Received",
+    "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Node", "ProtocolSpec", "Publish", "Published", "Received",
     "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise",
     "Unsubscribe", "find_protocol", "protocols",
 ]  # fmt: skip
@@ -154,6 +154,12 @@ class CutFixed(msgspec.Struct, frozen=True):
     from_seq: int
 
 
+class CutsVoided(msgspec.Struct, frozen=True):
+    """The broker was lost before the cuts were safe. Nothing was delivered yet; later cuts follow."""
+
+    subscription: str
+
+
 class Activated(msgspec.Struct, frozen=True):
     """The subscription holds a starting cut: `subscribe()` may return."""
 
@@ -187,7 +193,17 @@ class Rejected(msgspec.Struct, frozen=True):
 
 
 Effect: TypeAlias = (
-    Send | SetTimer | Published | Deliver | CutFixed | Activated | Ended | Advertised | Confirmed | Rejected
+    Send
+    | SetTimer
+    | Published
+    | Deliver
+    | CutFixed
+    | CutsVoided
+    | Activated
+    | Ended
+    | Advertised
+    | Confirmed
+    | Rejected
 )
 
 

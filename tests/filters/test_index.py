@@ -26,7 +26,6 @@ SMALL = {
     "gapless.filters.alphabet.STRINGS_MAX": 2,
     "gapless.filters.rare_values.RARE_MAX": 1,
     "gapless.filters.rare_values.COMMON_MAX": 3,
-    "gapless.filters.bits._SHORT": 3,
 }
 """Bounds so small that a handful of filters reaches all of them."""
 
@@ -149,6 +148,16 @@ def test_order_is_that_of_adding() -> None:
     index.remove("c")
     index.add("c", parse("a > 0"))
     assert index.match({"a": 1, "b": "x"}) == ["a", "b", "d", "c"]
+
+
+def test_values_of_other_types_count_as_absent() -> None:
+    index: FilterIndex[int] = FilterIndex()
+    for key, text in enumerate(("a = 1", "a > 0", "a = 'x'", "a IS NULL", "a")):
+        index.add(key, parse(text))
+    for value in (None, [1], {"x": 1}, b"x"):
+        assert index.match({"a": value}) == [3]  # type: ignore[dict-item]
+        assert index.match_many([{"a": value}]) == [[3]]  # type: ignore[dict-item]
+    assert index.match({"a": True}) == [4]
 
 
 def test_empty_index_and_empty_batch() -> None:

@@ -17,7 +17,6 @@ from operator import getitem, or_
 from typing import NamedTuple
 
 from gapless.filters.alphabet import ABSENT, Alphabet
-from gapless.filters.bits import positions
 from gapless.filters.column import Column
 from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER
@@ -161,8 +160,13 @@ class Segment:
         return Found(self._orders_of(survivors ^ doubtful), self._orders_of(doubtful))
 
     def _orders_of(self, bits: int) -> list[int]:
-        orders = self._orders
-        return [orders[number] for number in positions(bits)]
+        """Taking bits off the top one by one: quicker than splitting the integer, up to the length of a segment."""
+        orders, found = self._orders, []
+        while bits:
+            number = bits.bit_length() - 1
+            found.append(orders[number])
+            bits ^= 1 << number
+        return found
 
     def _column(self, name: str) -> Column:
         column = self._columns.get(name)

@@ -30,6 +30,7 @@ from gapless.protocol import (
     ClientPlace,
     Confirmed,
     CutFixed,
+    CutsVoided,
     Deliver,
     Ended,
     Input,
@@ -250,7 +251,7 @@ class Simulation:
     # ---- effects
 
     def _effect_handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
-        silent = (Published, CutFixed, Activated, Ended, Advertised, Confirmed)
+        silent = (Published, CutFixed, CutsVoided, Activated, Ended, Advertised, Confirmed)
         handlers: dict[type, Callable[[Slot, Any, int], None]] = dict.fromkeys(silent, _ignore)
         if self._recording is not None:
             handlers |= self._recording.handlers()

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gapless.protocol import Activated, CutFixed, Deliver, Effect, Ended, Published, Received, Subscribe
+from gapless.protocol import Activated, CutFixed, CutsVoided, Deliver, Effect, Ended, Published, Received, Subscribe
 from gapless.simulator.nodes import Link, Slot
 from gapless.trace import Recorder
 
@@ -29,6 +29,7 @@ class Recording:
             Published: self._published,
             Deliver: self._delivered,
             CutFixed: self._cut_fixed,
+            CutsVoided: self._cuts_voided,
             Activated: self._activated,
             Ended: self._ended,
         }
@@ -45,6 +46,9 @@ class Recording:
 
     def _cut_fixed(self, slot: Slot, effect: CutFixed, now: int) -> None:
         self._recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq)
+
+    def _cuts_voided(self, slot: Slot, effect: CutsVoided, now: int) -> None:
+        self._recorder.void_cuts(effect.subscription)
 
     def _activated(self, slot: Slot, effect: Activated, now: int) -> None:
         self._recorder.activate(effect.subscription, now)

@@ -68,6 +68,11 @@ class Recorder:
         assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
         self._cuts[subscription_id, publisher] = from_seq
 
+    def void_cuts(self, subscription_id: str) -> None:
+        """The cuts of the subscription so far are void; nothing was delivered by them."""
+        for key in [key for key in self._cuts if key[0] == subscription_id]:
+            del self._cuts[key]
+
     def publish(self, client: str, event: Event, now_us: int) -> None:
         """A client published an event of its own."""
         assert client == event.publisher, f"{client} cannot publish {event.id}"

@@ -50,6 +50,7 @@ from gapless.protocols.gapless.messages import (
     Attach,
     Backup,
     BackupAll,
+    BackupEnd,
     BackupHeld,
     Body,
     Completed,
@@ -126,6 +127,7 @@ class GaplessBroker:
             Backup: self._on_backup,
             BackupAll: self._on_backup_all,
             BackupHeld: self._on_backup_held,
+            BackupEnd: lambda peer, body: self._on_backup_end(peer),
         }
         self._tree_bodies: dict[type, Callable[[Link, Any], None]] = {
             Publication: self._on_publication,
@@ -497,13 +499,14 @@ class GaplessBroker:
         if all(member in taken_in for member in unit.group if member != self._name):
             self._taken_in = {}
             lives = {name: self._membership.life(name) for name in unit.core if name in unit.group}
-            self._membership.was_taken_in = True
             for peer in self._near:
                 self._send(peer, Settled(lives))
             self._on_settled(Settled(lives))
 
     def _on_settled(self, body: Settled) -> None:
         """Believe that lives are settled, unless a hand-over around them is under way."""
+        if body.lives.get(self._name) == self._life:
+            self._membership.was_taken_in = True
         busy = {name for unit in self._units() if self._is_busy(unit) for name in unit.core}
         for name, life in body.lives.items():
             if name not in busy and self._membership.lives(name, life):
@@ -575,6 +578,9 @@ class GaplessBroker:
         if body.event is not None:
             copy.admit(body.number, body.after, body.event)
         self._send(peer, BackupHeld(body.number))
+
+    def _on_backup_end(self, peer: str) -> None:
+        self._holdings.pop((peer, self._channel(peer).peer_life), None)
 
     def _on_backup_held(self, peer: str, body: BackupHeld) -> None:
         self._journal.answered(peer, self._channel(peer).peer_life, body.number)

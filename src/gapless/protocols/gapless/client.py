@@ -19,6 +19,7 @@ from gapless.protocol import (
     Confirmed,
     Connected,
     CutFixed,
+    CutsVoided,
     Deliver,
     Effect,
     Ended,
@@ -202,7 +203,9 @@ class GaplessClient:
         for name in message.fresh:
             held = self._subscriptions[name]
             assert not held.got, "a subscription that delivered cannot be unknown to its heir"
-            held.cuts = {}
+            if held.cuts:
+                self._effects.append(CutsVoided(name))
+                held.cuts = {}
         for name, offer in self._advertisements.items():
             if offer.leaving_after is not None:
                 self._send(ClientUnadvertise(self._attempt, name))

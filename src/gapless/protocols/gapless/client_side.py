@@ -106,7 +106,7 @@ class ClientSide:
         fresh = [name for name in standings if name not in session.subscriptions]
         for name, standing in standings.items():
             if name not in fresh:
-                session.subscriptions[name].cuts.update(standing.cuts)
+                self._table.restore_cuts(session.subscriptions[name], standing.cuts)
         session.claim(message, EPOCH_STEP)
         self._send(session.client, Attached(message.attempt, self._home, fresh, self._contacts))
         for name, standing in standings.items():

@@ -22,6 +22,7 @@ from gapless.protocols.gapless.status import Statuses, is_excluded, is_unsettled
 
 __all__ = ["Unit", "effective_links", "excluded", "path_inside", "stand_in", "units_at"]
 
+
 class Unit(msgspec.Struct, frozen=True):
     """A part of the tree to be handed over together."""
 

@@ -106,7 +106,7 @@ def _claimant(syncs: Mapping[str, Sync], life: str) -> str | None:
 def _unite(known: dict[str, Edge], estate: Estate) -> None:
     for client, edge in estate.edges.items():
         other = known.get(client)
-        if other is None or (edge.epoch, edge.admitted) > (other.epoch, other.admitted):
+        if other is None or (edge.epoch, edge.version, edge.admitted) > (other.epoch, other.version, other.admitted):
             known[client] = edge
 
 

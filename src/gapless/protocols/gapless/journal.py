@@ -11,8 +11,10 @@ them on the boundary of the failed part, where the hand-over needs it.
 from collections import deque
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from gapless.events import Event
-from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, Body, Cuts, Edge, Estate
+from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, BackupEnd, Body, Cuts, Edge, Estate
 
 __all__ = ["Journal", "JournalCopy"]
 
@@ -44,9 +46,7 @@ class JournalCopy:
         self._entries.append((number, after, event))
         edge = self.edges.get(event.publisher)
         if edge is not None and edge.admitted < event.seq:
-            self.edges[event.publisher] = Edge(
-                edge.client, edge.epoch, edge.subscriptions, edge.advertisements, event.seq
-            )
+            self.edges[event.publisher] = msgspec.structs.replace(edge, admitted=event.seq)
 
     def forget(self, number: int) -> None:
         """Admissions up to this number have reached everyone."""
@@ -124,4 +124,7 @@ class Journal:
             if chosen[name] is not known:
                 edges = list(self.copy.edges.values())
                 self._send(name, BackupAll(self._number, {}, edges, self.copy.admissions()))
+        for name in self._backups:
+            if name not in chosen:
+                self._send(name, BackupEnd())
         self._backups = chosen

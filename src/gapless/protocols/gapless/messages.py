@@ -167,6 +167,8 @@ class Edge(_Message, frozen=True):
 
     client: str
     epoch: int
+    version: int
+    """Grows with each change of the session at the same broker."""
     subscriptions: dict[str, str]
     advertisements: dict[str, tuple[str, bool]]
     """Filter, and whether it is stable."""
@@ -281,6 +283,10 @@ class BackupAll(_Message, frozen=True):
     admissions: list[tuple[int, Admission]]
 
 
+class BackupEnd(_Message, frozen=True):
+    """The journal is kept elsewhere now."""
+
+
 class BackupHeld(_Message, frozen=True):
     """The backup holds everything up to this number."""
 
@@ -288,7 +294,7 @@ class BackupHeld(_Message, frozen=True):
 
 
 Body: TypeAlias = (
-    Tree | Membership | Accuse | Sync | Completed | Settled | Resolved | Backup | BackupAll | BackupHeld
+    Tree | Membership | Accuse | Sync | Completed | Settled | Resolved | Backup | BackupAll | BackupEnd | BackupHeld
 )  # fmt: skip
 
 

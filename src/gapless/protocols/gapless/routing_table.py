@@ -147,6 +147,10 @@ class RoutingTable:
         """Take over cuts as they are, and report them."""
         self._report(subscription, self._inheritable(subscription, cuts))
 
+    def restore_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
+        """What the client knows of its cuts counts, for the publishers that are still there."""
+        subscription.cuts.update({p: cut for p, cut in cuts.items() if self._is_onward(p, subscription)})
+
     def take_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
         """Believe the cuts that the subscription brings, for the publishers that lie further on."""
         subscription.cuts.update(self._inheritable(subscription, cuts))

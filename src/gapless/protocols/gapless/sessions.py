@@ -42,10 +42,13 @@ class Session:
         """Nothing is delivered before the backups hold the journal up to this number."""
         self.outbox: deque[tuple[Event, list[str]]] = deque()
         """What was delivered or is to be, and not confirmed."""
+        self.last_cuts: dict[str, Cuts] = {}
+        """By subscription: the cuts of publishers, also of those that have left since; kept for an absent client."""
         self.in_flight = 0
         """Publications that wait for the backups."""
         self.farewells: deque[tuple[int, Unsubscribed]] = deque()
         """Endings, each to be told after that many deliveries."""
+        self._version = 0
         self._total = 0
         self._sent = 0
         self._first = 1
@@ -66,10 +69,12 @@ class Session:
         return self._total - len(self.outbox)
 
     def edge(self) -> Edge:
-        """The session as the backups have to know it."""
+        """The session as the backups have to know it, in a new version."""
+        self._version += 1
         return Edge(
             self.client,
             self.epoch,
+            self._version,
             {name: subscription.filter.text for name, subscription in self.subscriptions.items()},
             {name: (item.filter.text, name in self.stable) for name, item in self.advertisements.items()},
             self.admitted,
@@ -82,8 +87,19 @@ class Session:
 
     def put(self, event: Event, names: list[str]) -> None:
         """Another delivery."""
+        if self.is_orphan:
+            self._keep_cuts(event.publisher, names)
         self.outbox.append((event, names))
         self._total += 1
+
+    def _keep_cuts(self, publisher: str, names: list[str]) -> None:
+        for name in names:
+            cut = self.subscriptions[name].cuts.get(publisher)
+            if cut is not None:
+                self.last_cuts.setdefault(name, {}).setdefault(publisher, cut)
+
+    def _cuts(self, name: str) -> Cuts:
+        return {**self.subscriptions[name].cuts, **self.last_cuts.get(name, {})}
 
     def unsent(self) -> list[Delivery | Unsubscribed]:
         """The deliveries and endings that can go out now, in order."""
@@ -123,10 +139,9 @@ class Session:
         self._first = 1
 
     def _lacks(self, standing: Standing, event: Event) -> bool:
-        subscription = self.subscriptions.get(standing.subscription)
-        if subscription is None:
+        if standing.subscription not in self.subscriptions:
             return False
-        cut = subscription.cuts.get(event.publisher)
+        cut = standing.cuts.get(event.publisher) or self._cuts(standing.subscription).get(event.publisher)
         return cut is not None and event.seq >= cut and event.seq > standing.got.get(event.publisher, 0)
 
     def relies_on(self, event: Event) -> bool:
@@ -135,7 +150,7 @@ class Session:
 
     def cuts_missing(self, standing: Standing) -> Cuts:
         """What the broker knows of the subscription's cuts and the client does not."""
-        known = self.subscriptions[standing.subscription].cuts
+        known = self._cuts(standing.subscription)
         return {publisher: cut for publisher, cut in known.items() if publisher not in standing.cuts}
 
     def matching(self, event: Event) -> list[str]:
