@@ -141,6 +141,14 @@ def test_keys() -> None:
     assert index.match({"a": 2}) == ["x"]
 
 
+def test_opaque_conditions_are_evaluated() -> None:
+    index: FilterIndex[str] = FilterIndex()
+    for key, text in (("p", "c = 'x' AND a > b"), ("q", "a + b > 3"), ("r", "c <> 'y' AND a + b < 3")):
+        index.add(key, parse(text))
+    events: list[Any] = [{"a": 3, "b": 2, "c": "x"}, {"a": 1, "b": 1, "c": "x"}, {"a": 1, "c": "x"}]
+    assert index.match_many(events) == [["p", "q"], ["r"], []]
+
+
 def test_order_is_that_of_adding() -> None:
     index: FilterIndex[str] = FilterIndex()
     for key, text in (("c", "a > 0"), ("a", "b = 'x'"), ("b", "TRUE"), ("d", "a = 1 OR b = 'x'")):

@@ -44,6 +44,8 @@ def test_what_is_opaque() -> None:
     (conjunction,) = parse("a + 1 > b AND c = 1").disjunction
     assert conjunction.opaque == {"(a + 1) > b"}
     assert list(conjunction.constraints) == ["a", "b", "c"]
+    (reversed_,) = parse("c = 1 AND a + 1 > b").disjunction
+    assert reversed_.opaque == conjunction.opaque
     (negated,) = parse("NOT a + 1 <= b AND c = 1").disjunction
     assert negated == conjunction
 

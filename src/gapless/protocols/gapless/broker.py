@@ -268,10 +268,9 @@ class GaplessBroker:
     def _channel(self, peer: str) -> Channel:
         channel = self._channels.get(peer)
         if channel is None:
-            channel = Channel(self._life, lambda message: self._effects.append(Send(peer, message)))
+            life = self._membership.life(peer)
+            channel = Channel(self._life, life, lambda message: self._effects.append(Send(peer, message)))
             self._channels[peer] = channel
-            if self._membership.life(peer):
-                channel.meet(self._membership.life(peer))
         return channel
 
     def _send(self, peer: str, body: Body) -> None:

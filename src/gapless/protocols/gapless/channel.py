@@ -2,8 +2,9 @@
 
 A connection keeps order but may break and take an unknown suffix of the messages in flight with it. Frames are
 numbered and kept until acknowledged; after a fresh connection both ends say how far they got (`Resume`), and the
-rest is sent again. A stream belongs to a pair of lives: when either end starts a new life, what was meant for
-the old one is dropped, because a hand-over follows that contains all that matters.
+rest is sent again. A stream belongs to a pair of lives: when a peer that we have heard of starts a new life, what
+was meant for the old one is dropped, because a hand-over follows that contains all that matters. A frame for
+another life than ours is answered by saying which one it is.
 
 Acknowledgements ride on frames; one is sent alone after `ACK_EVERY` frames without any the other way.
 """
@@ -13,18 +14,18 @@ from collections.abc import Callable
 
 from gapless.protocols.gapless.messages import Ack, Body, Frame, Resume
 
-__all__ = ["ANY_LIFE", "Channel"]
+__all__ = ["Channel"]
 
-ANY_LIFE = -1
 ACK_EVERY = 64
 
 
 class Channel:
     """One end of the stream. `send` puts a raw message on the connection to the peer."""
 
-    def __init__(self, life: int, send: Callable[[Frame | Ack | Resume], None]) -> None:
+    def __init__(self, life: int, peer_life: int, send: Callable[[Frame | Ack | Resume], None]) -> None:
         self.life = life
-        self.peer_life = ANY_LIFE
+        self.peer_life = peer_life
+        self._was_heard = False
         self._send = send
         self._next_seq = 1
         self._unacknowledged: deque[tuple[int, Body]] = deque()
@@ -53,9 +54,12 @@ class Channel:
 
     def received(self, frame: Frame) -> Body | None:
         """The body, if the frame is the next one from the peer's current life to ours."""
-        if frame.to_life not in (self.life, ANY_LIFE) or not self.meet(frame.life):
+        if not self.meet(frame.life):
             return None
-        self._forget(frame.ack if frame.to_life == self.life else 0)
+        if frame.to_life != self.life:
+            self.reconnect()
+            return None
+        self._forget(frame.ack)
         if frame.seq != self._received + 1:
             return None
         self._received = frame.seq
@@ -82,11 +86,12 @@ class Channel:
         if life < self.peer_life:
             return False
         if life > self.peer_life:
-            if self.peer_life != ANY_LIFE:
+            if self._was_heard:
                 self._unacknowledged.clear()
                 self._next_seq = 1
             self.peer_life = life
             self._received = self._acknowledged = 0
+        self._was_heard = True
         return True
 
     def _forget(self, ack: int) -> None:

@@ -229,7 +229,7 @@ class Sync(_Message, frozen=True):
     subscriptions: list[SideSubscription]
     advertisements: list[SideAdvertisement]
     marks: dict[str, Cuts]
-    """For subscriptions from inside the unit: the cuts of the publishers on the sender's side."""
+    """For subscriptions from inside the unit: the cuts that they have at the sender."""
     log: list[LogEntry]
     passed: Cuts
     wave: int

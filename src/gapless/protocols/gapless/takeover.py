@@ -73,6 +73,11 @@ class Takeover:
             self._via = MERGED
         self.sessions: dict[str, Session] = {}
         """The sessions inherited here."""
+        self._marks: dict[str, Cuts] = {}
+        """What anyone knows of the cuts of another's subscriptions. The latest is nearest to the subscriber."""
+        for _, sync in handover.ordered():
+            for subscription, cuts in sync.marks.items():
+                merge_cuts(self._marks.setdefault(subscription, {}), cuts)
         self._ended: dict[str, list[str]] = {}
         """By peer: the subscriptions that ended on this side since it sent its contribution."""
 
@@ -105,11 +110,10 @@ class Takeover:
     # ---- 1: markers ---------------------------------------------------------------------------------------
 
     def _take_marks(self) -> None:
-        for member in self._others():
-            for name, cuts in self._handover.syncs[member].marks.items():
-                for link in self._retired.values():
-                    if self._is_inside(link):
-                        self._table.receive_marker(link, name, cuts)
+        for name, cuts in self._marks.items():
+            for link in self._retired.values():
+                if self._is_inside(link):
+                    self._table.receive_marker(link, name, cuts)
 
     # ---- 2: who publishes and who subscribes --------------------------------------------------------------
 
@@ -182,10 +186,9 @@ class Takeover:
 
     def _note_marks(self) -> None:
         """The same for publishers that were not known here before, and for the others' subscriptions."""
-        for member in self._others():
-            for name, cuts in self._handover.syncs[member].marks.items():
-                if name in self._table.subscriptions:
-                    self._table.inherit_cuts(self._table.subscriptions[name], cuts)
+        for name, cuts in self._marks.items():
+            if name in self._table.subscriptions:
+                self._table.inherit_cuts(self._table.subscriptions[name], cuts)
 
     # ---- the clients of the excluded ----------------------------------------------------------------------
 
@@ -212,9 +215,9 @@ class Takeover:
         """The cuts that the inherited subscriptions had without their clients knowing it yet."""
         for share in self.inherited:
             for name in share.edge.subscriptions if share.edge.client in self.sessions else ():
-                for member, sync in self._handover.ordered():
-                    for publisher, cut in sync.marks.get(name, {}).items():
-                        self._table.subscriptions[name].cuts.setdefault(publisher, cut)
+                for publisher, cut in self._marks.get(name, {}).items():
+                    self._table.subscriptions[name].cuts.setdefault(publisher, cut)
+                for member, _ in self._handover.ordered():
                     self._give_cuts_of_covers(self._table.subscriptions[name], share.broker, member, events)
 
     def _give_cuts_of_covers(self, subscription: Subscription, home: str, member: str, events: list[Event]) -> None:
@@ -402,12 +405,9 @@ def side_advertisements(
 
 
 def side_marks(table: RoutingTable, is_own: Callable[[Link | None], bool]) -> dict[str, Cuts]:
-    """For the subscriptions of the others: the cuts of the publishers on one's own side."""
-    own = {item.publisher for item in table.advertisements.values() if is_own(item.origin)}
-    marks = {}
-    for subscription in table.subscriptions.values():
-        if not is_own(subscription.origin):
-            cuts = {publisher: cut for publisher, cut in subscription.cuts.items() if publisher in own}
-            if cuts:
-                marks[subscription.name] = cuts
-    return marks
+    """The cuts that the others' subscriptions have here: those others may have missed them."""
+    return {
+        subscription.name: dict(subscription.cuts)
+        for subscription in table.subscriptions.values()
+        if subscription.cuts and not is_own(subscription.origin)
+    }
