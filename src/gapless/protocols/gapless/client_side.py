@@ -94,7 +94,6 @@ class ClientSide:
                 self._send(client, Redirect(message.attempt, where.rpartition("/")[0]))
                 return
             session = self.sessions[client] = Session(client, 0)
-            session.queued = session.admitted = max(message.first - 1, self._table.passed.get(client, 0))
         elif message.attempt <= session.attempt:
             return
         self._resume(session, message)
@@ -121,7 +120,8 @@ class ClientSide:
                 self._advertise(session, name, text)
         for name in fresh:
             self._subscribe(session, name, standings[name].filter)
-        session.queued = max(session.queued, session.admitted, message.first - 1)
+        session.admitted = max(session.admitted, message.first - 1, self._table.passed.get(session.client, 0))
+        session.queued = max(session.queued, session.admitted)
         for event in message.publications:
             self._queue(session, event)
         self.secure(session)
@@ -135,7 +135,7 @@ class ClientSide:
     def inherit(self, edge: Edge) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
         session = self.sessions[edge.client] = Session(edge.client, edge.epoch + 1)
-        session.admitted = session.queued = max(edge.admitted, self._table.passed.get(edge.client, 0))
+        session.admitted = session.queued = edge.admitted
         self._await(session.client)
         return session
 
