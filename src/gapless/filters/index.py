@@ -10,7 +10,7 @@ half of a segment is dead, each further call moves a few of the living to the yo
 With n conjunctions, C the cuts of a column and c constraints in the filter:
 
     add       O(c · C) integer operations on at most YOUNG_MAX bits, and O(n / YOUNG_MAX) amortised for absorbing;
-              bounds of number buckets are chosen anew each time a column doubles, O(1) amortised
+              bounds of number buckets are chosen anew each time an attribute doubles: O(1) amortised, O(n) that once
     remove    O(n / word) to mark a bit, or O(RARE_MAX) in the hash table; amortised one `add` for moving
     match     O(a · n / word) for a attributes, and O(1) for each match and each doubtful survivor
 

@@ -6,8 +6,8 @@ dead; once more than half of a segment is dead, each further call moves a few of
 it is empty and dropped. So no call rebuilds everything.
 
 All segments share one alphabet for each attribute. When as many sets of numbers have come as there were when its cuts
-were chosen, the cuts are chosen anew and the attribute's columns rebuilt, a bounded number of them in one call; that
-is constant time for each conjunction on average.
+were chosen, the cuts are chosen anew and the attribute's columns rebuilt. That is constant time for each conjunction on
+average, but the one call that does it goes through all members: with 100,000 conjunctions it was seen to take 0.3 s.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOVED_PER_CALL = 4
 """Conjunctions moved out of a half dead segment by each call."""
 
 CUTTING_MAX = 20_000
-"""Sets of numbers sorted into new buckets by one call, at least one attribute: it bounds the pause."""
+"""Sets of numbers after which one call leaves further attributes to the next: one attribute is always done whole."""
 
 SHAPES_MAX = 256
 """Combinations of attribute names of recent events for which plans are kept."""

@@ -214,7 +214,7 @@ class GaplessBroker:
             if self._listens_to(peer, message.life):
                 self._on_channel(peer, message)
         elif kind is Fenced:
-            self._learn(message.status)
+            self._on_fenced(peer, message)
         elif kind is Attach:
             self._clients.attach(peer, message)
             self._echo()
@@ -245,6 +245,7 @@ class GaplessBroker:
             self._clients.lost_sight(item.peer)
             return
         self._membership.suspect(item.peer)
+        self._effects.append(SetTimer(f"overdue/{item.peer}", int(self._options.patience_ms * 1000)))
         self._speak_of(item.peer, guilty=True)
         self._refresh()
 
@@ -260,6 +261,9 @@ class GaplessBroker:
         elif kind == "renew":
             if self._membership.suspects(rest):
                 self._on_suspected(Suspected(rest))
+        elif kind == "overdue":
+            self._membership.grow_overdue(rest)
+            self._refresh()
         elif kind == "session":
             self._clients.expire(rest, False)
 
@@ -294,7 +298,7 @@ class GaplessBroker:
         return False
 
     def _fence(self, peer: str) -> None:
-        self._effects.append(Send(peer, Fenced({peer: self._membership.status[peer]})))
+        self._effects.append(Send(peer, Fenced(self._life, {peer: self._membership.status[peer]})))
 
     # ---- membership ---------------------------------------------------------------------------------------
 
@@ -330,7 +334,7 @@ class GaplessBroker:
 
     def _start_over(self, status: int) -> None:
         """This life was excluded: send the clients away and come back as a new one."""
-        known = dict(self._membership.status)
+        known = dict(self._membership.status) if self._membership.hears_somebody() else {}
         suspected = [name for name in self._near if self._membership.suspects(name)]
         self._clients.dismiss_all()
         self._begin(life_of(status) + 1)
@@ -340,13 +344,16 @@ class GaplessBroker:
         self._announce()
         self._refresh()
 
+    def _on_fenced(self, peer: str, message: Fenced) -> None:
+        """Believe it, unless it comes from one who is out itself, while others are still to be heard."""
+        if self._membership.lives(peer, message.life) or not self._membership.hears_somebody():
+            self._learn(message.status)
+
     def _speak_of(self, name: str, guilty: bool) -> None:
-        if self._membership.is_orphaned(name):
-            life = self._membership.life(name)
-            self._membership.accuse(self._name, name, life, guilty)
-            for peer in self._overlay.within(name, 2):
-                if peer != self._name and not self._membership.suspects(peer):
-                    self._send(peer, Accuse(name, life, guilty))
+        life = self._membership.life(name)
+        for peer in self._overlay.within(name, self._membership.watch):
+            if peer != self._name and not self._membership.suspects(peer):
+                self._send(peer, Accuse(name, life, guilty))
 
     def _repeat_accusations(self) -> None:
         """Others may decide now, or have lost what they heard."""

@@ -122,6 +122,7 @@ class ClientSide:
             self._subscribe(session, name, standings[name].filter)
         session.admitted = max(session.admitted, message.first - 1, self._table.passed.get(session.client, 0))
         session.queued = max(session.queued, session.admitted)
+        self._table.passed[session.client] = max(self._table.passed.get(session.client, 0), session.admitted)
         for event in message.publications:
             self._queue(session, event)
         self.secure(session)

@@ -5,11 +5,12 @@ with the same view, and an excluded life stays excluded: a broker that was wrong
 life.
 
 - Only a broker itself declares a new life.
-- Only one broker may exclude another: its nearest settled ancestor, by its own failure detector. So when a link
-  breaks and both ends suspect each other, only the lower end is excluded; and a broker that has just come back and
-  hears nobody yet excludes nobody.
-- Where no ancestor is left (the root, or a broker below an excluded root), any settled broker nearby may do it, once
-  every neighbour of the accused that it can still hear has accused it as well.
+- Only one broker may exclude another: its nearest settled ancestor. Where none is left (the root, or a broker below an
+  excluded root), any settled broker nearby may, if every neighbour of the accused that it can hear accuses it too.
+- It takes its own failure detector and that of another broker near the accused. So a single wrong suspicion does no
+  harm, and a broker that is itself cut off, or was asleep, excludes nobody. If nobody else ever joins in, because
+  only the link is broken or nobody else is left, the suspicion counts after a while (`overdue`); as only one end of
+  a link may judge the other, only the lower end of a broken link is then excluded.
 
 A suspicion counts against the life that was known when it arose. If a new life turns up while the detector still
 suspects the broker, the suspicion is renewed after a while.
@@ -36,7 +37,11 @@ class Membership:
         self.was_taken_in = life == 0
         """Whether this life has been settled once."""
         self._near = frozenset(overlay.within(name, radius)) | {name}
+        self.watch = radius // 2
+        """How far failure detectors look."""
+        self._watched = overlay.within(name, self.watch)
         self._suspected: dict[str, int] = {}
+        self._overdue: dict[str, int] = {}
         self._accusers: dict[str, dict[str, int]] = {}
 
     def life(self, name: str) -> int:
@@ -78,18 +83,24 @@ class Membership:
     def trust(self, name: str) -> None:
         """The failure detector trusts the broker again."""
         self._suspected.pop(name, None)
+        self._overdue.pop(name, None)
 
     def accuse(self, accuser: str, name: str, life: int, guilty: bool) -> None:
-        """A broker's failure detector spoke about one that no ancestor can judge."""
+        """A broker's failure detector spoke about another."""
         accusers = self._accusers.setdefault(name, {})
         if guilty:
             accusers[accuser] = life
         else:
             accusers.pop(accuser, None)
 
-    def is_orphaned(self, name: str) -> bool:
-        """Whether no live ancestor is there to judge the broker."""
-        return self._judge(name) is None
+    def grow_overdue(self, name: str) -> None:
+        """The failure detector has suspected the broker for long."""
+        if name in self._suspected:
+            self._overdue[name] = self._suspected[name]
+
+    def hears_somebody(self) -> bool:
+        """Whether any broker around is neither excluded nor suspected."""
+        return any(not self._is_silent(name) for name in self._watched)
 
     def verdicts(self) -> dict[str, int]:
         """The brokers that this one has to exclude now, with their new statuses."""
@@ -104,16 +115,24 @@ class Membership:
         return found
 
     def _may_exclude(self, name: str, life: int) -> bool:
+        hearing = [b for b in self.overlay.within(name, self.watch) if not self._is_silent(b)]
         judge = self._judge(name)
-        if judge is not None:
-            return judge == self.name
-        hearing = [b for b in self.overlay.within(name, 2) if not self.excluded(b) and b not in self._suspected]
-        settled = [b for b in hearing if self._may_judge(b)]
-        if self.name not in (settled or hearing):
+        if judge is None:
+            settled = [b for b in hearing if self._may_judge(b)]
+            if self.name not in (settled or hearing):
+                return False
+        elif judge != self.name:
             return False
         accusers = self._accusers.get(name, {})
-        neighbours = [b for b in self.overlay.neighbours(name) if b in hearing and b != self.name]
-        return all(accusers.get(b, -1) >= life for b in neighbours)
+        witnesses = [b for b in hearing if b != self.name]
+        if judge is None and not all(
+            accusers.get(b, -1) >= life for b in self.overlay.neighbours(name) if b in witnesses
+        ):
+            return False
+        return self._overdue.get(name) == life or any(accusers.get(b, -1) >= life for b in witnesses)
+
+    def _is_silent(self, name: str) -> bool:
+        return self.excluded(name) or name in self._suspected
 
     def _judge(self, name: str) -> str | None:
         """The nearest ancestor of the broker that may judge it."""

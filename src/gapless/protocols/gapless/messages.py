@@ -51,6 +51,8 @@ class Resume(_Message, frozen=True):
 class Fenced(_Message, frozen=True):
     """You were excluded: nobody listens to this life of yours any more."""
 
+    life: int
+    """Of the sender."""
     status: dict[str, int]
 
 
@@ -155,7 +157,7 @@ class Membership(_Message, frozen=True):
 
 
 class Accuse(_Message, frozen=True):
-    """My failure detector does (or no longer does) suspect the broker, which has no live ancestor to judge it."""
+    """My failure detector does (or no longer does) suspect the broker."""
 
     broker: str
     life: int

@@ -28,6 +28,9 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retry_ms: float = 100.0
     """How long a client waits for an answer before it asks the next broker."""
 
+    patience_ms: float = 1_000.0
+    """How long a broker suspects another that nobody else suspects before it acts on it alone."""
+
     session_s: float = 60.0
     """How long a session waits for its client; then its subscriptions end where the client stopped."""
 

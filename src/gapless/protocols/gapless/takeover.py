@@ -89,14 +89,14 @@ class Takeover:
         self._inherit()
         self._note_marks()
         self._process_logs()
-        self._install()
-        self._send_late_marks()
-        self._answer_advertisements()
-        self._pass_on_late()
         for name in gone_subscriptions:
             self._table.remove_subscription(name)
         for name in gone_advertisements:
             self._table.remove_advertisement(name)
+        self._install()
+        self._send_late_marks()
+        self._answer_advertisements()
+        self._pass_on_late()
 
     def _is_inside(self, link: Link | None) -> bool:
         return link is not None and is_inside(self._unit, self._name, link.via)
