@@ -319,6 +319,9 @@ class GaplessBroker:
             for name in news:
                 if not self._membership.excluded(name) and self._membership.suspects(name):
                     self._effects.append(SetTimer(f"renew/{name}", RENEW_US))
+            for name in news:
+                if not self._membership.excluded(name):
+                    self._send(name, MembershipNews(dict(self._membership.status)))
             self._repeat_accusations()
             self._refresh()
 

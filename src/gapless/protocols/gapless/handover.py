@@ -20,14 +20,14 @@ The clients of an excluded life are its **estate**, which its backups hold. Thei
 broker itself if it is back; it keeps their sessions until they come.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
 from gapless.events import Event
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.contraction import Unit, excluded, stand_in
-from gapless.protocols.gapless.messages import Cuts, Edge, Estate, Sync, TreeBody
+from gapless.protocols.gapless.messages import Edge, Estate, Sync, TreeBody
 from gapless.protocols.gapless.status import Statuses
 
 __all__ = ["Handover", "Inheritance", "divide_estates", "name_life"]
@@ -108,15 +108,3 @@ def _unite(known: dict[str, Edge], estate: Estate) -> None:
         other = known.get(client)
         if other is None or (edge.epoch, edge.version, edge.admitted) > (other.epoch, other.version, other.admitted):
             known[client] = edge
-
-
-def least_cut(seqs: Iterable[int], bound: int, otherwise: int) -> int:
-    """The first number from the bound on, or else what comes next."""
-    return min((seq for seq in seqs if seq >= bound), default=otherwise)
-
-
-def merge_cuts(into: Cuts, cuts: Cuts) -> None:
-    """Raise each entry to the larger of both."""
-    for publisher, cut in cuts.items():
-        if cut > into.get(publisher, 0):
-            into[publisher] = cut

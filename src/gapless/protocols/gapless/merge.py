@@ -17,19 +17,22 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from gapless.events import Event
-from gapless.protocols.gapless.messages import Admission, LogEntry
+from gapless.protocols.gapless.messages import Admission, Cuts, LogEntry
 
-__all__ = ["merge_logs"]
+__all__ = ["find_pasts", "merge_cuts", "merge_logs"]
+
+
+Id = tuple[str, int]
 
 
 class _Log:
     """One ordered list; `reached` counts the events at its front that are out already."""
 
-    def __init__(self, ids: list[tuple[str, int]]) -> None:
+    def __init__(self, ids: list[Id]) -> None:
         self.ids = ids
         self.reached = 0
 
-    def is_out_before(self, position: int, out: set[tuple[str, int]]) -> bool:
+    def is_out_before(self, position: int, out: set[Id]) -> bool:
         while self.reached < position and self.ids[self.reached] in out:
             self.reached += 1
         return self.reached >= position
@@ -37,9 +40,9 @@ class _Log:
 
 def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Admission]]) -> list[Event]:
     """All events of the logs and estates, each once, causes first; the same for the same input."""
-    events: dict[tuple[str, int], Event] = {}
-    constraints: dict[tuple[str, int], list[tuple[_Log, int]]] = {}
-    after: dict[tuple[str, int], list[dict[str, int]]] = {}
+    events: dict[Id, Event] = {}
+    constraints: dict[Id, list[tuple[_Log, int]]] = {}
+    after: dict[Id, list[dict[str, int]]] = {}
     for entries in logs:
         log = _Log([(entry.event.publisher, entry.event.seq) for entry in entries])
         for position, entry in enumerate(entries):
@@ -59,7 +62,7 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
     for publisher, seq in sorted(events):
         queues.setdefault(publisher, deque()).append(seq)
 
-    def is_free(name: tuple[str, int]) -> bool:
+    def is_free(name: Id) -> bool:
         if any(not log.is_out_before(position, out) for log, position in constraints.get(name, ())):
             return False
         for known in after.get(name, ()):
@@ -68,7 +71,7 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
                     return False
         return True
 
-    out: set[tuple[str, int]] = set()
+    out: set[Id] = set()
     ordered: list[Event] = []
     while queues:
         before = len(ordered)
@@ -82,3 +85,56 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
                     del queues[publisher]
         assert len(ordered) > before, "the logs contradict each other"
     return ordered
+
+
+def find_pasts(
+    ordered: Sequence[Event], logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Admission]]
+) -> dict[Id, Cuts]:
+    """For each event of the merged log: how far its past reaches with each publisher, itself included.
+
+    The past is that of the brokers, which contains that of the clients: whatever was there before it entered.
+    """
+    entries: dict[Id, list[tuple[int, int]]] = {}
+    after: dict[Id, list[Cuts]] = {}
+    ids: list[list[Id]] = []
+    for number, log in enumerate(logs):
+        ids.append([(entry.event.publisher, entry.event.seq) for entry in log])
+        for position, entry in enumerate(log):
+            if entry.entered:
+                entries.setdefault(ids[number][position], []).append((number, position))
+            if entry.after is not None:
+                after.setdefault(ids[number][position], []).append(entry.after)
+    for admissions in estates:
+        ids.append([(item.event.publisher, item.event.seq) for item in admissions])
+        for position, item in enumerate(admissions):
+            entries.setdefault(ids[-1][position], []).append((len(ids) - 1, position))
+            after.setdefault(ids[-1][position], []).append(item.after)
+    prefixes: list[Cuts] = [{} for _ in ids]
+    reached = [0] * len(ids)
+    seen: dict[str, list[Id]] = {}
+    pasts: dict[Id, Cuts] = {}
+    for event in ordered:
+        name = (event.publisher, event.seq)
+        past: Cuts = {}
+        for earlier in seen.get(event.publisher, ())[-1:]:
+            merge_cuts(past, pasts[earlier])
+        for number, position in entries.get(name, ()):
+            while reached[number] < position:
+                merge_cuts(prefixes[number], pasts[ids[number][reached[number]]])
+                reached[number] += 1
+            merge_cuts(past, prefixes[number])
+        for known in after.get(name, ()):
+            for publisher, last in known.items():
+                for earlier in [other for other in seen.get(publisher, ()) if other[1] <= last][-1:]:
+                    merge_cuts(past, pasts[earlier])
+        past[event.publisher] = event.seq
+        pasts[name] = past
+        seen.setdefault(event.publisher, []).append(name)
+    return pasts
+
+
+def merge_cuts(into: Cuts, cuts: Cuts) -> None:
+    """Raise each entry to the larger of both."""
+    for publisher, cut in cuts.items():
+        if cut > into.get(publisher, 0):
+            into[publisher] = cut

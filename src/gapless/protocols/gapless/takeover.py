@@ -7,15 +7,14 @@ whatever the rules of the table send goes to this broker's own side alone.
 from collections.abc import Callable
 
 from gapless.events import Event
+from gapless.filters import Filter, parse
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.client_side import ClientSide
 from gapless.protocols.gapless.contraction import Unit, effective_links, path_inside
-from gapless.protocols.gapless.handover import Handover, Inheritance, divide_estates, least_cut, merge_cuts
-from gapless.protocols.gapless.merge import merge_logs
+from gapless.protocols.gapless.handover import Handover, Inheritance, divide_estates
+from gapless.protocols.gapless.merge import find_pasts, merge_cuts, merge_logs
 from gapless.protocols.gapless.messages import (
-    Admission,
     Cuts,
-    LogEntry,
     Marker,
     Publication,
     RemoveAdvertisement,
@@ -25,7 +24,7 @@ from gapless.protocols.gapless.messages import (
     TreeBody,
 )  # fmt: skip
 from gapless.protocols.gapless.routing_table import Advertisement, Link, RoutingTable, Subscription
-from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.sessions import Bound, Session, find_start
 from gapless.protocols.gapless.status import Statuses
 
 __all__ = ["MERGED", "Takeover", "side_advertisements", "side_marks", "side_subscriptions"]
@@ -59,7 +58,6 @@ class Takeover:
         self._clients = clients
         self._send = send
         self._process = process
-        self._with_logs = with_logs
         inherited, self.heirs, self.estates = divide_estates(overlay, status, dict(handover.ordered()))
         self.inherited: list[Inheritance] = inherited
         self._towards = path_inside(overlay, status, handover.unit.group, name)
@@ -78,6 +76,18 @@ class Takeover:
         for _, sync in handover.ordered():
             for subscription, cuts in sync.marks.items():
                 merge_cuts(self._marks.setdefault(subscription, {}), cuts)
+        logs = [sync.log for _, sync in handover.ordered()]
+        estates = [estate.admissions for _, sync in handover.ordered() for estate in sync.estates]
+        self._events = merge_logs(logs, estates) if with_logs else []
+        self._pasts = find_pasts(self._events, logs, estates) if with_logs else {}
+        self._filters = {
+            item.subscription: parse(item.filter) for _, sync in handover.ordered() for item in sync.subscriptions
+        }
+        for share in inherited:
+            self._filters.update({name: parse(text) for name, text in share.edge.subscriptions.items()})
+        for known in table.subscriptions.values():
+            self._filters.setdefault(known.name, known.filter)
+        self._infer_marks()
         self._ended: dict[str, list[str]] = {}
         """By peer: the subscriptions that ended on this side since it sent its contribution."""
 
@@ -211,48 +221,48 @@ class Takeover:
         session = self._clients.sessions.get(share.edge.client)
         return session is not None and session.epoch >= share.edge.epoch and share.edge.client not in self.sessions
 
-    def _give_inherited_cuts(self, events: list[Event]) -> None:
-        """The cuts that the inherited subscriptions had without their clients knowing it yet."""
-        for share in self.inherited:
-            for name in share.edge.subscriptions if share.edge.client in self.sessions else ():
-                for publisher, cut in self._marks.get(name, {}).items():
-                    self._table.subscriptions[name].cuts.setdefault(publisher, cut)
-                for member, _ in self._handover.ordered():
-                    self._give_cuts_of_covers(self._table.subscriptions[name], share.broker, member, events)
+    # ---- cuts that were on their way ----------------------------------------------------------------------
 
-    def _give_cuts_of_covers(self, subscription: Subscription, home: str, member: str, events: list[Event]) -> None:
-        """At its last home the subscription may have been represented towards this member."""
-        for name, cuts in self._handover.syncs[member].marks.items():
-            cover = self._table.subscriptions.get(name)
-            if cover is None or not cover.filter.covers(subscription.filter):
-                continue
-            if self._is_same_way(home, self._location(name), member):
-                continue
-            for publisher, bound in cuts.items():
-                if publisher not in subscription.cuts:
-                    seqs = [
-                        event.seq
-                        for event in events
-                        if event.publisher == publisher and subscription.filter.matches(event.attributes)
-                    ]
-                    following = max(bound, self._last(publisher) + 1)
-                    subscription.cuts[publisher] = least_cut(seqs, bound, following)
-
-    def _location(self, name: str) -> str:
-        """The member, or excluded broker, from whose side the subscription comes."""
-        for share in self.inherited:
-            if name in share.edge.subscriptions:
-                return share.broker
+    def _bounds(self, pattern: Filter, known: Cuts, home: str) -> dict[str, Bound]:
+        """For publishers that the subscription has no cut of: from where on a covering one attracted their events."""
+        found: dict[str, Bound] = {}
         for member, sync in self._handover.ordered():
-            if any(item.subscription == name for item in sync.subscriptions):
-                return member
-        return ""
+            for item in sync.advertisements if member != home else ():
+                publisher = item.publisher
+                if publisher in known or publisher in found or not parse(item.filter).overlaps(pattern):
+                    continue
+                bounds = [
+                    cuts[publisher]
+                    for name, cuts in sync.marks.items()
+                    if publisher in cuts and name in self._filters and self._filters[name].covers(pattern)
+                ]
+                if bounds:
+                    found[publisher] = Bound(min(bounds), max(min(bounds), self._last(publisher) + 1))
+        return found
 
-    def _is_same_way(self, home: str, one: str, other: str) -> bool:
-        """Whether both lie behind the same neighbour of `home`."""
-        if not one or home in (one, other):
-            return not one
-        return self._overlay.path(home, one)[1] == self._overlay.path(home, other)[1]
+    def _infer_marks(self) -> None:
+        """A subscription that holds some cuts, and was represented at an excluded broker, holds the others too."""
+        for member, sync in self._handover.ordered():
+            for item in sync.subscriptions:
+                known = {**item.cuts, **self._marks.get(item.subscription, {})}
+                if known:
+                    pattern = parse(item.filter)
+                    for publisher, bound in self._bounds(pattern, known, member).items():
+                        cut = find_start(self._events, self._pasts, pattern, publisher, bound, known)
+                        self._marks.setdefault(item.subscription, {})[publisher] = cut
+
+    def _give_inherited_cuts(self) -> None:
+        """The cuts that inherited subscriptions had, or will turn out to have had when their clients tell theirs."""
+        for share in self.inherited:
+            session = self.sessions.get(share.edge.client)
+            if session is None:
+                continue
+            session.pasts = self._pasts
+            for name in share.edge.subscriptions:
+                subscription = self._table.subscriptions[name]
+                for publisher, cut in self._marks.get(name, {}).items():
+                    subscription.cuts.setdefault(publisher, cut)
+                session.bounds[name] = self._bounds(subscription.filter, subscription.cuts, "")
 
     def _last(self, publisher: str) -> int:
         return max(sync.passed.get(publisher, 0) for sync in self._handover.syncs.values())
@@ -262,10 +272,7 @@ class Takeover:
     def _process_logs(self) -> None:
         entered: dict[tuple[str, int], str] = {}
         after: dict[tuple[str, int], Cuts] = {}
-        logs: list[list[LogEntry]] = []
-        estates: list[list[Admission]] = []
         for member, sync in self._handover.ordered():
-            logs.append(sync.log)
             for entry in sync.log:
                 key = (entry.event.publisher, entry.event.seq)
                 if entry.entered:
@@ -273,12 +280,10 @@ class Takeover:
                 if entry.after is not None:
                     after[key] = entry.after
             for estate in sync.estates:
-                estates.append(estate.admissions)
                 for item in estate.admissions:
                     after[item.event.publisher, item.event.seq] = item.after
-        events = merge_logs(logs, estates) if self._with_logs else []
-        self._give_inherited_cuts(events)
-        for event in events:
+        self._give_inherited_cuts()
+        for event in self._events:
             key = (event.publisher, event.seq)
             member = entered.get(key, self._name)
             via = self._via if member == self._name else self._link_to(member).via

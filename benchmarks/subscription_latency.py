@@ -1,0 +1,142 @@
+"""How long a subscription takes to start, in hops, against the formula that each protocol promises.
+
+    python benchmarks/subscription_latency.py            # about ten seconds
+    python benchmarks/subscription_latency.py --quick    # a few seconds
+    python benchmarks/subscription_latency.py --json     # figures for a machine
+
+A binary tree, 50 ms a hop, clients beside their brokers. The newcomer sits at the leftmost leaf; figures are read off
+the trace, from the call to the moment at which the subscription is active.
+
+- **uncovered**, the nearest matching publisher d hops up: there and back, 2·d, in both protocols.
+- **covered**, the publisher at the top, a covering subscription met k hops up (the pivot):
+  `gapless` 2·k whatever f is; `locaps` 2·min(k + f, depth), the way to the last of its f + 1 pivots and back.
+
+Any figure that differs from its formula makes the program fail.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from gapless.overlay import binary
+from gapless.simulator import run_scenario
+from gapless.simulator.scenario import (
+    AdvertiseAction,
+    Client,
+    LatencySpec,
+    Network,
+    ProtocolChoice,
+    Run,
+    Scenario,
+    SubscribeAction,
+)
+
+HOP_MS = 50.0
+APART_MS = 10_000.0
+"""Long enough for everything before to be stable."""
+FAR = 100
+"""Topics from here on have a second publisher, at the top."""
+PROTOCOLS: dict[str, dict[str, Any]] = {"gapless": {"wave_ms": 60_000}, "locaps": {}}
+"""Compared, with options that spare large trees the traffic that has nothing to do with subscriptions."""
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """Hops until active on one tree; `uncovered[d]` and `covered[k]` from 0 up to the depth."""
+
+    protocol: str
+    depth: int
+    f: int
+    uncovered: list[float]
+    covered: list[float]
+
+    def promised(self) -> "Figures":
+        """What the formula says."""
+        ways = range(self.depth + 1)
+        reach = self.f if self.protocol == "locaps" else 0
+        return Figures(
+            self.protocol, self.depth, self.f, [2.0 * d for d in ways], [2.0 * min(k + reach, self.depth) for k in ways]
+        )
+
+
+def leaf(depth: int, up: int) -> str:
+    """A leaf whose way to the top meets that of the leftmost leaf `up` hops above it."""
+    return f"b{2**depth - 1 + (2 ** (up - 1) if up else 0)}"
+
+
+def measure(protocol: str, depth: int, f: int) -> Figures:
+    """All figures of one tree in one run: each has a topic of its own, so none disturbs another."""
+    upwards = binary(depth).path(leaf(depth, 0), "b0")
+    clients = [Client("new", leaf(depth, 0)), Client("top", "b0")]
+    actions: list[AdvertiseAction | SubscribeAction] = [
+        AdvertiseAction(0.0, "top", "a", f"kind = 'covered' OR topic >= {FAR}")
+    ]
+    for number, broker in enumerate(upwards):
+        clients += [Client(f"near{number}", broker), Client(f"old{number}", leaf(depth, number))]
+        actions += [
+            AdvertiseAction(0.0, f"near{number}", f"a{number}", f"kind = 'uncovered' AND topic = {FAR + number}"),
+            SubscribeAction(APART_MS, f"old{number}", f"x{number}", f"kind = 'covered' AND topic = {number}"),
+            SubscribeAction(
+                2 * APART_MS, "new", f"covered-{number}", f"kind = 'covered' AND topic = {number} AND x > 7"
+            ),
+            SubscribeAction(
+                2 * APART_MS, "new", f"uncovered-{number}", f"kind = 'uncovered' AND topic = {FAR + number}"
+            ),
+        ]
+    scenario = Scenario(
+        network=Network("binary", depth=depth, f=f, latency=LatencySpec(ms=HOP_MS)),
+        protocol=ProtocolChoice(protocol, PROTOCOLS[protocol]),
+        run=Run(settle_ms=2 * HOP_MS * (depth + 1)),
+        clients=tuple(clients),
+        actions=tuple(actions),
+    )
+    trace = run_scenario(scenario).trace
+    assert trace is not None
+    hops = {
+        row.subscription_id: (row.active_ms - row.requested_ms) / HOP_MS
+        for row in trace.subscriptions
+        if row.active_ms is not None
+    }
+    return Figures(
+        protocol,
+        depth,
+        f,
+        *([hops.get(f"{kind}-{n}", -1.0) for n in range(depth + 1)] for kind in ("uncovered", "covered")),
+    )
+
+
+def print_table(figures: Iterable[Figures]) -> None:
+    """One line per tree and f; what differs from the formula is shown beside it."""
+    print("hops until a subscription is active")
+    print(
+        f"{'protocol':<9} {'depth':>5} {'brokers':>7} {'f':>2}  {'uncovered, d = 0, 1, 2…':<32} covered, k = 0, 1, 2…"
+    )
+    for row in figures:
+        wrong = "" if row == row.promised() else "   NOT AS PROMISED"
+        uncovered, covered = (" ".join(f"{value:g}" for value in values) for values in (row.uncovered, row.covered))
+        brokers = 2 ** (row.depth + 1) - 1
+        print(f"{row.protocol:<9} {row.depth:>5} {brokers:>7} {row.f:>2}  {uncovered:<32} {covered}{wrong}", flush=True)
+
+
+def main() -> int:
+    """Measure, print, and fail if a figure differs from its formula."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller trees, f = 0, 1 and 4 only")
+    parser.add_argument("--json", action="store_true", help="print JSON only")
+    arguments = parser.parse_args()
+    depths, tolerances = (range(3, 6), (0, 1, 4)) if arguments.quick else (range(3, 10), range(5))
+    figures = [measure(protocol, depth, f) for protocol in PROTOCOLS for depth in depths for f in tolerances]
+    wrong = [row for row in figures if row != row.promised()]
+    if arguments.json:
+        rows = [{**msgspec.to_builtins(row), "as_promised": row == row.promised()} for row in figures]
+        print(json.dumps({"rows": rows, "wrong": len(wrong)}))
+    else:
+        print_table(figures)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
