@@ -242,6 +242,8 @@ class ClientSide:
         session = self.sessions[subscription.client]
         if not session.is_orphan:
             self._send(session.client, Cut(session.attempt, subscription.name, cuts))
+        if subscription.name in session.subscriptions:
+            self.secure(session)
 
     def tell_stable(self, advertisement: Advertisement) -> None:
         """A client's advertisement became stable."""

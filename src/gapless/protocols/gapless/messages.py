@@ -172,6 +172,8 @@ class Edge(_Message, frozen=True):
     version: int
     """Grows with each change of the session at the same broker."""
     subscriptions: dict[str, str]
+    cuts: dict[str, Cuts]
+    """By subscription."""
     advertisements: dict[str, tuple[str, bool]]
     """Filter, and whether it is stable."""
     admitted: int

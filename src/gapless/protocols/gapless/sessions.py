@@ -6,8 +6,8 @@ resume, the client tells all of this in one `Attach`, wherever the session is by
 rule for a lost connection and a lost broker.
 
 - A publication waits until the advertisement it relies on is stable, and until the backups hold it (`journal`).
-- Nothing is delivered to a client before the backups know its subscriptions. So a subscription that was lost with
-  its broker has delivered nothing, and starts afresh with a later cut.
+- Nothing is delivered to a client before the backups know its subscriptions and their cuts. So a subscription that was
+  lost with its broker has delivered nothing, and starts afresh with a later cut.
 - A session whose client has not come back yet (an *orphan*) collects everything that matches; what lies before
   the cuts and positions is sorted out when the client brings them.
 """
@@ -111,6 +111,7 @@ class Session:
             self.epoch,
             self._version,
             {name: subscription.filter.text for name, subscription in self.subscriptions.items()},
+            {name: self._cuts(name) for name in self.subscriptions},
             {name: (item.filter.text, name in self.stable) for name, item in self.advertisements.items()},
             self.admitted,
         )

@@ -260,8 +260,9 @@ class Takeover:
             session.pasts = self._pasts
             for name in share.edge.subscriptions:
                 subscription = self._table.subscriptions[name]
-                for publisher, cut in self._marks.get(name, {}).items():
-                    subscription.cuts.setdefault(publisher, cut)
+                for cuts in (share.edge.cuts.get(name, {}), self._marks.get(name, {})):
+                    for publisher, cut in cuts.items():
+                        subscription.cuts.setdefault(publisher, cut)
                 session.bounds[name] = self._bounds(subscription.filter, subscription.cuts, "")
 
     def _last(self, publisher: str) -> int:
