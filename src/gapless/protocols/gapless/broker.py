@@ -123,7 +123,7 @@ class GaplessBroker:
             Sync: self._on_sync,
             Completed: self._on_completed,
             Settled: lambda peer, body: self._on_settled(body),
-            Resolved: lambda peer, body: self._on_resolved(body),
+            Resolved: self._on_resolved,
             Backup: self._on_backup,
             BackupAll: self._on_backup_all,
             BackupHeld: self._on_backup_held,
@@ -174,7 +174,7 @@ class GaplessBroker:
         self._heirs: dict[str, str] = {}
         self._homes: dict[str, str] = {}
         self._successors: dict[str, str] = {}
-        self._resolving: dict[tuple[str, int], tuple[int, tuple[str, ...]]] = {}
+        self._resolving: dict[tuple[str, int], int] = {}
         self._retired: dict[str, Link] = {}
         self._handovers: dict[int, Handover] = {}
         self._taken_in: dict[int, dict[str, None]] = {}
@@ -463,6 +463,7 @@ class GaplessBroker:
             self._clients,
             send=self._send_tree,
             process=self._process_merged,
+            journal=self._journal,
             with_logs="hand-over" not in self._options.switched_off,
         )
         takeover.run()
@@ -477,7 +478,7 @@ class GaplessBroker:
             self._keep_estate(broker, life, takeover)
         for share in takeover.inherited:
             self._homes[share.edge.client] = name_life(share.heir, self._membership.life(share.heir))
-        self._secure_inherited(takeover, handover.unit)
+        self._secure_inherited(takeover)
         self._table.settle(not self._handovers)
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
         self._clients.recheck_reach()
@@ -527,30 +528,35 @@ class GaplessBroker:
         return unit.tag in self._handovers or any(name not in unit.group for name in unit.core)
 
     def _keep_estate(self, broker: str, life: int, takeover: Takeover) -> None:
-        """Every member holds the estate until its heir has secured it; the admissions are in the log by now."""
+        """Every member holds the estate until its heir has secured it; what was processed is in the log by now."""
         copy = self._holdings[broker, life] = JournalCopy()
         copy.note_edges(takeover.estates[broker, life].values())
+        for item in takeover.unprocessed[broker, life]:
+            copy.admit(0, item.after, item.event)
 
-    def _secure_inherited(self, takeover: Takeover, unit: Unit) -> None:
+    def _secure_inherited(self, takeover: Takeover) -> None:
         for session in takeover.sessions.values():
             self._clients.secure(session)
         for (broker, life), heir in takeover.heirs.items():
             if heir == self._name:
-                self._resolving[broker, life] = (self._journal.number, unit.group)
+                self._resolving[broker, life] = self._journal.number
+                for peer in self._near:
+                    self._send(peer, Resolved(broker, life, False))
         self._resolve()
 
     def _resolve(self) -> None:
         """Tell the members to forget the estates that the backups hold."""
-        for (broker, life), (number, group) in list(self._resolving.items()):
+        for (broker, life), number in list(self._resolving.items()):
             if number <= self._journal.held:
                 del self._resolving[broker, life]
                 self._holdings.pop((broker, life), None)
-                for member in group:
-                    if member != self._name:
-                        self._send(member, Resolved(broker, life))
+                for peer in self._near:
+                    self._send(peer, Resolved(broker, life, True))
 
-    def _on_resolved(self, body: Resolved) -> None:
-        self._holdings.pop((body.broker, body.life), None)
+    def _on_resolved(self, peer: str, body: Resolved) -> None:
+        if body.secured:
+            self._holdings.pop((body.broker, body.life), None)
+        self._heirs[name_life(body.broker, body.life)] = name_life(peer, self._membership.life(peer))
 
     def _find_home(self, client: str, home: str) -> str | None:
         """The life that holds the client's session, or may begin one, if that is known.
@@ -657,10 +663,12 @@ class GaplessBroker:
             if client not in self._inheriting:
                 self._clients.deliver(client, event, names)
 
-    def _process_merged(self, event: Event, via: str, after: Cuts | None, inherited: dict[str, Session]) -> None:
+    def _process_merged(
+        self, event: Event, via: str, after: Cuts | None, inherited: dict[str, Session], number: int
+    ) -> None:
         """An event of a merged log; sessions inherited here collect it even if this broker knew it already."""
         self._inheriting = inherited
-        self._process(event, via, None, 0, after)
+        self._process(event, via, None, number, after)
         self._inheriting = {}
         for client, session in inherited.items():
             names = session.matching(event)

@@ -133,12 +133,21 @@ class ClientSide:
         if cuts or not self._table.is_reachable(session.subscriptions[name]):
             self._send(session.client, Cut(session.attempt, name, cuts))
 
-    def inherit(self, edge: Edge) -> Session:
+    def inherit(self, edge: Edge, admitted: int) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
         session = self.sessions[edge.client] = Session(edge.client, edge.epoch + 1)
-        session.admitted = session.queued = edge.admitted
+        session.admitted = session.queued = admitted
         self._await(session.client)
         return session
+
+    def admit_again(self, event: Event) -> None:
+        """A publication that the client's last broker may have admitted."""
+        session = self.sessions.get(event.publisher)
+        if session is not None and event.seq == session.queued + 1:
+            session.queued = event.seq
+            session.in_flight += 1
+            self._admissions.append((self._journal.write([], event), session, event))
+            self.held()
 
     def lost_sight(self, client: str) -> None:
         """The client seems to be gone: its session waits for a while."""

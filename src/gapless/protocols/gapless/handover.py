@@ -17,20 +17,22 @@ crash during any of these only make the statuses grow; the members start over wi
 of them had completed already is in its log.
 
 The clients of an excluded life are its **estate**, which its backups hold. Their heir is the stand-in, or the
-broker itself if it is back; it keeps their sessions until they come.
+broker itself if it is back; it keeps their sessions until they come. What the life had admitted and somebody
+processed is in the logs. What nobody is known to have processed may not have reached all its backups, so the heir
+admits it again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from gapless.events import Event
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.contraction import Unit, excluded, stand_in
-from gapless.protocols.gapless.messages import Edge, Estate, Sync, TreeBody
+from gapless.protocols.gapless.messages import Admission, Edge, Estate, Sync, TreeBody
 from gapless.protocols.gapless.status import Statuses
 
-__all__ = ["Handover", "Inheritance", "divide_estates", "name_life"]
+__all__ = ["Handover", "Inheritance", "divide_estates", "join_admissions", "name_life"]
 
 
 class Handover:
@@ -93,6 +95,23 @@ def divide_estates(
             if edge.epoch > owned.get(edge.client, -1) and (known is None or edge.epoch > known.edge.epoch):
                 newest[edge.client] = Inheritance(edge, chief, broker)
     return [share for _, share in sorted(newest.items())], heirs, edges
+
+
+def join_admissions(copies: Iterable[Sequence[Admission]]) -> list[Admission]:
+    """One life's admissions from several copies, which may lack some at either end."""
+    joined: list[Admission] = []
+    for copy in copies:
+        names = [(item.event.publisher, item.event.seq) for item in joined]
+        own = [(item.event.publisher, item.event.seq) for item in copy]
+        head = [item for item, name in zip(copy, own, strict=True) if name not in names]
+        if names and names[-1] in own:
+            after = own.index(names[-1]) + 1
+            joined = [item for item in copy[:after] if item in head] + joined + list(copy[after:])
+        elif names:
+            joined = head + joined
+        else:
+            joined = list(copy)
+    return joined
 
 
 def _claimant(syncs: Mapping[str, Sync], life: str) -> str | None:

@@ -257,10 +257,11 @@ class Settled(_Message, frozen=True):
 
 
 class Resolved(_Message, frozen=True):
-    """The heir has secured the clients of that life: the members may forget its estate."""
+    """The sender is the heir of that life. Once its own backups hold the estate (`secured`), others may forget it."""
 
     broker: str
     life: int
+    secured: bool
 
 
 # ---- backups ----------------------------------------------------------------------------------------------

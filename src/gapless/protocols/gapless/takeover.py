@@ -11,10 +11,13 @@ from gapless.filters import Filter, parse
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.client_side import ClientSide
 from gapless.protocols.gapless.contraction import Unit, effective_links, path_inside
-from gapless.protocols.gapless.handover import Handover, Inheritance, divide_estates
+from gapless.protocols.gapless.handover import Handover, Inheritance, divide_estates, join_admissions
+from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.merge import find_pasts, merge_cuts, merge_logs
 from gapless.protocols.gapless.messages import (
+    Admission,
     Cuts,
+    Edge,
     Marker,
     Publication,
     RemoveAdvertisement,
@@ -46,7 +49,8 @@ class Takeover:
         retired: dict[str, Link],
         clients: ClientSide,
         send: Callable[[Link, TreeBody], None],
-        process: Callable[[Event, str, Cuts | None, dict[str, Session]], None],
+        process: Callable[[Event, str, Cuts | None, dict[str, Session], int], None],
+        journal: Journal,
         with_logs: bool,
     ) -> None:
         self._name = name
@@ -58,6 +62,7 @@ class Takeover:
         self._clients = clients
         self._send = send
         self._process = process
+        self._journal = journal
         inherited, self.heirs, self.estates = divide_estates(overlay, status, dict(handover.ordered()))
         self.inherited: list[Inheritance] = inherited
         self._towards = path_inside(overlay, status, handover.unit.group, name)
@@ -77,7 +82,11 @@ class Takeover:
             for subscription, cuts in sync.marks.items():
                 merge_cuts(self._marks.setdefault(subscription, {}), cuts)
         logs = [sync.log for _, sync in handover.ordered()]
-        estates = [estate.admissions for _, sync in handover.ordered() for estate in sync.estates]
+        self.unprocessed: dict[tuple[str, int], list[Admission]] = {}
+        """By life: what it may have admitted, but nobody is known to have processed."""
+        self._admitted: dict[tuple[str, int], list[Admission]] = {}
+        self._divide_admissions()
+        estates = list(self._admitted.values())
         self._events = merge_logs(logs, estates) if with_logs else []
         self._pasts = find_pasts(self._events, logs, estates) if with_logs else {}
         self._filters = {
@@ -107,6 +116,7 @@ class Takeover:
         self._send_late_marks()
         self._answer_advertisements()
         self._pass_on_late()
+        self._admit_again()
 
     def _is_inside(self, link: Link | None) -> bool:
         return link is not None and is_inside(self._unit, self._name, link.via)
@@ -206,7 +216,7 @@ class Takeover:
         for share in self.inherited:
             if share.heir != self._name or self._is_outdated(share):
                 continue
-            session = self._clients.inherit(share.edge)
+            session = self._clients.inherit(share.edge, self._admitted_by(share.edge))
             self.sessions[share.edge.client] = session
             for name in share.edge.subscriptions:
                 session.subscriptions[name] = self._table.subscriptions[name]
@@ -280,21 +290,56 @@ class Takeover:
                     entered[key] = member
                 if entry.after is not None:
                     after[key] = entry.after
-            for estate in sync.estates:
-                for item in estate.admissions:
-                    after[item.event.publisher, item.event.seq] = item.after
+        own: set[tuple[str, int]] = set()
+        for life, admissions in self._admitted.items():
+            for item in admissions:
+                key = (item.event.publisher, item.event.seq)
+                after[key] = item.after
+                if self.heirs[life] == self._name:
+                    own.add(key)
         self._give_inherited_cuts()
         for event in self._events:
             key = (event.publisher, event.seq)
             member = entered.get(key, self._name)
             via = self._via if member == self._name else self._link_to(member).via
-            self._process(event, via, after.get(key), self.sessions)
+            is_new = event.seq > self._table.passed.get(event.publisher, 0)
+            number = self._journal.write([], event) if key in own and is_new else 0
+            self._process(event, via, after.get(key), self.sessions, number)
         for event in self._handover.late:
-            self._process(event, self._via, None, self.sessions)
+            self._process(event, self._via, None, self.sessions, 0)
         for sync in self._handover.syncs.values():
             merge_cuts(self._table.passed, sync.passed)
         for edges in self.estates.values():
-            merge_cuts(self._table.passed, {edge.client: edge.admitted for edge in edges.values()})
+            merge_cuts(self._table.passed, {edge.client: self._admitted_by(edge) for edge in edges.values()})
+
+    def _divide_admissions(self) -> None:
+        """Up to the last that somebody processed, a life had admitted everything; the rest is uncertain."""
+        syncs = [sync for _, sync in self._handover.ordered()]
+        for life in self.estates:
+            copies = [e.admissions for sync in syncs for e in sync.estates if (e.broker, e.life) == life]
+            joined = join_admissions(copies)
+            certain = 0
+            for place, item in enumerate(joined):
+                if item.event.seq <= self._last(item.event.publisher):
+                    certain = place + 1
+            self._admitted[life] = joined[:certain]
+            self.unprocessed[life] = joined[certain:]
+
+    def _admitted_by(self, edge: Edge) -> int:
+        """The last publication of the client that was certainly admitted."""
+        doubtful = [
+            item.event.seq
+            for items in self.unprocessed.values()
+            for item in items
+            if item.event.publisher == edge.client
+        ]
+        return min([edge.admitted, *(seq - 1 for seq in doubtful)])
+
+    def _admit_again(self) -> None:
+        for life, items in self.unprocessed.items():
+            if self.heirs[life] == self._name:
+                for item in items:
+                    self._clients.admit_again(item.event)
 
     # ---- 4: the links -------------------------------------------------------------------------------------
 

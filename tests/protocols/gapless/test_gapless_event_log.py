@@ -1,0 +1,48 @@
+"""The log of a broker: cut by waves, shared in a hand-over."""
+
+from gapless.events import Event
+from gapless.protocols.gapless.event_log import EventLog, Logged
+from gapless.protocols.gapless.messages import LogEntry
+
+
+def event(seq: int) -> Event:
+    return Event("p", seq, {})
+
+
+def test_what_lies_before_a_cut_that_is_done_is_dropped() -> None:
+    log = EventLog()
+    for seq in (1, 2):
+        log.append(Logged(event(seq), "u", seq))
+    log.cut(1)
+    log.append(Logged(event(3), "u", 3))
+    log.cut(2)
+    assert log.forget(0) == 0
+    assert len(log) == 3
+    assert log.forget(1) == 2
+    assert len(log) == 1
+    assert log.forget(1) == 0
+    assert log.forget(2) == 3
+    assert len(log) == 0
+
+
+def test_several_cuts_may_be_done_at_once_also_ones_that_nobody_made_here() -> None:
+    log = EventLog()
+    log.append(Logged(event(1), "u", 7))
+    log.cut(3)
+    log.append(Logged(event(2), "u"))
+    log.cut(5)
+    log.append(Logged(event(3), "u", 9))
+    assert log.forget(6) == 7
+    assert [entry.event for entry in log.share(lambda via: False)] == [event(3)]
+
+
+def test_it_is_shared_in_order_with_what_entered_on_ones_own_side() -> None:
+    log = EventLog()
+    log.append(Logged(event(1), "u"))
+    log.append(Logged(event(2), "", after={"q": 4}))
+    log.append(Logged(event(3), "w"))
+    assert log.share(lambda via: via == "u") == [
+        LogEntry(event(1), False, None),
+        LogEntry(event(2), True, {"q": 4}),
+        LogEntry(event(3), True, None),
+    ]

@@ -1,0 +1,141 @@
+"""The journal: what the backups hold, who they are, and what they may forget."""
+
+from gapless.events import Event
+from gapless.protocols.gapless.journal import Journal, JournalCopy
+from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, BackupEnd, Body, Edge
+
+Sent = list[tuple[str, Body]]
+
+
+def make() -> tuple[Journal, Sent]:
+    sent: Sent = []
+    return Journal(lambda name, body: sent.append((name, body))), sent
+
+
+def event(publisher: str, seq: int) -> Event:
+    return Event(publisher, seq, {})
+
+
+def edge(client: str, admitted: int = 0) -> Edge:
+    return Edge(client, 1000, 1, {}, {}, admitted)
+
+
+def test_without_backups_everything_is_held() -> None:
+    journal, sent = make()
+    assert journal.write([edge("c")]) == journal.held == journal.number == 1
+    assert sent == []
+
+
+def test_as_much_is_held_as_the_slowest_backup_holds() -> None:
+    journal, _ = make()
+    journal.choose_backups({"u": 0, "w": 0})
+    for _ in range(3):
+        journal.write([])
+    assert journal.held == 0
+    journal.answered("u", 0, 3)
+    assert journal.held == 0
+    journal.answered("w", 0, 2)
+    assert journal.held == 2
+    journal.answered("w", 0, 1)
+    assert journal.held == 2, "answers may be repeated, but what is held stays held"
+
+
+def test_answers_of_others_and_of_other_lives_do_not_count() -> None:
+    journal, _ = make()
+    journal.choose_backups({"u": 4})
+    journal.write([])
+    journal.answered("w", 0, 1)
+    journal.answered("u", 3, 1)
+    assert journal.held == 0
+    journal.answered("u", 4, 1)
+    assert journal.held == 1
+
+
+def test_entries_go_to_all_backups_with_what_was_processed_since_the_entry_before() -> None:
+    journal, sent = make()
+    journal.choose_backups({"u": 0})
+    journal.processed(event("q", 1))
+    journal.processed(event("q", 2))
+    journal.write([edge("c")])
+    journal.write([], event("p", 1))
+    journal.processed(event("r", 1))
+    journal.write([], event("p", 2))
+    assert [body for _, body in sent[1:]] == [
+        Backup(1, 0, {}, [edge("c")], None),
+        Backup(2, 0, {"q": 2}, [], event("p", 1)),
+        Backup(3, 0, {"r": 1}, [], event("p", 2)),
+    ]
+
+
+def test_a_replaced_backup_is_dismissed_and_the_new_one_gets_everything_first() -> None:
+    journal, sent = make()
+    journal.choose_backups({"u": 0, "w": 0})
+    journal.write([edge("p")])
+    journal.processed(event("q", 5))
+    journal.write([], event("p", 1))
+    for name in ("u", "w"):
+        journal.answered(name, 0, 2)
+    assert journal.held == 2
+    sent.clear()
+    journal.choose_backups({"u": 0, "x": 0})
+    admissions = [(2, Admission(event("p", 1), {"q": 5}))]
+    assert sent == [("x", BackupAll(2, {}, [edge("p", admitted=1)], admissions)), ("w", BackupEnd())]
+    assert journal.held == 0, "nothing more is let out before the new one answers"
+    journal.answered("x", 0, 2)
+    assert journal.held == 2
+
+
+def test_a_new_life_of_a_backup_starts_from_nothing() -> None:
+    journal, sent = make()
+    journal.choose_backups({"u": 0})
+    journal.write([edge("c")])
+    journal.answered("u", 0, 1)
+    sent.clear()
+    journal.choose_backups({"u": 0})
+    assert sent == []
+    journal.choose_backups({"u": 2})
+    assert sent == [("u", BackupAll(1, {}, [edge("c")], []))]
+    assert journal.held == 0
+
+
+def test_forgetting_folds_the_past_into_what_is_left() -> None:
+    copy = JournalCopy()
+    copy.admit(1, {"q": 1}, event("p", 1))
+    copy.admit(2, {"r": 5}, event("p", 2))
+    copy.admit(4, {"q": 3}, event("p", 3))
+    copy.forget(1)
+    assert copy.admissions() == [
+        (2, Admission(event("p", 2), {"q": 1, "r": 5})),
+        (4, Admission(event("p", 3), {"q": 3, "r": 5})),
+    ]
+    copy.forget(3)
+    assert len(copy) == 1
+    assert copy.admissions() == [(4, Admission(event("p", 3), {"q": 3, "r": 5}))]
+
+
+def test_backups_learn_with_the_next_entry_what_they_may_forget() -> None:
+    journal, sent = make()
+    journal.choose_backups({"u": 0})
+    journal.write([], event("p", 1))
+    journal.forget(1)
+    journal.forget(0)
+    assert len(journal.copy) == 0
+    journal.write([])
+    assert sent[-1] == ("u", Backup(2, 1, {}, [], None))
+
+
+def test_a_copy_restored_from_the_whole_journal_is_the_same() -> None:
+    journal, sent = make()
+    journal.write([edge("p"), edge("c")])
+    for seq in (1, 2, 3):
+        journal.processed(event("q", seq))
+        journal.write([], event("p", seq))
+    journal.forget(2)
+    journal.choose_backups({"u": 0})
+    [(_, message)] = sent
+    assert isinstance(message, BackupAll)
+    copy = JournalCopy()
+    copy.restore(message)
+    assert copy.admissions() == journal.copy.admissions()
+    assert copy.estate("b", 0) == journal.copy.estate("b", 0)
+    assert copy.edges["p"].admitted == 3

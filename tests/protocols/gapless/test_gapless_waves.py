@@ -1,0 +1,148 @@
+"""Waves: what lay before one may be forgotten when the one after it has been echoed as well."""
+
+from collections.abc import Callable
+
+from gapless.events import Event
+from gapless.protocols.gapless.event_log import EventLog, Logged
+from gapless.protocols.gapless.messages import Echo, Wave
+from gapless.protocols.gapless.waves import IDLE_MAX, PATIENCE_MAX, PATIENCE_MIN, Waves
+
+
+class Root:
+    """A root with a log, one child, and a client that confirms or does not."""
+
+    def __init__(self) -> None:
+        self.log = EventLog()
+        self.forgotten: list[int] = []
+        self.waves = Waves(self.log.cut, self.forget, lambda: len(self.log) > 0)
+        self.confirmed = 0
+
+    def forget(self, done: int) -> None:
+        self.forgotten.append(done)
+        self.log.forget(done)
+
+    def add(self, seq: int) -> None:
+        self.log.append(Logged(Event("p", seq, {}), ""))
+
+    def start(self, owed: int = 0) -> Wave:
+        """Start a wave, as soon as it is time for one."""
+        wave = next(wave for wave in iter(self.waves.tick, False) if isinstance(wave, Wave))
+        assert self.waves.begin(wave, ["u"], {"c": owed})
+        return wave
+
+    def echo(self, wave: Wave, busy: bool = False) -> bool:
+        """The child echoes; tell whether that completes the wave."""
+        self.waves.echoed("u", Echo(wave.number, busy))
+        echo = self.waves.settled(lambda client: self.confirmed)
+        if echo is not None:
+            self.waves.completed(echo)
+        return echo is not None
+
+
+def test_an_entry_is_forgotten_with_the_second_wave_after_the_one_that_cut_it_off() -> None:
+    root = Root()
+    root.add(1)
+    for number in (1, 2):
+        wave = root.start()
+        assert wave == Wave(number, 0)
+        assert len(root.log) == 1
+        assert root.echo(wave)
+    assert root.start() == Wave(3, 1)
+    assert len(root.log) == 0
+
+
+def test_what_came_after_the_cut_waits_for_a_later_wave() -> None:
+    root = Root()
+    root.add(1)
+    first = root.start()
+    root.add(2)
+    root.echo(first)
+    root.echo(root.start())
+    root.echo(root.start())
+    assert len(root.log) == 1
+    root.start()
+    assert len(root.log) == 0
+
+
+def test_nothing_is_done_while_a_client_owes_its_confirmation() -> None:
+    root = Root()
+    root.add(1)
+    wave = root.start(owed=3)
+    assert not root.echo(wave)
+    root.confirmed = 2
+    assert not root.echo(wave)
+    root.confirmed = 3
+    assert root.echo(wave)
+
+
+def test_nothing_is_done_while_a_child_is_silent() -> None:
+    root = Root()
+    wave = root.start()
+    assert root.waves.settled(lambda client: 0) is None
+    root.waves.echoed("u", Echo(wave.number - 1, False))
+    assert root.waves.settled(lambda client: 0) is None
+    assert root.echo(wave)
+
+
+def test_a_hand_over_voids_the_waves_that_its_members_have_seen() -> None:
+    root = Root()
+    root.add(1)
+    wave = root.start()
+    root.waves.void(7)
+    assert not root.echo(wave)
+    later = root.start()
+    assert later == Wave(8, 0)
+    assert not root.echo(Wave(7, 0))
+    assert root.echo(later)
+    assert len(root.log) == 1
+
+
+def test_a_wave_that_was_seen_or_voided_does_not_begin() -> None:
+    root = Root()
+    assert root.waves.begin(Wave(3, 0), [], {})
+    assert not root.waves.begin(Wave(3, 0), [], {})
+    root.waves.void(5)
+    assert not root.waves.begin(Wave(5, 3), [], {})
+    assert root.forgotten == [0]
+
+
+def test_a_leaf_echoes_at_once_and_tells_whether_anyone_below_it_is_busy() -> None:
+    leaf = Root()
+    leaf.waves.begin(Wave(1, 0), [], {})
+    assert leaf.waves.settled(lambda client: 0) == Echo(1, False)
+    assert leaf.waves.settled(lambda client: 0) is None
+    leaf.add(1)
+    leaf.waves.begin(Wave(2, 0), [], {})
+    assert leaf.waves.settled(lambda client: 0) == Echo(2, True)
+    inner = Root()
+    inner.waves.begin(Wave(1, 0), ["u", "w"], {})
+    inner.waves.echoed("u", Echo(1, True))
+    inner.waves.echoed("w", Echo(1, False))
+    assert inner.waves.settled(lambda client: 0) == Echo(1, True)
+
+
+def ticks_until(tick: Callable[[], Wave | None]) -> int:
+    return next(number for number in range(1, 10 * PATIENCE_MAX) if tick() is not None)
+
+
+def test_the_root_starts_another_wave_when_no_echo_comes_and_grows_patient() -> None:
+    root = Root()
+    root.start()
+    waits = []
+    for _ in range(8):
+        waits.append(ticks_until(root.waves.tick))
+        root.waves.begin(Wave(root.waves.number + 1, 0), ["u"], {})
+    assert waits[:3] == [PATIENCE_MIN, 2 * PATIENCE_MIN, 4 * PATIENCE_MIN]
+    assert waits[-1] == PATIENCE_MAX
+
+
+def test_the_pace_falls_when_nothing_is_kept_and_is_back_at_once_when_something_is() -> None:
+    root = Root()
+    waits = []
+    for _ in range(7):
+        waits.append(ticks_until(root.waves.tick))
+        root.waves.begin(Wave(root.waves.number + 1, 0), ["u"], {})
+        root.echo(Wave(root.waves.number, 0))
+    assert waits == [1, 2, 4, 8, IDLE_MAX, IDLE_MAX, IDLE_MAX]
+    root.add(1)
+    assert ticks_until(root.waves.tick) == 1
