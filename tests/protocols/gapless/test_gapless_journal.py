@@ -3,6 +3,7 @@
 from gapless.events import Event
 from gapless.protocols.gapless.journal import Journal, JournalCopy
 from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, BackupEnd, Body, Edge
+from gapless.protocols.gapless.sessions import Session
 
 Sent = list[tuple[str, Body]]
 
@@ -17,7 +18,9 @@ def event(publisher: str, seq: int) -> Event:
 
 
 def edge(client: str, admitted: int = 0) -> Edge:
-    return Edge(client, 1000, 1, {}, {}, admitted)
+    session = Session(client, 1000)
+    session.admitted = admitted
+    return session.edge()
 
 
 def test_without_backups_everything_is_held() -> None:

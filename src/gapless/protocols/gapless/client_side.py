@@ -94,6 +94,7 @@ class ClientSide:
                 self._send(client, Redirect(message.attempt, where.rpartition("/")[0]))
                 return
             session = self.sessions[client] = Session(client, 0)
+            self._table.passed[client] = max(self._table.passed.get(client, 0), message.first - 1)
         elif message.attempt <= session.attempt:
             return
         self._resume(session, message)
@@ -122,7 +123,6 @@ class ClientSide:
             self._subscribe(session, name, standings[name].filter)
         session.admitted = max(session.admitted, message.first - 1, self._table.passed.get(session.client, 0))
         session.queued = max(session.queued, session.admitted)
-        self._table.passed[session.client] = max(self._table.passed.get(session.client, 0), session.admitted)
         for event in message.publications:
             self._queue(session, event)
         self.secure(session)

@@ -108,6 +108,8 @@ class Takeover:
         self._inherit()
         self._note_marks()
         self._process_logs()
+        for subscription in list(self._table.subscriptions.values()):
+            self._table.answer(subscription)
         for name in gone_subscriptions:
             self._table.remove_subscription(name)
         for name in gone_advertisements:
