@@ -532,7 +532,7 @@ class GaplessBroker:
         copy = self._holdings[broker, life] = JournalCopy()
         copy.note_edges(takeover.estates[broker, life].values())
         for item in takeover.unprocessed[broker, life]:
-            copy.admit(0, item.after, item.event)
+            copy.admit(item.number, {}, item.event, item.after)
 
     def _secure_inherited(self, takeover: Takeover) -> None:
         for session in takeover.sessions.values():
@@ -591,7 +591,7 @@ class GaplessBroker:
         copy.forget(body.forget)
         copy.note_edges(body.edges)
         if body.event is not None:
-            copy.admit(body.number, body.after, body.event)
+            copy.admit(body.number, body.after, body.event, body.original)
         self._send(peer, BackupHeld(body.number))
 
     def _on_backup_end(self, peer: str) -> None:

@@ -315,8 +315,10 @@ class GaplessClient:
             self._effects.append(Advertised(message.advertisement))
 
     def _on_unsubscribed(self, message: Unsubscribed) -> None:
-        if message.subscription in self._subscriptions:
-            self._end(message.subscription, message.last)
+        held = self._subscriptions.get(message.subscription)
+        if held is not None:
+            last = {publisher: max(seq, held.got.get(publisher, 0)) for publisher, seq in message.last.items()}
+            self._end(message.subscription, last)
 
     def _end(self, name: str, last: Cuts) -> None:
         del self._subscriptions[name]

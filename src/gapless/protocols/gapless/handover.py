@@ -99,19 +99,8 @@ def divide_estates(
 
 def join_admissions(copies: Iterable[Sequence[Admission]]) -> list[Admission]:
     """One life's admissions from several copies, which may lack some at either end."""
-    joined: list[Admission] = []
-    for copy in copies:
-        names = [(item.event.publisher, item.event.seq) for item in joined]
-        own = [(item.event.publisher, item.event.seq) for item in copy]
-        head = [item for item, name in zip(copy, own, strict=True) if name not in names]
-        if names and names[-1] in own:
-            after = own.index(names[-1]) + 1
-            joined = [item for item in copy[:after] if item in head] + joined + list(copy[after:])
-        elif names:
-            joined = head + joined
-        else:
-            joined = list(copy)
-    return joined
+    joined = {item.number: item for copy in copies for item in copy}
+    return [joined[number] for number in sorted(joined)]
 
 
 def _claimant(syncs: Mapping[str, Sync], life: str) -> str | None:

@@ -25,7 +25,7 @@ class JournalCopy:
     def __init__(self) -> None:
         self.edges: dict[str, Edge] = {}
         self._base: Cuts = {}
-        self._entries: deque[tuple[int, Cuts, Event]] = deque()
+        self._entries: deque[tuple[int, Cuts, Event, Cuts | None]] = deque()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -34,16 +34,18 @@ class JournalCopy:
         """Start from a whole journal."""
         self.edges = {edge.client: edge for edge in message.edges}
         self._base = {}
-        self._entries = deque((number, item.after, item.event) for number, item in message.admissions)
+        self._entries = deque((item.number, {}, item.event, item.after) for item in message.admissions)
+        if message.admissions:
+            self._base = dict(message.admissions[-1].after)
 
     def note_edges(self, edges: Iterable[Edge]) -> None:
         """Sessions began or changed."""
         for edge in edges:
             self.edges[edge.client] = edge
 
-    def admit(self, number: int, after: Cuts, event: Event) -> None:
-        """A publication is to be admitted."""
-        self._entries.append((number, after, event))
+    def admit(self, number: int, after: Cuts, event: Event, original: Cuts | None = None) -> None:
+        """A publication is to be admitted, or was by another broker (`original` is what came before it there)."""
+        self._entries.append((number, after, event, original))
         edge = self.edges.get(event.publisher)
         if edge is not None and edge.admitted < event.seq:
             self.edges[event.publisher] = msgspec.structs.replace(edge, admitted=event.seq)
@@ -53,18 +55,18 @@ class JournalCopy:
         while self._entries and self._entries[0][0] <= number:
             self._base.update(self._entries.popleft()[1])
 
-    def admissions(self) -> list[tuple[int, Admission]]:
+    def admissions(self) -> list[Admission]:
         """What is not forgotten, each with all that preceded it."""
         known = dict(self._base)
         found = []
-        for number, after, event in self._entries:
+        for number, after, event, original in self._entries:
             known.update(after)
-            found.append((number, Admission(event, dict(known))))
+            found.append(Admission(number, event, dict(known) if original is None else original))
         return found
 
     def estate(self, broker: str, life: int) -> Estate:
         """The copy as a member of a unit contributes it."""
-        return Estate(broker, life, dict(self.edges), [item for _, item in self.admissions()])
+        return Estate(broker, life, dict(self.edges), self.admissions())
 
 
 class Journal:
@@ -92,15 +94,15 @@ class Journal:
         """The broker processed an event: whatever it admits from now on comes after it."""
         self._fresh[event.publisher] = event.seq
 
-    def write(self, edges: list[Edge], event: Event | None = None) -> int:
+    def write(self, edges: list[Edge], event: Event | None = None, original: Cuts | None = None) -> int:
         """Add an entry and send it to the backups; return its number."""
         self._number += 1
         after: Cuts = {}
         self.copy.note_edges(edges)
         if event is not None:
             after, self._fresh = self._fresh, {}
-            self.copy.admit(self._number, after, event)
-        message = Backup(self._number, self._forgotten, after, edges, event)
+            self.copy.admit(self._number, after, event, original)
+        message = Backup(self._number, self._forgotten, after, edges, event, original)
         for name in self._backups:
             self._send(name, message)
         return self._number
@@ -123,7 +125,7 @@ class Journal:
             chosen[name] = known if known is not None and known[0] == life else (life, 0)
             if chosen[name] is not known:
                 edges = list(self.copy.edges.values())
-                self._send(name, BackupAll(self._number, {}, edges, self.copy.admissions()))
+                self._send(name, BackupAll(self._number, edges, self.copy.admissions()))
         for name in self._backups:
             if name not in chosen:
                 self._send(name, BackupEnd())

@@ -183,6 +183,8 @@ class Edge(_Message, frozen=True):
 class Admission(_Message, frozen=True):
     """A publication held by backups: the event, and how far its broker had come with each publisher by then."""
 
+    number: int
+    """In the journal of the broker."""
     event: Event
     after: Cuts
 
@@ -277,15 +279,16 @@ class Backup(_Message, frozen=True):
     """What the sender has processed since the entry before."""
     edges: list[Edge]
     event: Event | None
+    original: Cuts | None
+    """For what another broker had admitted: all that came before it there."""
 
 
 class BackupAll(_Message, frozen=True):
     """The whole journal, for a backup that starts now."""
 
     number: int
-    after: Cuts
     edges: list[Edge]
-    admissions: list[tuple[int, Admission]]
+    admissions: list[Admission]
 
 
 class BackupEnd(_Message, frozen=True):

@@ -305,7 +305,7 @@ class Takeover:
             member = entered.get(key, self._name)
             via = self._via if member == self._name else self._link_to(member).via
             is_new = event.seq > self._table.passed.get(event.publisher, 0)
-            number = self._journal.write([], event) if key in own and is_new else 0
+            number = self._journal.write([], event, after[key]) if key in own and is_new else 0
             self._process(event, via, after.get(key), self.sessions, number)
         for event in self._handover.late:
             self._process(event, self._via, None, self.sessions, 0)

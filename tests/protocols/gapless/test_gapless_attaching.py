@@ -1,0 +1,154 @@
+"""A client at a broker's door: invited, attached, sent on, asked to wait, or told that it was away for too long."""
+
+from typing import Any
+
+from gapless.events import Event
+from gapless.overlay import chain
+from gapless.protocol import BrokerPlace, Input, Received, Send, SetTimer, Start, Suspected, TimerFired
+from gapless.protocols.gapless.broker import GaplessBroker
+from gapless.protocols.gapless.messages import (
+    Attach,
+    Attached,
+    ClientAdvertise,
+    ClientGot,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnsubscribe,
+    Cut,
+    Delivery,
+    Expired,
+    Invite,
+    NotYet,
+    Redirect,
+    Safe,
+    Stable,
+    Standing,
+    Unsubscribed,
+)
+from gapless.protocols.gapless.options import GaplessOptions
+
+
+class Desk:
+    """The broker b0 of a chain; with f = 0 it waits for no backups."""
+
+    def __init__(self, brokers: int = 1, f: int = 0, **options: Any) -> None:
+        self.node = GaplessBroker(BrokerPlace("b0", chain(brokers), f), GaplessOptions(**options))
+        self.timers: dict[str, int] = {}
+        self.give(Start())
+
+    def give(self, item: Input) -> list[tuple[str, Any]]:
+        effects = self.node.step(item, 0)
+        self.timers.update({effect.key: effect.delay_us for effect in effects if isinstance(effect, SetTimer)})
+        return [(effect.peer, effect.message) for effect in effects if isinstance(effect, Send)]
+
+    def hear(self, client: str, message: Any) -> list[Any]:
+        """What the client is told for its message."""
+        return [answer for peer, answer in self.give(Received(client, message)) if peer == client]
+
+    def attach(self, client: str, attempt: int = 2, *standings: Standing) -> list[Any]:
+        return self.hear(client, Attach(attempt, "b0/0", list(standings), {}, [], 1))
+
+
+def event(seq: int) -> Event:
+    return Event("p", seq, {})
+
+
+def publishing_desk(**options: Any) -> Desk:
+    """With a publisher p that may say anything, and a subscriber c that is attached."""
+    desk = Desk(**options)
+    desk.attach("p")
+    desk.hear("p", ClientAdvertise(2, "a", "TRUE"))
+    desk.attach("c")
+    return desk
+
+
+def test_a_client_without_a_home_is_invited_first() -> None:
+    desk = Desk()
+    assert desk.hear("c", Attach(1, "", [], {}, [], 1)) == [Invite(1, "b0/0")]
+    assert desk.attach("c")[0] == Attached(2, "b0/0", [], ["b0"])
+
+
+def test_an_attempt_that_is_not_new_is_ignored() -> None:
+    desk = Desk()
+    desk.attach("c", 3)
+    assert desk.attach("c", 3) == []
+    assert desk.attach("c", 2) == []
+    assert desk.attach("c", 4)[0] == Attached(4, "b0/0", [], ["b0"])
+
+
+def test_messages_of_an_attempt_that_was_not_granted_do_not_count() -> None:
+    desk = publishing_desk()
+    assert desk.hear("c", ClientSubscribe(1, "s", "TRUE")) == []
+    assert desk.hear("stranger", ClientSubscribe(2, "s", "TRUE")) == []
+    assert desk.node.state_size()["subscriptions"] == 0
+
+
+def test_a_client_whose_home_is_another_living_broker_is_sent_there() -> None:
+    desk = Desk(brokers=3)
+    assert desk.hear("c", Attach(5, "b1/0", [], {}, [], 1)) == [Redirect(5, "b1")]
+
+
+def test_a_client_whose_home_nobody_succeeded_has_to_wait() -> None:
+    desk = Desk(brokers=3)
+    assert desk.hear("c", Attach(5, "b1/7", [], {}, [], 1)) == [NotYet(5)]
+
+
+def test_a_subscription_starts_at_the_next_number_of_a_publisher_next_door() -> None:
+    desk = publishing_desk()
+    assert desk.hear("p", ClientPublish(2, event(1))) == [Safe(2, 1)]
+    assert desk.hear("c", ClientSubscribe(2, "s", "TRUE")) == [Cut(2, "s", {"p": 2})]
+    told = desk.give(Received("p", ClientPublish(2, event(2))))
+    assert told == [("p", Safe(2, 2)), ("c", Delivery(2, 1, event(2), ["s"]))]
+
+
+def test_a_subscription_that_nobody_serves_is_active_at_once() -> None:
+    desk = Desk()
+    desk.attach("c")
+    assert desk.hear("c", ClientSubscribe(2, "s", "TRUE")) == [Cut(2, "s", {})]
+
+
+def test_an_ending_names_the_last_number_that_came_by() -> None:
+    desk = publishing_desk()
+    desk.hear("c", ClientSubscribe(2, "s", "x = 1"))
+    for seq in (1, 2):
+        desk.hear("p", ClientPublish(2, event(seq)))
+    assert desk.hear("c", ClientUnsubscribe(2, "s")) == [Unsubscribed(2, "s", {"p": 2})]
+
+
+def test_publications_that_do_not_follow_on_each_other_are_dropped() -> None:
+    desk = publishing_desk()
+    assert desk.hear("p", ClientPublish(2, event(2))) == []
+    assert desk.hear("p", ClientPublish(2, event(1))) == [Safe(2, 1)]
+    assert desk.hear("p", ClientPublish(2, event(1))) == []
+
+
+def test_who_resumes_gets_what_it_lacks_once() -> None:
+    desk = publishing_desk()
+    desk.hear("c", ClientSubscribe(2, "s", "TRUE"))
+    for seq in (1, 2, 3):
+        desk.hear("p", ClientPublish(2, event(seq)))
+    desk.hear("c", ClientGot(2, 1))
+    told = desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {"p": 2}))
+    assert [message for message in told if isinstance(message, Delivery)] == [Delivery(3, 1, event(3), ["s"])]
+    assert told[0] == Attached(3, "b0/0", [], ["b0"])
+
+
+def test_who_resumes_publishes_nothing_twice() -> None:
+    desk = publishing_desk()
+    desk.hear("p", ClientPublish(2, event(1)))
+    told = desk.hear("p", Attach(3, "b0/0", [], {"a": "TRUE"}, [event(1), event(2)], 1))
+    assert [message for message in told if isinstance(message, Stable)] == [Stable(3, "a")]
+    assert told[-1] == Safe(3, 2)
+    assert desk.node.state_size()["retained"] == 2
+
+
+def test_who_stays_away_for_too_long_is_told_so_and_begins_anew() -> None:
+    desk = publishing_desk(session_s=7.0)
+    desk.hear("c", ClientSubscribe(2, "s", "TRUE"))
+    desk.give(Suspected("c"))
+    [key] = [key for key, delay_us in desk.timers.items() if delay_us == 7_000_000]
+    desk.give(TimerFired(key))
+    assert desk.node.state_size()["subscriptions"] == 0
+    assert desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {})) == [Expired(3)]
+    assert desk.hear("c", Attach(4, "", [], {}, [], 1)) == [Invite(4, "b0/0")]
+    assert desk.attach("c", 5)[0] == Attached(5, "b0/0", [], ["b0"])

@@ -1,0 +1,309 @@
+"""The client node: calls and refusals, answers, and the ways in which it finds its session again."""
+
+import pytest
+
+from gapless.events import Event
+from gapless.protocol import (
+    Activated,
+    Advertise,
+    Advertised,
+    ClientPlace,
+    Confirmed,
+    Connected,
+    CutFixed,
+    CutsVoided,
+    Deliver,
+    Effect,
+    Ended,
+    Input,
+    Publish,
+    Published,
+    Received,
+    Rejected,
+    Send,
+    SetTimer,
+    Start,
+    Subscribe,
+    Suspected,
+    TimerFired,
+    Unadvertise,
+    Unsubscribe,
+)
+from gapless.protocols.gapless.client import GaplessClient
+from gapless.protocols.gapless.messages import (
+    Attach,
+    Attached,
+    ClientAdvertise,
+    ClientGot,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnadvertise,
+    ClientUnsubscribe,
+    Cut,
+    Delivery,
+    Expired,
+    Gone,
+    Invite,
+    NotYet,
+    Redirect,
+    Safe,
+    Stable,
+    Standing,
+    Unsubscribed,
+)
+from gapless.protocols.gapless.options import GaplessOptions
+
+CONTACTS = ("b", "b1", "b2")
+
+
+class Bench:
+    """A client and what it does."""
+
+    def __init__(self, client_window: int = 1_000) -> None:
+        self.node = GaplessClient(ClientPlace("c", "b", CONTACTS), GaplessOptions(client_window=client_window))
+
+    def step(self, item: Input) -> list[Effect]:
+        return list(self.node.step(item, 0))
+
+    def hear(self, message: object, broker: str = "b") -> list[Effect]:
+        return self.step(Received(broker, message))
+
+    def attach(self) -> "Bench":
+        """Begin a session: attempt 2, after the invitation."""
+        self.step(Start())
+        self.hear(Invite(1, "b/0"))
+        self.hear(Attached(2, "b/0", [], list(CONTACTS)))
+        return self
+
+    def active(self, name: str, **cuts: int) -> "Bench":
+        self.step(Subscribe(name, "TRUE"))
+        self.hear(Cut(2, name, cuts))
+        return self
+
+
+def attaches(effects: list[Effect]) -> list[tuple[str, Attach]]:
+    return [
+        (item.peer, item.message) for item in effects if isinstance(item, Send) and isinstance(item.message, Attach)
+    ]
+
+
+def retries(effects: list[Effect]) -> list[SetTimer]:
+    return [item for item in effects if isinstance(item, SetTimer)]
+
+
+# ---- calls ------------------------------------------------------------------------------------------------
+
+
+def test_publications_are_numbered_and_must_match_an_advertisement() -> None:
+    bench = Bench().attach()
+    call = Publish({"x": 1})
+    [refused] = bench.step(call)
+    assert isinstance(refused, Rejected)
+    assert "advertise it first" in refused.reason
+    assert bench.step(Advertise("a", "x = 1")) == [Send("b", ClientAdvertise(2, "a", "x = 1"))]
+    for seq in (1, 2):
+        event = Event("c", seq, {"x": 1})
+        assert bench.step(call) == [Published(event), Send("b", ClientPublish(2, event))]
+    assert isinstance(bench.step(Publish({"x": 2}))[0], Rejected)
+
+
+def test_a_full_window_refuses_until_something_is_safe() -> None:
+    bench = Bench(client_window=2).attach()
+    bench.step(Advertise("a", "TRUE"))
+    kinds = [type(bench.step(Publish({}))[0]) for _ in range(3)]
+    assert kinds == [Published, Published, Rejected]
+    assert bench.node.state_size()["unsafe"] == 2
+    assert bench.hear(Safe(2, 1)) == [Confirmed(1)]
+    assert bench.hear(Safe(2, 1)) == []
+    assert bench.step(Publish({}))[0] == Published(Event("c", 3, {}))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (Advertise("a", "TRUE"), Advertise("a", "x = 1")),
+        (Subscribe("s", "TRUE"), Subscribe("s", "x = 1")),
+        (Start(), Subscribe("s", "x = ")),
+        (Start(), Advertise("a", "x = ")),
+        (Start(), Unsubscribe("s")),
+        (Start(), Unadvertise("a")),
+    ],
+)
+def test_what_cannot_be_is_refused(first: Input, second: Input) -> None:
+    bench = Bench()
+    bench.step(first)
+    [refused] = bench.step(second)
+    assert isinstance(refused, Rejected)
+    assert refused.call == second
+    assert refused.reason
+
+
+def test_a_call_is_not_taken_back_twice() -> None:
+    bench = Bench().attach()
+    bench.step(Advertise("a", "TRUE"))
+    bench.step(Publish({}))
+    bench.step(Subscribe("s", "TRUE"))
+    assert bench.step(Unadvertise("a")) == [Send("b", ClientUnadvertise(2, "a"))]
+    assert bench.step(Unsubscribe("s")) == [Send("b", ClientUnsubscribe(2, "s"))]
+    for call in (Unadvertise("a"), Unsubscribe("s"), Publish({})):
+        assert isinstance(bench.step(call)[0], Rejected)
+
+
+def test_an_advertisement_taken_back_is_kept_until_what_relies_on_it_is_safe() -> None:
+    bench = Bench().attach()
+    bench.step(Advertise("a", "TRUE"))
+    bench.step(Publish({}))
+    bench.step(Unadvertise("a"))
+    [(_, message)] = attaches(bench.step(Connected("b")))
+    assert message.advertisements == {"a": "TRUE"}
+    assert Send("b", ClientUnadvertise(3, "a")) in bench.hear(Attached(3, "b/0", [], list(CONTACTS)))
+    bench.hear(Safe(3, 1))
+    [(_, message)] = attaches(bench.step(Connected("b")))
+    assert message.advertisements == {}
+
+
+# ---- answers ----------------------------------------------------------------------------------------------
+
+
+def test_a_subscription_is_active_with_its_first_cut_even_an_empty_one() -> None:
+    bench = Bench().attach()
+    assert bench.step(Subscribe("s", "TRUE")) == [Send("b", ClientSubscribe(2, "s", "TRUE"))]
+    assert bench.hear(Cut(2, "s", {"p": 4})) == [CutFixed("s", "p", 4), Activated("s")]
+    assert bench.hear(Cut(2, "s", {"p": 9, "q": 1})) == [CutFixed("s", "q", 1)]
+    bench.step(Subscribe("t", "TRUE"))
+    assert bench.hear(Cut(2, "t", {})) == [Activated("t")]
+    assert bench.hear(Cut(2, "unknown", {"p": 1})) == []
+
+
+def test_deliveries_are_confirmed_and_nothing_is_delivered_twice() -> None:
+    bench = Bench().attach().active("s", p=1).active("t", p=2)
+    event = Event("p", 2, {})
+    assert bench.hear(Delivery(2, 1, event, ["s", "t", "gone"])) == [
+        Deliver(event, "s"),
+        Deliver(event, "t"),
+        Send("b", ClientGot(2, 1)),
+    ]
+    assert bench.hear(Delivery(2, 1, event, ["s"])) == []
+    assert bench.hear(Delivery(2, 3, Event("p", 4, {}), ["s"])) == []
+    assert bench.hear(Delivery(2, 2, event, ["s"])) == [Send("b", ClientGot(2, 2))]
+
+
+def test_an_advertisement_is_reported_stable_once() -> None:
+    bench = Bench().attach()
+    bench.step(Advertise("a", "TRUE"))
+    assert bench.hear(Stable(2, "a")) == [Advertised("a")]
+    assert bench.hear(Stable(2, "a")) == []
+    assert bench.hear(Stable(2, "other")) == []
+
+
+def test_a_subscription_ends_where_the_broker_says() -> None:
+    bench = Bench().attach().active("s", p=4)
+    bench.step(Unsubscribe("s"))
+    bench.hear(Delivery(2, 1, Event("p", 4, {}), ["s"]))
+    assert bench.hear(Unsubscribed(2, "s", {"p": 4})) == [Ended("s", {"p": 4})]
+    assert bench.hear(Unsubscribed(2, "s", {"p": 4})) == []
+    assert bench.node.state_size()["subscriptions"] == 0
+
+
+# ---- finding the session ----------------------------------------------------------------------------------
+
+
+def test_it_is_invited_and_then_attaches_with_its_home() -> None:
+    bench = Bench()
+    [(peer, message)] = attaches(bench.step(Start()))
+    assert (peer, message) == ("b", Attach(1, "", [], {}, [], 1))
+    effects = bench.hear(Invite(1, "b/0"))
+    assert attaches(effects) == [("b", Attach(2, "b/0", [], {}, [], 1))]
+    assert retries(effects)
+
+
+def test_everything_it_knows_goes_with_it() -> None:
+    bench = Bench().attach().active("s", p=4, q=2)
+    bench.step(Advertise("a", "x = 1"))
+    for _ in range(3):
+        bench.step(Publish({"x": 1}))
+    bench.hear(Safe(2, 1))
+    bench.hear(Delivery(2, 1, Event("p", 5, {}), ["s"]))
+    [(peer, message)] = attaches(bench.step(Connected("b")))
+    unsafe = [Event("c", seq, {"x": 1}) for seq in (2, 3)]
+    standing = Standing("s", "TRUE", {"p": 4, "q": 2}, {"p": 5})
+    assert (peer, message) == ("b", Attach(3, "b/0", [standing], {"a": "x = 1"}, unsafe, 2))
+
+
+def test_answers_to_an_earlier_attempt_or_from_another_broker_are_ignored() -> None:
+    bench = Bench().attach().active("s", p=1)
+    event = Event("p", 1, {})
+    assert bench.hear(Delivery(1, 1, event, ["s"])) == []
+    assert bench.hear(Delivery(2, 1, event, ["s"]), broker="b1") == []
+    assert bench.hear(Redirect(1, "b2")) == []
+
+
+def test_it_asks_its_contacts_in_turn_when_its_broker_is_lost_or_does_not_answer() -> None:
+    bench = Bench().attach()
+    [timer] = retries(bench.step(Suspected("b")))
+    peers = []
+    for _ in range(4):
+        [(peer, _)] = attaches(bench.step(TimerFired(timer.key)))
+        peers.append(peer)
+    assert peers == ["b2", "b", "b1", "b2"]
+    assert bench.step(Suspected("b1")) == [], "that is not the one it talks to"
+
+
+def test_once_attached_the_timer_means_nothing() -> None:
+    bench = Bench()
+    [timer] = retries(bench.step(Start()))
+    bench.hear(Invite(1, "b/0"))
+    bench.hear(Attached(2, "b/0", [], list(CONTACTS)))
+    assert bench.step(TimerFired(timer.key)) == []
+
+
+def test_a_redirect_is_followed() -> None:
+    bench = Bench().attach()
+    bench.step(Suspected("b"))
+    [(peer, message)] = attaches(bench.hear(Redirect(3, "b7"), broker="b1"))
+    assert (peer, message.attempt, message.home) == ("b7", 4, "b/0")
+    bench.hear(Attached(4, "b7/2", [], ["b7", "b2"]), broker="b7")
+    [(peer, message)] = attaches(bench.step(Connected("b7")))
+    assert (peer, message.home) == ("b7", "b7/2")
+
+
+@pytest.mark.parametrize("answer", [NotYet(2), Gone(2)])
+def test_without_an_answer_it_asks_again_later(answer: NotYet | Gone) -> None:
+    bench = Bench().attach()
+    effects = bench.hear(answer)
+    assert attaches(effects) == []
+    [timer] = retries(effects)
+    [(peer, message)] = attaches(bench.step(TimerFired(timer.key)))
+    assert (peer, message.attempt) == ("b1", 3)
+
+
+def test_an_expired_session_ends_every_subscription_where_the_client_stopped() -> None:
+    bench = Bench().attach().active("s", p=4).active("t", p=1, q=3)
+    bench.hear(Delivery(2, 1, Event("p", 6, {}), ["s"]))
+    effects = bench.hear(Expired(2))
+    assert [item for item in effects if isinstance(item, Ended)] == [Ended("s", {"p": 6}), Ended("t", {"p": 0, "q": 2})]
+    assert attaches(effects) == [("b", Attach(3, "", [], {}, [], 1))]
+
+
+def test_cuts_of_a_subscription_that_was_lost_with_its_broker_are_void() -> None:
+    bench = Bench().attach().active("s", p=4).active("t")
+    bench.step(Suspected("b"))
+    assert bench.hear(Attached(3, "b1/0", ["s", "t"], ["b1"]), broker="b1") == [CutsVoided("s")]
+    assert bench.hear(Cut(3, "s", {"p": 9}), broker="b1") == [CutFixed("s", "p", 9)]
+
+
+def test_what_delivered_already_cannot_be_unknown_to_its_heir() -> None:
+    bench = Bench().attach().active("s", p=4)
+    bench.hear(Delivery(2, 1, Event("p", 4, {}), ["s"]))
+    bench.step(Suspected("b"))
+    with pytest.raises(AssertionError):
+        bench.hear(Attached(3, "b1/0", ["s"], ["b1"]), broker="b1")
+
+
+def test_a_subscription_that_was_about_to_end_ends_where_it_stands_when_its_broker_is_lost() -> None:
+    bench = Bench().attach().active("s", p=4)
+    bench.hear(Delivery(2, 1, Event("p", 5, {}), ["s"]))
+    bench.step(Unsubscribe("s"))
+    effects = bench.step(Suspected("b"))
+    assert effects[0] == Ended("s", {"p": 5})
+    assert attaches(effects)[0][1].standings == []

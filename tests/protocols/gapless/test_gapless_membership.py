@@ -1,0 +1,207 @@
+"""Who lives: opinions that merge, and who may exclude whom.
+
+          b0
+        /    \\
+      b1      b2
+     /  \\    /  \\
+    b3   b4 b5   b6
+"""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.overlay import binary
+from gapless.protocols.gapless.membership import Membership
+from gapless.protocols.gapless.status import alive_status, excluded_status, is_excluded, is_unsettled, life_of
+
+TREE = binary(2)
+RADIUS = 4
+OUT = excluded_status(0)
+
+
+def make(name: str, life: int = 0, radius: int = RADIUS) -> Membership:
+    return Membership(name, life, TREE, radius)
+
+
+def suspect(member: Membership, *names: str, witness: str = "") -> Membership:
+    """The failure detector suspects these; so does the witness."""
+    for name in names:
+        member.suspect(name)
+        if witness:
+            member.accuse(witness, name, member.life(name), True)
+    return member
+
+
+# ---- opinions ---------------------------------------------------------------------------------------------
+
+
+def test_only_what_is_larger_is_news() -> None:
+    member = make("b1")
+    assert member.merge({"b0": OUT, "b2": 0}) == {"b0": OUT}
+    assert member.merge({"b0": 0, "b2": 3}) == {"b2": 3}
+    assert member.merge({"b0": alive_status(1)}) == {"b0": 2}
+    assert member.status == {"b0": 2, "b2": 3}
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(TREE.brokers), st.integers(0, 5)), max_size=6), st.randoms())
+def test_news_in_any_order_gives_the_same_view(news: list[dict[str, int]], dice: random.Random) -> None:
+    one, other = make("b1"), make("b1")
+    for status in news:
+        one.merge(status)
+    shuffled = list(news)
+    dice.shuffle(shuffled)
+    for status in (*shuffled, *news):
+        other.merge(status)
+    assert one.status == other.status
+    assert all(value == max(s.get(name, 0) for s in news) for name, value in one.status.items())
+
+
+def test_far_away_brokers_are_nobodys_business() -> None:
+    member = make("b3", radius=2)
+    assert member.merge({"b5": OUT, "b0": OUT}) == {"b0": OUT}
+    member.meet("b5", 3)
+    assert member.lives("b5", 3)
+    assert member.settled["b5"] == 3
+
+
+def test_a_status_is_a_life_and_whether_it_is_out() -> None:
+    for life in range(3):
+        assert life_of(alive_status(life)) == life_of(excluded_status(life)) == life
+        assert is_excluded(excluded_status(life))
+        assert not is_excluded(alive_status(life))
+        assert alive_status(life) < excluded_status(life) < alive_status(life + 1)
+    assert not is_unsettled("b", {}, {})
+    assert is_unsettled("b", {"b": OUT}, {})
+    assert is_unsettled("b", {"b": alive_status(2)}, {"b": 1})
+    assert not is_unsettled("b", {"b": alive_status(2)}, {"b": 2})
+    assert is_unsettled("b", {"b": excluded_status(2)}, {"b": 2})
+
+
+def test_an_excluded_life_stays_excluded() -> None:
+    member = make("b1")
+    member.merge({"b0": OUT})
+    member.merge({"b0": alive_status(0)})
+    assert not member.lives("b0", 0)
+    member.merge({"b0": alive_status(1)})
+    assert member.lives("b0", 1)
+
+
+# ---- who may exclude whom ---------------------------------------------------------------------------------
+
+
+def test_the_parent_judges_on_the_word_of_its_own_detector_and_a_witness() -> None:
+    assert suspect(make("b1"), "b3", witness="b4").verdicts() == {"b3": OUT}
+    assert suspect(make("b0"), "b3", witness="b4").verdicts() == {}
+    assert suspect(make("b4"), "b3", witness="b1").verdicts() == {}
+    assert suspect(make("b5"), "b3", witness="b4").verdicts() == {}
+
+
+def test_a_suspicion_that_nobody_shares_counts_only_when_it_is_overdue() -> None:
+    member = suspect(make("b1"), "b3")
+    assert member.verdicts() == {}
+    member.grow_overdue("b3")
+    assert member.verdicts() == {"b3": OUT}
+
+
+def test_what_is_taken_back_in_time_does_no_harm() -> None:
+    member = suspect(make("b1"), "b3", witness="b4")
+    member.accuse("b4", "b3", 0, False)
+    assert member.verdicts() == {}
+    member.grow_overdue("b3")
+    member.trust("b3")
+    member.suspect("b3")
+    assert member.verdicts() == {}
+    member.trust("b3")
+    member.accuse("b4", "b3", 0, True)
+    assert member.verdicts() == {}, "another's suspicion is not enough"
+
+
+def test_a_broken_link_excludes_only_its_lower_end() -> None:
+    upper, lower = suspect(make("b1"), "b3"), suspect(make("b3"), "b1")
+    upper.grow_overdue("b3")
+    lower.grow_overdue("b1")
+    assert upper.verdicts() == {"b3": OUT}
+    assert lower.verdicts() == {}
+
+
+def test_the_nearest_ancestor_that_is_left_judges() -> None:
+    member = make("b0")
+    member.merge({"b1": OUT})
+    assert suspect(member, "b3", witness="b4").verdicts() == {"b3": OUT}
+
+
+def test_one_verdict_may_make_the_judge_of_the_next() -> None:
+    assert suspect(make("b0"), "b3", "b1", witness="b4").verdicts() == {"b1": OUT, "b3": OUT}
+
+
+def test_the_root_needs_every_neighbour_that_can_be_heard() -> None:
+    member = suspect(make("b1"), "b0", witness="b3")
+    member.grow_overdue("b0")
+    assert member.verdicts() == {}
+    member.accuse("b2", "b0", 0, True)
+    assert member.verdicts() == {"b0": OUT}
+
+
+def test_of_those_who_cannot_be_heard_no_word_is_needed() -> None:
+    member = suspect(make("b1"), "b0", witness="b3")
+    member.suspect("b2")
+    assert member.verdicts()["b0"] == OUT
+
+
+def test_an_accusation_against_an_earlier_life_does_not_count() -> None:
+    member = make("b1")
+    member.accuse("b2", "b0", 0, True)
+    member.merge({"b0": alive_status(1)})
+    member.settled["b0"] = 1
+    member.suspect("b0")
+    assert member.verdicts() == {}
+    member.accuse("b2", "b0", 1, True)
+    assert member.verdicts() == {"b0": excluded_status(1)}
+
+
+def test_a_suspicion_counts_against_the_life_that_was_known_when_it_arose() -> None:
+    member = suspect(make("b1"), "b3", witness="b4")
+    member.grow_overdue("b3")
+    member.merge({"b3": alive_status(1)})
+    assert member.verdicts() == {}
+    assert member.suspects("b3")
+
+
+# ---- those who return -------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_was_not_taken_in_yet_judges_nobody() -> None:
+    member = suspect(make("b1", life=1), "b3", witness="b4")
+    member.grow_overdue("b3")
+    assert member.verdicts() == {}
+    member.was_taken_in = True
+    assert member.verdicts() == {"b3": OUT}
+
+
+def test_and_the_others_judge_in_its_place() -> None:
+    member = make("b0")
+    member.merge({"b1": alive_status(1)})
+    suspect(member, "b3", witness="b4")
+    assert member.verdicts() == {"b3": OUT}
+    settled = make("b0")
+    settled.merge({"b1": alive_status(1)})
+    settled.settled["b1"] = 1
+    assert suspect(settled, "b3", witness="b4").verdicts() == {}
+
+
+def test_doubt_takes_back_what_was_believed_settled() -> None:
+    member = make("b0")
+    member.merge({"b1": alive_status(1)})
+    member.settled["b1"] = 1
+    assert member.doubt(["b1", "b2"])
+    assert not member.doubt(["b1"])
+    assert is_unsettled("b1", member.status, member.settled)
+
+
+def test_who_hears_nobody_knows_it() -> None:
+    member = make("b3", radius=2)
+    assert member.hears_somebody()
+    suspect(member, "b1")
+    assert not member.hears_somebody()

@@ -1,0 +1,342 @@
+"""Advertisements, subscriptions and cuts at one broker between u and w."""
+
+import pytest
+
+from gapless.protocols.gapless.messages import (
+    AddAdvertisement,
+    AddSubscription,
+    AdvertisementStable,
+    Cuts,
+    Marker,
+    RemoveAdvertisement,
+    RemoveSubscription,
+    TreeBody,
+)
+from gapless.protocols.gapless.routing_table import Link, RoutingTable, Subscription
+
+Sent = list[tuple[str, TreeBody]]
+
+
+class Bench:
+    """A table with the links u and w, and what it says."""
+
+    def __init__(self, *switched_off: str) -> None:
+        self.sent: Sent = []
+        self.told: list[tuple[str, Cuts]] = []
+        self.stable: list[str] = []
+        self.table = RoutingTable(
+            send=lambda link, body: self.sent.append((link.peer, body)),
+            tell_client=lambda subscription, cuts: self.told.append((subscription.name, cuts)),
+            advertisement_stable=lambda advertisement: self.stable.append(advertisement.name),
+            switched_off=frozenset(switched_off),
+        )
+        self.u = self.table.links["u"] = Link("u", "u", 0)
+        self.w = self.table.links["w"] = Link("w", "w", 0)
+
+    def take(self) -> Sent:
+        found, self.sent = self.sent, []
+        return found
+
+    def advertise(self, name: str, text: str, origin: Link | None, publisher: str = "") -> None:
+        self.table.add_advertisement(name, publisher or name, text, origin)
+
+    def subscribe(self, name: str, text: str, origin: Link | None, inherits: str = "", **cuts: int) -> Sent:
+        """A subscription over a link, or of a client here; what it causes."""
+        self.take()
+        if origin is not None:
+            self.table.receive_subscription(origin, AddSubscription(name, text, cuts, inherits))
+        else:
+            subscription = self.table.enter_subscription(name, text, None, {}, "c")
+            self.table.spread(subscription)
+            self.table.answer(subscription)
+        return self.take()
+
+    def marker(self, name: str, link: Link | None = None, **cuts: int) -> Sent:
+        """A marker over w; what it causes."""
+        self.take()
+        self.table.receive_marker(link or self.w, name, cuts)
+        return self.take()
+
+    def cuts(self, name: str) -> Cuts:
+        return self.table.subscriptions[name].cuts
+
+
+def publishers_behind_w(bench: Bench, *names: str) -> None:
+    for name in names:
+        bench.advertise(name, "TRUE", bench.w)
+    bench.take()
+
+
+# ---- subscriptions and covers -----------------------------------------------------------------------------
+
+
+def test_a_subscription_goes_where_something_may_match_and_not_back() -> None:
+    bench = Bench()
+    bench.advertise("p", "x = 1", bench.w)
+    bench.advertise("q", "TRUE", bench.u)
+    assert bench.subscribe("s", "x = 1", bench.u) == [("w", AddSubscription("s", "x = 1", {}))]
+    assert bench.subscribe("t", "x = 2", bench.u) == []
+    assert bench.subscribe("v", "x = 2", None) == [("u", AddSubscription("v", "x = 2", {}))]
+
+
+@pytest.mark.parametrize("text", ["x < 10", "x < 5", "x = 7 AND y = 2"])
+def test_a_covered_one_is_not_sent(text: str) -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.subscribe("wide", "x < 10", bench.u)
+    assert bench.subscribe("new", text, bench.u) == []
+
+
+def test_without_coverage_it_is() -> None:
+    bench = Bench("coverage")
+    publishers_behind_w(bench, "p")
+    bench.subscribe("wide", "x < 10", bench.u)
+    assert bench.subscribe("new", "x < 5", bench.u) == [("w", AddSubscription("new", "x < 5", {}))]
+
+
+def test_a_wider_one_is_sent_and_one_that_came_from_there_covers_nothing() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.subscribe("narrow", "x < 5", bench.u)
+    bench.subscribe("theirs", "TRUE", bench.w)
+    assert bench.subscribe("new", "x < 10", bench.u) == [("w", AddSubscription("new", "x < 10", {}))]
+
+
+# ---- cuts -------------------------------------------------------------------------------------------------
+
+
+def test_where_it_meets_the_publisher_the_cut_is_the_next_number() -> None:
+    bench = Bench()
+    bench.advertise("p", "TRUE", None)
+    bench.advertise("q", "TRUE", None)
+    bench.table.passed["p"] = 6
+    assert bench.subscribe("s", "TRUE", bench.u) == [("u", Marker("s", {"p": 7, "q": 1}))]
+    assert bench.subscribe("own", "TRUE", None) == []
+    assert bench.told == [("own", {"p": 7, "q": 1})]
+
+
+def test_a_marker_is_passed_on_to_the_subscriber_alone() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.subscribe("s", "x = 1", bench.u)
+    bench.subscribe("own", "x = 2", None)
+    assert bench.marker("s", p=3) == [("u", Marker("s", {"p": 3}))]
+    assert bench.marker("s", p=4) == [], "the first one counts"
+    assert bench.marker("own", p=5) == []
+    assert bench.told == [("own", {"p": 5})]
+    assert bench.cuts("s") == {"p": 3}
+
+
+def test_a_marker_speaks_only_for_publishers_behind_its_link() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.subscribe("s", "TRUE", bench.u)
+    assert bench.marker("s", p=3, stranger=9) == [("u", Marker("s", {"p": 3}))]
+
+
+@pytest.mark.parametrize(("passed", "cover_cut", "expected"), [(0, 4, 4), (3, 4, 4), (4, 4, 5), (9, 4, 10)])
+def test_a_pivots_number_is_the_larger_of_the_next_one_and_the_covers_cut(
+    passed: int, cover_cut: int, expected: int
+) -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.subscribe("wide", "TRUE", None)
+    bench.marker("wide", p=cover_cut)
+    bench.table.passed["p"] = passed
+    assert bench.subscribe("new", "x = 1", bench.u) == [("u", Marker("new", {"p": expected}))]
+
+
+def test_a_pivot_speaks_for_all_that_are_stable_in_one_message_and_for_the_rest_when_the_covers_marker_passes() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p", "q", "r")
+    bench.subscribe("wide", "TRUE", bench.u)
+    bench.marker("wide", p=2, r=5)
+    assert bench.subscribe("new", "x = 1", None) == []
+    assert bench.told == [("new", {"p": 2, "r": 5})]
+    bench.table.passed["q"] = 3
+    assert bench.marker("wide", q=8) == [("u", Marker("wide", {"q": 8}))]
+    assert bench.told[1:] == [("new", {"q": 8})]
+
+
+def test_what_is_covered_by_a_covered_one_is_answered_too() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.subscribe("wide", "TRUE", None)
+    bench.subscribe("middle", "x < 10", bench.u)
+    bench.subscribe("narrow", "x < 5", bench.u)
+    assert bench.marker("wide", p=2) == [("u", Marker("middle", {"p": 2})), ("u", Marker("narrow", {"p": 2}))]
+
+
+def test_cuts_that_a_subscription_brings_count_for_publishers_further_on() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.advertise("q", "TRUE", bench.u)
+    assert bench.subscribe("s", "TRUE", bench.u, p=4, q=9) == [("w", AddSubscription("s", "TRUE", {"p": 4}))]
+    assert bench.cuts("s") == {"p": 4}
+
+
+# ---- make before break ------------------------------------------------------------------------------------
+
+
+def with_cover(*switched_off: str) -> Bench:
+    bench = Bench(*switched_off)
+    publishers_behind_w(bench, "p", "q")
+    bench.subscribe("wide", "TRUE", bench.u)
+    bench.marker("wide", p=2)
+    bench.subscribe("one", "x < 5", None)
+    bench.subscribe("two", "x > 5", bench.u)
+    bench.take()
+    return bench
+
+
+def test_those_it_represented_are_sent_before_a_cover_is_removed() -> None:
+    bench = with_cover()
+    bench.table.remove_subscription("wide")
+    assert bench.take() == [
+        ("w", AddSubscription("one", "x < 5", {"p": 2}, "wide")),
+        ("w", AddSubscription("two", "x > 5", {"p": 2}, "wide")),
+        ("w", RemoveSubscription("wide", True)),
+    ]
+
+
+def test_one_of_them_may_represent_another() -> None:
+    bench = with_cover()
+    bench.subscribe("small", "x = 1", bench.u)
+    bench.table.remove_subscription("wide")
+    assert [body for _, body in bench.take()] == [
+        AddSubscription("one", "x < 5", {"p": 2}, "wide"),
+        AddSubscription("two", "x > 5", {"p": 2}, "wide"),
+        RemoveSubscription("wide", True),
+    ]
+    assert bench.marker("one", q=4) == [("u", Marker("small", {"q": 4}))]
+
+
+def test_without_the_repair_nobody_takes_its_place() -> None:
+    bench = with_cover("make-before-break")
+    bench.table.remove_subscription("wide")
+    assert bench.take() == [("w", RemoveSubscription("wide", True))]
+
+
+def test_a_marker_of_the_cover_that_was_on_its_way_still_counts_for_them() -> None:
+    bench = with_cover()
+    bench.table.remove_subscription("wide")
+    assert bench.marker("wide", q=6) == [("u", Marker("two", {"q": 6}))]
+    assert bench.cuts("one") == bench.cuts("two") == {"p": 2, "q": 6}
+
+
+def test_until_the_other_end_says_that_none_will_follow() -> None:
+    bench = with_cover()
+    bench.table.remove_subscription("wide")
+    bench.table.receive_gone(bench.w, "wide")
+    assert bench.marker("wide", q=6) == []
+    assert bench.cuts("one") == {"p": 2}
+
+
+def test_a_successor_inherits_the_cuts_that_its_cover_has_further_on() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p", "q")
+    bench.subscribe("wide", "TRUE", bench.u)
+    bench.marker("wide", p=2, q=3)
+    bench.table.passed["q"] = 40  # and all of it has been sent on for the one that ends
+    assert bench.subscribe("one", "x < 5", bench.u, "wide", p=2) == [("u", Marker("one", {"q": 3}))]
+    assert bench.cuts("one") == {"p": 2, "q": 3}
+
+
+def test_a_subscription_that_represented_nobody_is_just_removed() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.subscribe("s", "TRUE", bench.u)
+    bench.table.remove_subscription("s")
+    assert bench.take() == [("w", RemoveSubscription("s", False))]
+    bench.subscribe("wide", "TRUE", bench.u)
+    bench.subscribe("t", "x = 1", bench.u)
+    bench.table.remove_subscription("t")
+    assert bench.take() == [], "it was never sent"
+
+
+# ---- advertisements ---------------------------------------------------------------------------------------
+
+
+def test_an_advertisement_is_answered_when_all_links_behind_have_and_after_the_subscriptions() -> None:
+    bench = Bench()
+    bench.subscribe("s", "x = 1", bench.u)
+    bench.advertise("p", "TRUE", bench.w)
+    assert bench.take() == [("u", AddAdvertisement("p", "p", "TRUE")), ("w", AddSubscription("s", "x = 1", {}))]
+    bench.table.receive_stable(bench.w, "p")
+    assert bench.take() == []
+    bench.table.receive_stable(bench.u, "p")
+    assert bench.take() == [("w", AdvertisementStable("p"))]
+
+
+def test_ones_own_is_stable_when_all_links_have_answered() -> None:
+    bench = Bench()
+    bench.advertise("p", "TRUE", None)
+    bench.table.receive_stable(bench.u, "p")
+    assert bench.stable == []
+    bench.table.receive_stable(bench.w, "p")
+    assert bench.stable == ["p"]
+    bench.table.receive_stable(bench.w, "p")
+    assert bench.stable == ["p"]
+
+
+def test_nothing_is_answered_while_a_part_of_the_tree_is_handed_over() -> None:
+    bench = Bench()
+    bench.advertise("p", "TRUE", bench.w)
+    bench.advertise("own", "TRUE", None)
+    bench.take()
+    bench.table.settle(False)
+    for link, name in ((bench.u, "p"), (bench.u, "own"), (bench.w, "own")):
+        bench.table.receive_stable(link, name)
+    assert bench.take() == []
+    assert bench.stable == []
+    bench.table.settle(True)
+    assert bench.take() == [("w", AdvertisementStable("p"))]
+    assert bench.stable == ["own"]
+    bench.table.settle(True)
+    assert bench.take() == []
+
+
+def test_a_new_advertisement_finds_those_who_subscribed_before() -> None:
+    bench = Bench()
+    bench.subscribe("s", "x = 1", bench.u)
+    bench.advertise("own", "TRUE", None)
+    assert ("u", Marker("s", {"own": 1})) in bench.take()
+
+
+def test_with_the_last_publisher_that_needs_it_a_subscription_leaves_the_link() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.advertise("p2", "x = 1", bench.w, publisher="p")
+    bench.subscribe("s", "x < 5", bench.u)
+    bench.subscribe("t", "x = 1", bench.u)
+    bench.marker("s", p=3)
+    bench.table.remove_advertisement("p")
+    assert bench.take() == [("u", RemoveAdvertisement("p"))]
+    assert bench.cuts("s") == {"p": 3}
+    bench.table.remove_advertisement("p2")
+    assert bench.take() == [("u", RemoveAdvertisement("p2")), ("w", RemoveSubscription("s", False))]
+    assert bench.cuts("s") == bench.cuts("t") == {}
+
+
+def test_a_subscription_is_reachable_while_any_publisher_may_match() -> None:
+    bench = Bench()
+    bench.subscribe("s", "x = 1", None)
+    assert not bench.table.is_reachable(bench.table.subscriptions["s"])
+    bench.advertise("p", "x < 3", bench.w)
+    assert bench.table.is_reachable(bench.table.subscriptions["s"])
+    bench.table.remove_advertisement("p")
+    assert not bench.table.is_reachable(bench.table.subscriptions["s"])
+
+
+def test_events_find_their_subscriptions() -> None:
+    bench = Bench()
+    bench.subscribe("s", "x = 1", bench.u)
+    bench.subscribe("t", "TRUE", None)
+
+    def names(found: list[Subscription]) -> list[str]:
+        return [subscription.name for subscription in found]
+
+    assert names(list(bench.table.match({"x": 1}))) == ["s", "t"]
+    assert names(list(bench.table.match({"x": 2}))) == ["t"]
+    bench.table.remove_subscription("t")
+    assert names(list(bench.table.match({"x": 1}))) == ["s"]

@@ -1,0 +1,155 @@
+"""A session: what a client that comes back still lacks, and when endings are told."""
+
+from gapless.events import Event
+from gapless.filters import parse
+from gapless.protocols.gapless.messages import Attach, Delivery, Standing, Unsubscribed
+from gapless.protocols.gapless.routing_table import Advertisement, Subscription
+from gapless.protocols.gapless.sessions import Session
+
+EPOCH_STEP = 1_000
+
+
+def event(publisher: str, seq: int, **attributes: int) -> Event:
+    return Event(publisher, seq, dict(attributes))
+
+
+def make(attempt: int = 1, **filters: str) -> Session:
+    session = Session("c", attempt * EPOCH_STEP)
+    session.attempt = attempt
+    for name, text in filters.items():
+        session.subscriptions[name] = Subscription(name, parse(text), None, "c")
+    return session
+
+
+def attach(attempt: int, *standings: Standing) -> Attach:
+    return Attach(attempt, "b/0", list(standings), {}, [], 1)
+
+
+def standing(name: str, cuts: dict[str, int], got: dict[str, int]) -> Standing:
+    return Standing(name, "TRUE", cuts, got)
+
+
+def numbers(found: list[Delivery | Unsubscribed]) -> list[tuple[int, str]]:
+    return [(item.number, item.event.id) for item in found if isinstance(item, Delivery)]
+
+
+def test_deliveries_are_numbered_sent_once_and_kept_until_confirmed() -> None:
+    session = make(s="TRUE")
+    session.put(event("p", 1), ["s"])
+    session.put(event("p", 2), ["s"])
+    assert numbers(session.unsent()) == [(1, "p:1"), (2, "p:2")]
+    assert session.unsent() == []
+    session.got(1)
+    assert (session.total, session.confirmed) == (2, 1)
+    session.put(event("p", 3), ["s"])
+    assert numbers(session.unsent()) == [(3, "p:3")]
+    session.got(9)
+    assert session.confirmed == 3
+
+
+def test_what_was_never_sent_cannot_be_confirmed() -> None:
+    session = make(s="TRUE")
+    session.put(event("p", 1), ["s"])
+    session.got(1)
+    assert session.confirmed == 0
+
+
+def test_an_event_is_due_from_the_cut_on() -> None:
+    session = make(s="TRUE")
+    subscription = session.subscriptions["s"]
+    assert not session.wants(subscription, event("p", 1))
+    subscription.cuts["p"] = 3
+    assert [session.wants(subscription, event("p", seq)) for seq in (2, 3, 4)] == [False, True, True]
+
+
+def test_an_orphan_collects_everything() -> None:
+    session = make(attempt=0, s="TRUE")
+    assert session.is_orphan
+    assert session.wants(session.subscriptions["s"], event("p", 1))
+
+
+def test_who_comes_back_gets_what_lies_after_its_cut_and_its_position() -> None:
+    session = make(attempt=0, s="TRUE", t="TRUE")
+    for seq in range(1, 7):
+        session.put(event("p", seq), ["s", "t"])
+    session.put(event("q", 1), ["s"])
+    session.claim(attach(2, standing("s", {"p": 2}, {"p": 4}), standing("t", {"p": 6}, {})), EPOCH_STEP)
+    assert not session.is_orphan
+    assert session.epoch == 2 * EPOCH_STEP
+    found = [
+        (item.number, item.event.id, item.subscriptions) for item in session.unsent() if isinstance(item, Delivery)
+    ]
+    assert found == [(1, "p:5", ["s"]), (2, "p:6", ["s", "t"])], "it holds no cut of q, so q:1 is not due"
+
+
+def test_a_cut_that_only_the_broker_knows_counts_too() -> None:
+    session = make(s="TRUE")
+    session.subscriptions["s"].cuts["q"] = 2
+    for seq in (1, 2):
+        session.put(event("q", seq), ["s"])
+    session.claim(attach(2, standing("s", {"p": 1}, {})), EPOCH_STEP)
+    assert numbers(session.unsent()) == [(1, "q:2")]
+    assert session.cuts_missing(standing("s", {"p": 1}, {})) == {"q": 2}
+
+
+def test_a_subscription_that_the_client_no_longer_holds_gets_nothing() -> None:
+    session = make(s="TRUE", t="TRUE")
+    for name in ("s", "t"):
+        session.subscriptions[name].cuts["p"] = 1
+    session.put(event("p", 1), ["s"])
+    session.put(event("p", 2), ["s", "t"])
+    session.claim(attach(2, standing("t", {"p": 1}, {})), EPOCH_STEP)
+    assert [item.subscriptions for item in session.unsent() if isinstance(item, Delivery)] == [["t"]]
+
+
+def test_resuming_in_the_middle_starts_the_numbers_anew() -> None:
+    session = make(s="TRUE")
+    for seq in (1, 2, 3):
+        session.put(event("p", seq), ["s"])
+    session.unsent()
+    session.got(1)
+    session.claim(attach(2, standing("s", {"p": 1}, {"p": 2})), EPOCH_STEP)
+    assert numbers(session.unsent()) == [(1, "p:3")]
+    session.got(1)
+    assert session.confirmed == session.total
+
+
+def test_an_ending_is_told_after_the_deliveries_before_it() -> None:
+    session = make(s="TRUE", t="TRUE")
+    gone = Unsubscribed(1, "s", {"p": 2})
+    session.put(event("p", 1), ["s"])
+    session.put(event("p", 2), ["s", "t"])
+    session.farewells.append((session.total, gone))
+    session.put(event("p", 3), ["t"])
+    found = session.unsent()
+    assert [type(item) for item in found] == [Delivery, Delivery, Unsubscribed, Delivery]
+    assert session.unsent() == []
+
+
+def test_an_ending_with_nothing_before_it_is_told_at_once() -> None:
+    session = make(s="TRUE")
+    gone = Unsubscribed(1, "s", {})
+    session.farewells.append((session.total, gone))
+    assert session.unsent() == [gone]
+
+
+def test_an_event_leaves_only_under_a_stable_advertisement() -> None:
+    session = make()
+    session.advertisements["a"] = Advertisement("a", "c", parse("x = 1"), None)
+    assert not session.relies_on(event("c", 1, x=1))
+    session.stable["a"] = None
+    assert session.relies_on(event("c", 1, x=1))
+    assert not session.relies_on(event("c", 1, x=2))
+
+
+def test_each_version_of_an_edge_tells_it_all() -> None:
+    session = make(s="x = 1")
+    session.advertisements["a"] = Advertisement("a", "c", parse("TRUE"), None)
+    first = session.edge()
+    session.stable["a"] = None
+    session.admitted = 4
+    second = session.edge()
+    assert first.version < second.version
+    assert (first.advertisements, second.advertisements) == ({"a": ("TRUE", False)}, {"a": ("TRUE", True)})
+    assert second.subscriptions == {"s": "x = 1"}
+    assert second.admitted == 4
