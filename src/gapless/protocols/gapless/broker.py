@@ -166,7 +166,7 @@ class GaplessBroker:
             self._journal,
             send=self._send_client,
             set_timer=lambda effect: self._effects.append(effect),
-            process=lambda event, number: self._process(event, LOCAL, None, number),
+            process=lambda event, number, after: self._process(event, LOCAL, None, number, after),
             find_home=self._find_home,
             contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
         )

@@ -12,6 +12,7 @@ from gapless.events import Event
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.messages import (
+    Admission,
     Attach,
     Attached,
     ClientAdvertise,
@@ -54,7 +55,7 @@ class ClientSide:
         journal: Journal,
         send: Callable[[str, Any], None],
         set_timer: Callable[[SetTimer], None],
-        process: Callable[[Event, int], None],
+        process: Callable[[Event, int, Cuts | None], None],
         find_home: Callable[[str, str], str | None],
         contacts: tuple[str, ...],
     ) -> None:
@@ -68,7 +69,7 @@ class ClientSide:
         self._process = process
         self._find_home = find_home
         self._contacts = list(contacts)
-        self._admissions: deque[tuple[int, Session, Event]] = deque()
+        self._admissions: deque[tuple[int, Session, Event, Cuts | None]] = deque()
         self._insecure: dict[str, None] = {}
         self._stuck: dict[str, None] = {}
         self._expired: dict[str, None] = {}
@@ -140,13 +141,14 @@ class ClientSide:
         self._await(session.client)
         return session
 
-    def admit_again(self, event: Event) -> None:
-        """A publication that the client's last broker may have admitted."""
+    def admit_again(self, item: Admission) -> None:
+        """A publication that the client's last broker may have admitted: it keeps its place behind what it follows."""
+        event = item.event
         session = self.sessions.get(event.publisher)
         if session is not None and event.seq == session.queued + 1:
             session.queued = event.seq
             session.in_flight += 1
-            self._admissions.append((self._journal.write([], event), session, event))
+            self._admissions.append((self._journal.write([], event, item.after), session, event, item.after))
             self.held()
 
     def lost_sight(self, client: str) -> None:
@@ -295,7 +297,7 @@ class ClientSide:
                 return
             else:
                 session.in_flight += 1
-                self._admissions.append((self._journal.write([], head), session, head))
+                self._admissions.append((self._journal.write([], head), session, head, None))
             session.inbox.popleft()
             self.held()
 
@@ -308,11 +310,11 @@ class ClientSide:
     def held(self) -> None:
         """The backups hold more: admit what waited for it, and deliver."""
         while self._admissions and self._admissions[0][0] <= self._journal.held:
-            number, session, event = self._admissions.popleft()
+            number, session, event, after = self._admissions.popleft()
             session.in_flight -= 1
             session.admitted = event.seq
             self._confirm(session)
-            self._process(event, number)
+            self._process(event, number, after)
             if session.inbox and isinstance(session.inbox[0], ClientUnadvertise):
                 self._advance(session)
         for client in [c for c in self._insecure if c in self.sessions]:

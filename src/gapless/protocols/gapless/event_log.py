@@ -56,4 +56,6 @@ class EventLog:
 
     def share(self, is_inside: Callable[[str], bool]) -> list[LogEntry]:
         """The log for a hand-over; `is_inside` tells whether what came that way came from inside the unit."""
-        return [LogEntry(item.event, not is_inside(item.via), item.after) for item in self._entries]
+        return [
+            LogEntry(item.event, item.after is None and not is_inside(item.via), item.after) for item in self._entries
+        ]

@@ -41,7 +41,9 @@ class JournalCopy:
     def note_edges(self, edges: Iterable[Edge]) -> None:
         """Sessions began or changed."""
         for edge in edges:
-            self.edges[edge.client] = edge
+            known = self.edges.get(edge.client)
+            admitted = edge.admitted if known is None else max(edge.admitted, known.admitted)
+            self.edges[edge.client] = msgspec.structs.replace(edge, admitted=admitted)
 
     def admit(self, number: int, after: Cuts, event: Event, original: Cuts | None = None) -> None:
         """A publication is to be admitted, or was by another broker (`original` is what came before it there)."""

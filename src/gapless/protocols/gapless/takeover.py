@@ -329,19 +329,19 @@ class Takeover:
 
     def _admitted_by(self, edge: Edge) -> int:
         """The last publication of the client that was certainly admitted."""
-        doubtful = [
+        doubtful: list[int] = [
             item.event.seq
             for items in self.unprocessed.values()
             for item in items
             if item.event.publisher == edge.client
         ]
-        return min([edge.admitted, *(seq - 1 for seq in doubtful)])
+        return min([max(edge.admitted, self._last(edge.client)), *(seq - 1 for seq in doubtful)])
 
     def _admit_again(self) -> None:
         for life, items in self.unprocessed.items():
             if self.heirs[life] == self._name:
                 for item in items:
-                    self._clients.admit_again(item.event)
+                    self._clients.admit_again(item)
 
     # ---- 4: the links -------------------------------------------------------------------------------------
 
