@@ -298,8 +298,7 @@ def test_it_is_kept_while_it_may_be_needed() -> None:
     scene.subscribe(1000, "c", "s")
     scene.publish(2000, "p", 400, 10.0)
     result, _ = scene.play()
-    assert retained(result) == {}
-    assert all(10 < size < 100 for size in retained(result).values()), "two waves' worth, no more"
+    assert all(50 < size < 150 for size in retained(result).values()), "three rounds of 400 ms at 100 events a second"
 
 
 def away(scene: Scene, from_ms: float, until_ms: float) -> None:

@@ -86,7 +86,7 @@ class Star:
 
     def admissions(self, forgotten: set[Id]) -> list[Admission]:
         """What the backups bring."""
-        return [item for _, item in self.estate.admissions() if name_of(item.event) not in forgotten]
+        return [item for item in self.estate.estate("y", 0).admissions if name_of(item.event) not in forgotten]
 
 
 def check(star: Star, forgotten: set[Id]) -> list[Event]:
@@ -136,11 +136,19 @@ def test_an_answer_that_crossed_the_dead_broker_first_waits_for_its_cause() -> N
     assert merge_logs([at_c, at_d, at_a], []) == [cause, answer]
 
 
+def admitted(event: Event, **after: int) -> list[Admission]:
+    """The estate of a broker that admitted one event, after all that it had processed."""
+    copy = JournalCopy()
+    copy.admit(1, after, event)
+    return copy.estate("y", 0).admissions
+
+
 def test_an_admission_waits_for_what_its_broker_had_processed() -> None:
     cause, effect = Event("z", 4, {}), Event("a", 1, {})
-    assert merge_logs([[LogEntry(cause, True, None)]], [[Admission(effect, {"z": 4})]]) == [cause, effect]
-    assert merge_logs([[LogEntry(cause, True, None)]], [[Admission(effect, {"z": 3})]]) == [effect, cause]
-    assert merge_logs([[LogEntry(effect, False, {"z": 4})], [LogEntry(cause, True, None)]], []) == [cause, effect]
+    log = [LogEntry(cause, True, None)]
+    assert merge_logs([log], [admitted(effect, z=4)]) == [cause, effect]
+    assert merge_logs([log], [admitted(effect, z=3)]) == [effect, cause]
+    assert merge_logs([[LogEntry(effect, False, {"z": 4})], log], []) == [cause, effect]
 
 
 def test_a_publishers_own_order_is_kept() -> None:

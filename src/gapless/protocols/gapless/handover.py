@@ -99,8 +99,12 @@ def divide_estates(
 
 def join_admissions(copies: Iterable[Sequence[Admission]]) -> list[Admission]:
     """One life's admissions from several copies, which may lack some at either end."""
-    joined = {item.number: item for copy in copies for item in copy}
-    return [joined[number] for number in sorted(joined)]
+    numbered = {item.number: item for copy in copies for item in copy}
+    joined: dict[tuple[str, int], Admission] = {}
+    for number in sorted(numbered):
+        event = numbered[number].event
+        joined.setdefault((event.publisher, event.seq), numbered[number])
+    return list(joined.values())
 
 
 def _claimant(syncs: Mapping[str, Sync], life: str) -> str | None:

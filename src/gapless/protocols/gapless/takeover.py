@@ -315,17 +315,25 @@ class Takeover:
             merge_cuts(self._table.passed, {edge.client: self._admitted_by(edge) for edge in edges.values()})
 
     def _divide_admissions(self) -> None:
-        """Up to the last that somebody processed, a life had admitted everything; the rest is uncertain."""
+        """Up to the last that anybody is known to have processed, a life had admitted everything."""
         syncs = [sync for _, sync in self._handover.ordered()]
+        joined = {}
+        processed: Cuts = {}
+        for sync in syncs:
+            merge_cuts(processed, sync.passed)
         for life in self.estates:
-            copies = [e.admissions for sync in syncs for e in sync.estates if (e.broker, e.life) == life]
-            joined = join_admissions(copies)
+            joined[life] = join_admissions(
+                estate.admissions for sync in syncs for estate in sync.estates if (estate.broker, estate.life) == life
+            )
+            for item in joined[life]:
+                merge_cuts(processed, item.after)
+        for life, items in joined.items():
             certain = 0
-            for place, item in enumerate(joined):
-                if item.event.seq <= self._last(item.event.publisher):
+            for place, item in enumerate(items):
+                if item.event.seq <= processed.get(item.event.publisher, 0):
                     certain = place + 1
-            self._admitted[life] = joined[:certain]
-            self.unprocessed[life] = joined[certain:]
+            self._admitted[life] = items[:certain]
+            self.unprocessed[life] = items[certain:]
 
     def _admitted_by(self, edge: Edge) -> int:
         """The last publication of the client that was certainly admitted."""
@@ -338,9 +346,9 @@ class Takeover:
         return min([max(edge.admitted, self._last(edge.client)), *(seq - 1 for seq in doubtful)])
 
     def _admit_again(self) -> None:
-        for life, items in self.unprocessed.items():
-            if self.heirs[life] == self._name:
-                for item in items:
+        for items in self.unprocessed.values():
+            for item in items:
+                if item.event.publisher in self._clients.sessions:
                     self._clients.admit_again(item)
 
     # ---- 4: the links -------------------------------------------------------------------------------------
