@@ -38,11 +38,16 @@ def test_several_cuts_may_be_done_at_once_also_ones_that_nobody_made_here() -> N
 
 def test_it_is_shared_in_order_with_what_entered_on_ones_own_side() -> None:
     log = EventLog()
-    log.append(Logged(event(1), "u"))
-    log.append(Logged(event(2), "", after={"q": 4}))
-    log.append(Logged(event(3), "w"))
+    for seq, via in enumerate(("u", "", "w"), start=1):
+        log.append(Logged(event(seq), via))
     assert log.share(lambda via: via == "u") == [
         LogEntry(event(1), False, None),
-        LogEntry(event(2), True, {"q": 4}),
+        LogEntry(event(2), True, None),
         LogEntry(event(3), True, None),
     ]
+
+
+def test_of_what_an_excluded_broker_admitted_the_past_is_told() -> None:
+    log = EventLog()
+    log.append(Logged(event(1), "u", after={"q": 4}))
+    assert [entry.after for entry in log.share(lambda via: True)] == [{"q": 4}]

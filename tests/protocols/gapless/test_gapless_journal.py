@@ -153,7 +153,7 @@ def test_a_copy_restored_from_the_whole_journal_is_the_same() -> None:
     for seq in (1, 2, 3):
         journal.processed(event("q", seq))
         journal.write([], event("p", seq))
-    journal.forget(2)
+    journal.forget(3)
     journal.choose_backups({"u": 0})
     [(_, message)] = sent
     copy = restored(message)

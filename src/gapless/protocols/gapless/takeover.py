@@ -108,6 +108,7 @@ class Takeover:
         self._inherit()
         self._note_marks()
         self._process_logs()
+        passed = self._hide_late()
         for subscription in list(self._table.subscriptions.values()):
             self._table.answer(subscription)
         for name in gone_subscriptions:
@@ -115,10 +116,20 @@ class Takeover:
         for name in gone_advertisements:
             self._table.remove_advertisement(name)
         self._install()
+        self._table.passed.update(passed)
         self._send_late_marks()
         self._answer_advertisements()
         self._pass_on_late()
         self._admit_again()
+
+    def _hide_late(self) -> Cuts:
+        """What came meanwhile is passed on after the markers, so they may count it in; return what was passed really."""
+        first: Cuts = {}
+        for event in self._handover.late:
+            first.setdefault(event.publisher, event.seq)
+        really = {publisher: self._table.passed[publisher] for publisher in first}
+        self._table.passed.update({publisher: seq - 1 for publisher, seq in first.items()})
+        return really
 
     def _is_inside(self, link: Link | None) -> bool:
         return link is not None and is_inside(self._unit, self._name, link.via)
