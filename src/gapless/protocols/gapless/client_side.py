@@ -105,14 +105,16 @@ class ClientSide:
         for name in [name for name in session.subscriptions if name not in standings]:
             self._end_subscription(session, name)
         fresh = [name for name in standings if name not in session.subscriptions]
+        voided = [name for name, standing in standings.items() if name in session.untold and not standing.got]
         for name, standing in standings.items():
-            if name not in fresh:
+            if name not in fresh and name not in voided:
                 self._table.restore_cuts(session.subscriptions[name], standing.cuts)
-        session.claim(message, EPOCH_STEP)
-        self._send(session.client, Attached(message.attempt, self._home, fresh, self._contacts))
+        session.claim(message, EPOCH_STEP, voided)
+        self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts))
         for name, standing in standings.items():
             if name not in fresh:
-                self._tell_standing(session, name, session.cuts_missing(standing))
+                held = {} if name in voided else standing.cuts
+                self._tell_standing(session, name, session.cuts_missing(name, held))
         for name in [name for name in session.advertisements if name not in message.advertisements]:
             self._end_advertisement(session, name)
         for name, text in message.advertisements.items():

@@ -13,44 +13,12 @@ rule for a lost connection and a lost broker.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-
-import msgspec
 
 from gapless.events import Event
-from gapless.filters import Filter
 from gapless.protocols.gapless.messages import Attach, ClientUnadvertise, Cuts, Delivery, Edge, Standing, Unsubscribed
 from gapless.protocols.gapless.routing_table import Advertisement, Subscription
 
-__all__ = ["Bound", "Session", "find_start"]
-
-
-class Bound(msgspec.Struct, frozen=True):
-    """What is known of a cut that was on its way: not before `least`, and `following` if nothing else is found."""
-
-    least: int
-    following: int
-
-
-def find_start(
-    events: Iterable[Event],
-    pasts: Mapping[tuple[str, int], Cuts],
-    pattern: Filter,
-    publisher: str,
-    bound: Bound,
-    known: Cuts,
-) -> int:
-    """The cut for a publisher that goes with the cuts known of others.
-
-    The first event that comes after anything from those cuts on: with it every effect of what the subscription gets
-    is in, and nothing is whose effects it has missed.
-    """
-    for event in events:
-        if event.publisher == publisher and event.seq >= bound.least and pattern.matches(event.attributes):
-            past = pasts.get((event.publisher, event.seq), {})
-            if any(past.get(other, 0) >= cut for other, cut in known.items()):
-                return event.seq
-    return bound.following
+__all__ = ["Session"]
 
 
 class Session:
@@ -76,9 +44,8 @@ class Session:
         """What was delivered or is to be, and not confirmed."""
         self.last_cuts: dict[str, Cuts] = {}
         """By subscription: the cuts of publishers, also of those that have left since; kept for an absent client."""
-        self.bounds: dict[str, dict[str, Bound]] = {}
-        """By subscription: what is known of cuts that its client may turn out to hold; see `find_start`."""
-        self.pasts: Mapping[tuple[str, int], Cuts] = {}
+        self.untold: dict[str, None] = {}
+        """Inherited subscriptions that were lost before the backups knew any cut: they have delivered nothing."""
         self.in_flight = 0
         """Publications that wait for the backups."""
         self.farewells: deque[tuple[int, Unsubscribed]] = deque()
@@ -159,49 +126,38 @@ class Session:
             self._first += 1
             self._sent -= 1
 
-    def claim(self, message: Attach, epoch_step: int) -> None:
+    def claim(self, message: Attach, epoch_step: int, voided: list[str]) -> None:
         """The client is back: keep of the deliveries what it lacks, and number them anew."""
         self.attempt = message.attempt
         self.epoch = message.attempt * epoch_step
         self.farewells.clear()
         standings = {standing.subscription: standing for standing in message.standings}
-        for name, standing in standings.items():
-            self._complete_cuts(name, standing)
-        self.bounds, self.pasts = {}, {}
+        self.untold = {}
         kept = []
         for event, names in self.outbox:
-            lacking = [name for name in names if name in standings and self._lacks(standings[name], event)]
+            lacking = [
+                name for name in names if name in standings and self._lacks(standings[name], event, name in voided)
+            ]
             if lacking:
                 kept.append((event, lacking))
         self.outbox = deque(kept)
         self._sent = 0
         self._first = 1
 
-    def _complete_cuts(self, name: str, standing: Standing) -> None:
-        """Find the cuts that go with those that the client holds."""
-        if name not in self.subscriptions or not standing.cuts:
-            return
-        events = [event for event, names in self.outbox if name in names]
-        for publisher, bound in self.bounds.get(name, {}).items():
-            if publisher not in standing.cuts:
-                pattern = self.subscriptions[name].filter
-                cut = find_start(events, self.pasts, pattern, publisher, bound, standing.cuts)
-                self.last_cuts.setdefault(name, {})[publisher] = cut
-
-    def _lacks(self, standing: Standing, event: Event) -> bool:
+    def _lacks(self, standing: Standing, event: Event, is_voided: bool) -> bool:
         if standing.subscription not in self.subscriptions:
             return False
-        cut = standing.cuts.get(event.publisher) or self._cuts(standing.subscription).get(event.publisher)
+        known = self._cuts(standing.subscription)
+        cut = (known if is_voided else {**known, **standing.cuts}).get(event.publisher)
         return cut is not None and event.seq >= cut and event.seq > standing.got.get(event.publisher, 0)
 
     def relies_on(self, event: Event) -> bool:
         """Whether a stable advertisement allows the event out."""
         return any(self.advertisements[name].filter.matches(event.attributes) for name in self.stable)
 
-    def cuts_missing(self, standing: Standing) -> Cuts:
+    def cuts_missing(self, name: str, held: Cuts) -> Cuts:
         """What the broker knows of the subscription's cuts and the client does not."""
-        known = self._cuts(standing.subscription)
-        return {publisher: cut for publisher, cut in known.items() if publisher not in standing.cuts}
+        return {publisher: cut for publisher, cut in self._cuts(name).items() if publisher not in held}
 
     def matching(self, event: Event) -> list[str]:
         """The session's own subscriptions that the event matches."""

@@ -27,7 +27,8 @@ from gapless.protocols.gapless.messages import (
     TreeBody,
 )  # fmt: skip
 from gapless.protocols.gapless.routing_table import Advertisement, Link, RoutingTable, Subscription
-from gapless.protocols.gapless.sessions import Bound, Session, find_start
+from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.starting_cut import Bound, find_start
 from gapless.protocols.gapless.status import Statuses
 
 __all__ = ["MERGED", "Takeover", "side_advertisements", "side_marks", "side_subscriptions"]
@@ -123,7 +124,7 @@ class Takeover:
         self._admit_again()
 
     def _hide_late(self) -> Cuts:
-        """What came meanwhile is passed on after the markers, so they may count it in; return what was passed really."""
+        """What came meanwhile is passed on after the markers, so they count it in; return what was passed really."""
         first: Cuts = {}
         for event in self._handover.late:
             first.setdefault(event.publisher, event.seq)
@@ -265,28 +266,35 @@ class Takeover:
 
     def _infer_marks(self) -> None:
         """A subscription that holds some cuts, and was represented at an excluded broker, holds the others too."""
-        for member, sync in self._handover.ordered():
-            for item in sync.subscriptions:
-                known = {**item.cuts, **self._marks.get(item.subscription, {})}
-                if known:
-                    pattern = parse(item.filter)
-                    for publisher, bound in self._bounds(pattern, known, member).items():
-                        cut = find_start(self._events, self._pasts, pattern, publisher, bound, known)
-                        self._marks.setdefault(item.subscription, {})[publisher] = cut
+        candidates = [
+            (item.subscription, item.filter, item.cuts, member)
+            for member, sync in self._handover.ordered()
+            for item in sync.subscriptions
+        ]
+        for share in self.inherited:
+            for name, text in share.edge.subscriptions.items():
+                candidates.append((name, text, share.edge.cuts.get(name, {}), share.broker))
+        for name, text, cuts, home in candidates:
+            known = {**cuts, **self._marks.get(name, {})}
+            if known:
+                pattern = parse(text)
+                for publisher, bound in self._bounds(pattern, known, home).items():
+                    cut = find_start(self._events, self._pasts, pattern, publisher, bound, known)
+                    self._marks.setdefault(name, {})[publisher] = cut
 
     def _give_inherited_cuts(self) -> None:
-        """The cuts that inherited subscriptions had, or will turn out to have had when their clients tell theirs."""
+        """The cuts that inherited subscriptions had. Where none is known, nothing was delivered either."""
         for share in self.inherited:
             session = self.sessions.get(share.edge.client)
             if session is None:
                 continue
-            session.pasts = self._pasts
             for name in share.edge.subscriptions:
                 subscription = self._table.subscriptions[name]
                 for cuts in (share.edge.cuts.get(name, {}), self._marks.get(name, {})):
                     for publisher, cut in cuts.items():
                         subscription.cuts.setdefault(publisher, cut)
-                session.bounds[name] = self._bounds(subscription.filter, subscription.cuts, "")
+                if not share.edge.cuts.get(name) and name not in self._marks:
+                    session.untold[name] = None
 
     def _last(self, publisher: str) -> int:
         return max(sync.passed.get(publisher, 0) for sync in self._handover.syncs.values())
