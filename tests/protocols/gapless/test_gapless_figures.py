@@ -4,7 +4,6 @@ The whole of it is printed by `python benchmarks/subscription_latency.py` and `p
 """
 
 import pytest
-
 from benchmarks import routing_state, subscription_latency
 
 

@@ -21,8 +21,9 @@ def make(attempt: int = 1, **filters: str) -> Session:
     return session
 
 
-def attach(attempt: int, *standings: Standing) -> Attach:
-    return Attach(attempt, "b/0", list(standings), {}, [], 1)
+def claim(session: Session, attempt: int, *standings: Standing) -> None:
+    """The client comes back with these subscriptions."""
+    session.claim(Attach(attempt, "b/0", list(standings), {}, [], 1), EPOCH_STEP, [])
 
 
 def standing(name: str, cuts: dict[str, int], got: dict[str, int]) -> Standing:
@@ -73,7 +74,7 @@ def test_who_comes_back_gets_what_lies_after_its_cut_and_its_position() -> None:
     for seq in range(1, 7):
         session.put(event("p", seq), ["s", "t"])
     session.put(event("q", 1), ["s"])
-    session.claim(attach(2, standing("s", {"p": 2}, {"p": 4}), standing("t", {"p": 6}, {})), EPOCH_STEP)
+    claim(session, 2, standing("s", {"p": 2}, {"p": 4}), standing("t", {"p": 6}, {}))
     assert not session.is_orphan
     assert session.epoch == 2 * EPOCH_STEP
     found = [
@@ -87,9 +88,9 @@ def test_a_cut_that_only_the_broker_knows_counts_too() -> None:
     session.subscriptions["s"].cuts["q"] = 2
     for seq in (1, 2):
         session.put(event("q", seq), ["s"])
-    session.claim(attach(2, standing("s", {"p": 1}, {})), EPOCH_STEP)
+    claim(session, 2, standing("s", {"p": 1}, {}))
     assert numbers(session.unsent()) == [(1, "q:2")]
-    assert session.cuts_missing(standing("s", {"p": 1}, {})) == {"q": 2}
+    assert session.cuts_missing("s", {"p": 1}) == {"q": 2}
 
 
 def test_a_subscription_that_the_client_no_longer_holds_gets_nothing() -> None:
@@ -98,7 +99,7 @@ def test_a_subscription_that_the_client_no_longer_holds_gets_nothing() -> None:
         session.subscriptions[name].cuts["p"] = 1
     session.put(event("p", 1), ["s"])
     session.put(event("p", 2), ["s", "t"])
-    session.claim(attach(2, standing("t", {"p": 1}, {})), EPOCH_STEP)
+    claim(session, 2, standing("t", {"p": 1}, {}))
     assert [item.subscriptions for item in session.unsent() if isinstance(item, Delivery)] == [["t"]]
 
 
@@ -108,7 +109,7 @@ def test_resuming_in_the_middle_starts_the_numbers_anew() -> None:
         session.put(event("p", seq), ["s"])
     session.unsent()
     session.got(1)
-    session.claim(attach(2, standing("s", {"p": 1}, {"p": 2})), EPOCH_STEP)
+    claim(session, 2, standing("s", {"p": 1}, {"p": 2}))
     assert numbers(session.unsent()) == [(1, "p:3")]
     session.got(1)
     assert session.confirmed == session.total

@@ -115,8 +115,9 @@ class ClientSide:
             if name not in fresh:
                 held = {} if name in voided else standing.cuts
                 self._tell_standing(session, name, session.cuts_missing(name, held))
-        for name in [name for name in session.advertisements if name not in message.advertisements]:
-            self._end_advertisement(session, name)
+        for name in session.advertisements:
+            if name not in message.advertisements:
+                session.inbox.append(ClientUnadvertise(message.attempt, name))
         for name, text in message.advertisements.items():
             if name in session.stable:
                 self._send(session.client, Stable(message.attempt, name))
