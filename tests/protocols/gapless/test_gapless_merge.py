@@ -7,7 +7,7 @@ import pytest
 
 from gapless.events import Event
 from gapless.protocols.gapless.journal import JournalCopy
-from gapless.protocols.gapless.merge import merge_logs
+from gapless.protocols.gapless.merge import find_pasts, merge_logs
 from gapless.protocols.gapless.messages import Admission, LogEntry
 
 Id = tuple[str, int]
@@ -119,6 +119,20 @@ def test_also_when_a_causally_closed_part_is_forgotten(first: int) -> None:
         shorter += bool(forgotten)
         check(star, forgotten)
     assert shorter, "the model forgets now and then, or this tests nothing"
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_the_past_of_an_event_is_what_its_broker_had_seen(first: int) -> None:
+    for seed in range(first, first + 50):
+        star = Star(seed)
+        logs, estates = star.contributions(set()), [star.admissions(set())]
+        merged = merge_logs(logs, estates)
+        pasts = find_pasts(merged, logs, estates)
+        for event in merged:
+            known: dict[str, int] = {}
+            for publisher, seq in (*star.past[name_of(event)], name_of(event)):
+                known[publisher] = max(seq, known.get(publisher, 0))
+            assert pasts[name_of(event)] == known
 
 
 def test_it_does_not_matter_that_two_backups_hold_the_same() -> None:

@@ -57,8 +57,8 @@ def pivots_trap(switched_off: list[str]) -> Scenario:
     new@b4 -10-/
 
     `wide` leaves at 1000 ms; its markers are at b0 at 1070 ms (near) and 1190 ms (far). `new` is there at 1100 ms, and
-    near:1, which left b1 at 1090 ms, at 1120 ms: so `new` gets it. far:1, its effect, leaves b2 at 1150 ms, and would be
-    ahead of `new` if that had to go to b2 itself.
+    near:1, which left b1 at 1090 ms, at 1120 ms: so `new` gets it. Its effect far:1 leaves b2 at 1150 ms, before `new`
+    could be there.
     """
     return Scenario(
         network=Network(

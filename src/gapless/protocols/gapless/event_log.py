@@ -22,7 +22,7 @@ class Logged(msgspec.Struct, frozen=True):
     number: int = 0
     """Its number in the journal of this broker, if it was admitted here."""
     after: Cuts | None = None
-    """For what an excluded broker had admitted: see `messages.LogEntry`."""
+    """For what came out of a merged log: see `messages.LogEntry`."""
 
 
 class EventLog:

@@ -201,7 +201,7 @@ class Estate(_Message, frozen=True):
 class LogEntry(_Message, frozen=True):
     """An event that a broker processed; `entered` if it came from the broker's own side of the unit.
 
-    `after` is known for what an excluded broker had admitted: how far that one had come with each publisher.
+    What came out of a merged log has no place of its own in this one; `after` tells what it comes after.
     """
 
     event: Event

@@ -303,29 +303,24 @@ class Takeover:
 
     def _process_logs(self) -> None:
         entered: dict[tuple[str, int], str] = {}
-        after: dict[tuple[str, int], Cuts] = {}
         for member, sync in self._handover.ordered():
             for entry in sync.log:
-                key = (entry.event.publisher, entry.event.seq)
                 if entry.entered:
-                    entered[key] = member
-                if entry.after is not None:
-                    after[key] = entry.after
-        own: set[tuple[str, int]] = set()
-        for life, admissions in self._admitted.items():
-            for item in admissions:
-                key = (item.event.publisher, item.event.seq)
-                after[key] = item.after
-                if self.heirs[life] == self._name:
-                    own.add(key)
+                    entered[entry.event.publisher, entry.event.seq] = member
+        own = {
+            (item.event.publisher, item.event.seq)
+            for life, admissions in self._admitted.items()
+            for item in admissions
+            if self.heirs[life] == self._name
+        }
         self._give_inherited_cuts()
         for event in self._events:
             key = (event.publisher, event.seq)
             member = entered.get(key, self._name)
             via = self._via if member == self._name else self._link_to(member).via
             is_new = event.seq > self._table.passed.get(event.publisher, 0)
-            number = self._journal.write([], event, after[key]) if key in own and is_new else 0
-            self._process(event, via, after.get(key), self.sessions, number)
+            number = self._journal.write([], event, self._pasts[key]) if key in own and is_new else 0
+            self._process(event, via, self._pasts[key], self.sessions, number)
         for event in self._handover.late:
             self._process(event, self._via, None, self.sessions, 0)
         for sync in self._handover.syncs.values():
