@@ -3,10 +3,12 @@
 More of them by hand: `gapless sim search --protocol gapless --faults all --runs 5000`.
 """
 
+from typing import Any
+
 import pytest
 
 from gapless.protocol import find_protocol
-from gapless.simulator import generate, try_scenario
+from gapless.simulator import GeneratorLimits, generate, run_scenario, try_scenario
 
 RUNS = 150
 CHUNK = 25
@@ -57,6 +59,21 @@ def test_what_once_failed(faults: str, seed: int) -> None:
 def test_no_violation(faults: str, first: int) -> None:
     statuses = [run(seed, faults) for seed in range(first, first + CHUNK)]
     assert statuses.count("unknown") <= max(1, UNKNOWN_MOST * CHUNK)
+
+
+@pytest.mark.parametrize("faults", ["none", "all"])
+def test_when_all_is_over_nobody_keeps_an_event(faults: str) -> None:
+    for seed in range(20):
+        result = run_scenario(generate(seed, "gapless", faults, limits=GeneratorLimits(settle_ms=30_000.0)))
+        assert result.state_sizes["retained"].max == 0, seed
+
+
+@pytest.mark.parametrize("options", [{"coverage": False}, {"window": 5}, {"patience_ms": 100}], ids=str)
+def test_no_violation_with_other_options(options: dict[str, Any]) -> None:
+    limits = GeneratorLimits(settle_ms=60_000.0)
+    for seed in range(25):
+        outcome = try_scenario(generate(seed, "gapless", "all", options, limits))
+        assert not outcome.failed, (seed, outcome.symptoms)
 
 
 def test_it_claims_to_cope_with_all_of_this() -> None:

@@ -1,6 +1,7 @@
 """A green run counts only because it can turn red: without each repair, the search finds a violation.
 
-`first_seed` is the first of the seeds 0 to 1,999 that fails, so that nobody waits for the ones before it.
+Of the seeds 0 to 1,999 only a few from the first that fails on are tried, so that nobody waits for the ones before it.
+If the generator changes, find it again: `gapless sim search --runs 2000 --option switched_off=…`.
 """
 
 import pytest
@@ -27,6 +28,7 @@ FIRST_SEEDS = {
 }
 """By repair: the faults under which it is needed, and the first seed that shows it."""
 
+RUNS = 16
 SYMPTOMS = {"gap", "causal-inversion", "unobserved", "missing-effect"}
 
 
@@ -37,9 +39,8 @@ def test_every_repair_is_tried() -> None:
 @pytest.mark.parametrize("repair", FIRST_SEEDS)
 def test_without_it_a_violation_is_found(repair: str) -> None:
     faults, first_seed = FIRST_SEEDS[repair]
-    report = search(
-        "gapless", 2_000 - first_seed, first_seed, faults, {"switched_off": [repair]}, processes=1, shrink_seconds=0.1
-    )
+    options = {"switched_off": [repair]}
+    report = search("gapless", RUNS, first_seed, faults, options, processes=1, shrink_seconds=0.1)
     assert report.finding is not None
     assert report.finding.symptom in SYMPTOMS
 

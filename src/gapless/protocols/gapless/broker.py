@@ -532,7 +532,7 @@ class GaplessBroker:
         copy = self._holdings[broker, life] = JournalCopy()
         copy.note_edges(takeover.estates[broker, life].values())
         for item in takeover.unprocessed[broker, life]:
-            copy.admit(item.number, {}, item.event, item.after)
+            copy.keep(item)
 
     def _secure_inherited(self, takeover: Takeover) -> None:
         for session in takeover.sessions.values():

@@ -25,7 +25,7 @@ class JournalCopy:
     def __init__(self) -> None:
         self.edges: dict[str, Edge] = {}
         self._base: Cuts = {}
-        self._entries: deque[tuple[int, Cuts, Event, Cuts | None]] = deque()
+        self._entries: deque[tuple[int, Cuts, Event, Cuts | None, bool]] = deque()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -34,7 +34,9 @@ class JournalCopy:
         """Start from a whole journal."""
         self.edges = {edge.client: edge for edge in message.edges}
         self._base = {}
-        self._entries = deque((item.number, {}, item.event, item.after) for item in message.admissions)
+        self._entries = deque(
+            (item.number, {}, item.event, item.after, item.is_inherited) for item in message.admissions
+        )
         if message.admissions:
             self._base = dict(message.admissions[-1].after)
 
@@ -47,7 +49,7 @@ class JournalCopy:
 
     def admit(self, number: int, after: Cuts, event: Event, original: Cuts | None = None) -> None:
         """A publication is to be admitted, or was by another broker (`original` is what came before it there)."""
-        self._entries.append((number, after, event, original))
+        self._entries.append((number, after, event, original, original is not None))
         edge = self.edges.get(event.publisher)
         if edge is not None and edge.admitted < event.seq:
             self.edges[event.publisher] = msgspec.structs.replace(edge, admitted=event.seq)
@@ -61,10 +63,14 @@ class JournalCopy:
         """What is not forgotten, each with all that preceded it."""
         known = dict(self._base)
         found = []
-        for number, after, event, original in self._entries:
+        for number, after, event, original, is_inherited in self._entries:
             known.update(after)
-            found.append(Admission(number, event, dict(known) if original is None else original))
+            found.append(Admission(number, event, dict(known) if original is None else original, is_inherited))
         return found
+
+    def keep(self, item: Admission) -> None:
+        """Take over an admission as another copy holds it."""
+        self._entries.append((item.number, {}, item.event, item.after, item.is_inherited))
 
     def estate(self, broker: str, life: int) -> Estate:
         """The copy as a member of a unit contributes it."""

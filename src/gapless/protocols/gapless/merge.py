@@ -55,7 +55,8 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
         log = _Log([(item.event.publisher, item.event.seq) for item in admissions])
         for position, item in enumerate(admissions):
             events.setdefault(log.ids[position], item.event)
-            constraints.setdefault(log.ids[position], []).append((log, position))
+            if not item.is_inherited:
+                constraints.setdefault(log.ids[position], []).append((log, position))
             after.setdefault(log.ids[position], []).append(item.after)
 
     queues: dict[str, deque[int]] = {}
@@ -107,7 +108,8 @@ def find_pasts(
     for admissions in estates:
         ids.append([(item.event.publisher, item.event.seq) for item in admissions])
         for position, item in enumerate(admissions):
-            entries.setdefault(ids[-1][position], []).append((len(ids) - 1, position))
+            if not item.is_inherited:
+                entries.setdefault(ids[-1][position], []).append((len(ids) - 1, position))
             after.setdefault(ids[-1][position], []).append(item.after)
     prefixes: list[Cuts] = [{} for _ in ids]
     reached = [0] * len(ids)

@@ -187,6 +187,8 @@ class Admission(_Message, frozen=True):
     """In the journal of the broker."""
     event: Event
     after: Cuts
+    is_inherited: bool
+    """Another broker had admitted it; it does not come after what stands before it in this journal."""
 
 
 class Estate(_Message, frozen=True):
