@@ -6,7 +6,7 @@
 | who lives | `membership` |
 | who is next to whom | `contraction` |
 | who publishes, who subscribes, from which cut on | `routing_table` |
-| what survives a broker | `journal` |
+| what survives a broker, and who inherits it | `journal`, `estates` |
 | what may be forgotten | `waves`, `event_log` |
 | going round the dead, and back | `handover`, `merge`, `takeover` |
 | clients | `sessions`, `client_side` |
@@ -37,9 +37,10 @@ from gapless.protocol import (
 from gapless.protocols.gapless.channel import Channel
 from gapless.protocols.gapless.client_side import ClientSide
 from gapless.protocols.gapless.contraction import Unit, stand_in, units_at
+from gapless.protocols.gapless.estates import Estates
 from gapless.protocols.gapless.event_log import EventLog, Logged
 from gapless.protocols.gapless.handover import Handover, name_life
-from gapless.protocols.gapless.journal import Journal, JournalCopy
+from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.membership import Membership
 from gapless.protocols.gapless.messages import (
     Accuse,
@@ -123,11 +124,11 @@ class GaplessBroker:
             Sync: self._on_sync,
             Completed: self._on_completed,
             Settled: lambda peer, body: self._on_settled(body),
-            Resolved: self._on_resolved,
+            Resolved: lambda peer, body: self._estates.resolved(peer, body),
             Backup: self._on_backup,
             BackupAll: self._on_backup_all,
             BackupHeld: self._on_backup_held,
-            BackupEnd: lambda peer, body: self._on_backup_end(peer),
+            BackupEnd: lambda peer, body: self._estates.end(peer, self._channel(peer).peer_life),
         }
         self._tree_bodies: dict[type, Callable[[Link, Any], None]] = {
             Publication: self._on_publication,
@@ -159,6 +160,7 @@ class GaplessBroker:
         self._journal = Journal(self._send)
         self._log = EventLog()
         self._waves = Waves(self._log.cut, self._forget, lambda: len(self._log) > 0)
+        self._estates = Estates(self._home, self._membership, self._journal, self._tell_near)
         self._clients = ClientSide(
             self._home,
             self._options,
@@ -167,14 +169,9 @@ class GaplessBroker:
             send=self._send_client,
             set_timer=lambda effect: self._effects.append(effect),
             process=lambda event, number, after: self._process(event, LOCAL, None, number, after),
-            find_home=self._find_home,
+            find_home=self._estates.find_home,
             contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
         )
-        self._holdings: dict[tuple[str, int], JournalCopy] = {}
-        self._heirs: dict[str, str] = {}
-        self._homes: dict[str, str] = {}
-        self._successors: dict[str, str] = {}
-        self._resolving: dict[tuple[str, int], int] = {}
         self._retired: dict[str, Link] = {}
         self._handovers: dict[int, Handover] = {}
         self._taken_in: dict[int, dict[str, None]] = {}
@@ -199,7 +196,7 @@ class GaplessBroker:
             "subscriptions": len(self._table.subscriptions),
             "advertisements": len(self._table.advertisements),
             "retained": len(self._log),
-            "held for others": sum(len(copy) for copy in self._holdings.values()),
+            "held for others": len(self._estates),
             "unacknowledged": sum(channel.pending() for channel in self._channels.values()),
         }
 
@@ -391,7 +388,7 @@ class GaplessBroker:
         alive = [name for name in self._near if not self._membership.excluded(name)]
         self._journal.choose_backups({name: self._membership.life(name) for name in alive[: self._f]})
         self._clients.held()
-        self._resolve()
+        self._estates.resolve()
 
     # ---- hand-over ----------------------------------------------------------------------------------------
 
@@ -424,19 +421,10 @@ class GaplessBroker:
             log=self._log.share(lambda via: is_inside(unit, self._name, via)),
             passed=dict(self._table.passed),
             wave=self._waves.number,
-            estates=[
-                copy.estate(broker, life)
-                for (broker, life), copy in self._holdings.items()
-                if not self._membership.lives(broker, life) and self._concerns(unit, broker, life)
-            ],
+            estates=self._estates.share(unit),
             owned={client: session.epoch for client, session in self._clients.sessions.items()},
-            heirs=dict(self._heirs),
+            heirs=dict(self._estates.heirs),
         )
-
-    def _concerns(self, unit: Unit, broker: str, life: int) -> bool:
-        """Whether the estate of that life, or its heir's, is divided in this unit."""
-        heir = self._heirs.get(name_life(broker, life), "").rpartition("/")[0]
-        return broker in unit.core or heir in unit.core
 
     def _on_sync(self, peer: str, body: Sync) -> None:
         life = self._life
@@ -468,17 +456,12 @@ class GaplessBroker:
         )
         takeover.run()
         for _, sync in handover.ordered():
-            for life_name, heir_name in sync.heirs.items():
-                self._heirs.setdefault(life_name, heir_name)
-        for broker in handover.unit.core:
-            heir = broker if broker in handover.unit.group else self._stand_in(broker)
-            self._successors[broker] = name_life(heir, self._membership.life(heir))
-        for (broker, life), heir in takeover.heirs.items():
-            self._heirs[name_life(broker, life)] = name_life(heir, self._membership.life(heir))
-            self._keep_estate(broker, life, takeover)
-        for share in takeover.inherited:
-            self._homes[share.edge.client] = name_life(share.heir, self._membership.life(share.heir))
-        self._secure_inherited(takeover)
+            self._estates.learn(sync.heirs)
+        for session in takeover.sessions.values():
+            self._clients.secure(session)
+        group = handover.unit.group
+        successors = {name: name if name in group else self._stand_in(name) for name in handover.unit.core}
+        self._estates.divided(takeover, self._name, successors)
         self._table.settle(not self._handovers)
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
         self._clients.recheck_reach()
@@ -527,80 +510,24 @@ class GaplessBroker:
         """Whether the unit must stay as it is: in progress, or still without some of its brokers."""
         return unit.tag in self._handovers or any(name not in unit.group for name in unit.core)
 
-    def _keep_estate(self, broker: str, life: int, takeover: Takeover) -> None:
-        """Every member holds the estate until its heir has secured it; what was processed is in the log by now."""
-        copy = self._holdings[broker, life] = JournalCopy()
-        copy.note_edges(takeover.estates[broker, life].values())
-        for item in takeover.unprocessed[broker, life]:
-            copy.keep(item)
-
-    def _secure_inherited(self, takeover: Takeover) -> None:
-        for session in takeover.sessions.values():
-            self._clients.secure(session)
-        for (broker, life), heir in takeover.heirs.items():
-            if heir == self._name:
-                self._resolving[broker, life] = self._journal.number
-                for peer in self._near:
-                    self._send(peer, Resolved(broker, life, False))
-        self._resolve()
-
-    def _resolve(self) -> None:
-        """Tell the members to forget the estates that the backups hold."""
-        for (broker, life), number in list(self._resolving.items()):
-            if number <= self._journal.held:
-                del self._resolving[broker, life]
-                self._holdings.pop((broker, life), None)
-                for peer in self._near:
-                    self._send(peer, Resolved(broker, life, True))
-
-    def _on_resolved(self, peer: str, body: Resolved) -> None:
-        if body.secured:
-            self._holdings.pop((body.broker, body.life), None)
-        self._heirs[name_life(body.broker, body.life)] = name_life(peer, self._membership.life(peer))
-
-    def _find_home(self, client: str, home: str) -> str | None:
-        """The life that holds the client's session, or may begin one, if that is known.
-
-        An inherited session is with its heir. Otherwise the last home holds it, or was lost before any backup knew
-        of the session; then the heir of that life begins it afresh, or whoever succeeded the broker.
-        """
-        inherited = self._homes.get(client)
-        if inherited is not None and inherited != self._home:
-            broker, _, life = inherited.rpartition("/")
-            return inherited if self._membership.lives(broker, int(life)) else None
-        for _ in range(len(self._heirs) + len(self._successors) + 1):
-            broker, _, life = home.rpartition("/")
-            if broker in self._overlay and self._membership.lives(broker, int(life)):
-                return home
-            if home not in self._heirs and broker not in self._successors:
-                return None
-            home = self._heirs.get(home) or self._successors[broker]
-        return None
-
     # ---- backups ------------------------------------------------------------------------------------------
 
+    def _tell_near(self, message: Resolved) -> None:
+        for peer in self._near:
+            self._send(peer, message)
+
     def _on_backup_all(self, peer: str, body: BackupAll) -> None:
-        copy = self._holdings[peer, self._channel(peer).peer_life] = JournalCopy()
-        copy.restore(body)
+        self._estates.restore(peer, self._channel(peer).peer_life, body)
         self._send(peer, BackupHeld(body.number))
 
     def _on_backup(self, peer: str, body: Backup) -> None:
-        copy = self._holdings.get((peer, self._channel(peer).peer_life))
-        if copy is None:
-            return
-        copy.forget(body.forget)
-        copy.note_edges(body.edges)
-        if body.event is not None:
-            copy.admit(body.number, body.after, body.event, body.original)
-        self._send(peer, BackupHeld(body.number))
-
-    def _on_backup_end(self, peer: str) -> None:
-        self._holdings.pop((peer, self._channel(peer).peer_life), None)
+        if self._estates.note(peer, self._channel(peer).peer_life, body):
+            self._send(peer, BackupHeld(body.number))
 
     def _on_backup_held(self, peer: str, body: BackupHeld) -> None:
         self._journal.answered(peer, self._channel(peer).peer_life, body.number)
         self._clients.held()
-        self._resolve()
+        self._estates.resolve()
 
     # ---- the tree -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,145 @@
+"""What a broker holds of others' journals, and where the clients of lives that are over have gone.
+
+A backup keeps the copy of a life's journal until the life says otherwise, or, once it is excluded, until its heir has
+secured what is in it. After a hand-over every member keeps the estates that were divided in it for as long, so that
+the heir may fail too.
+
+A client asks for its session by the life that held it last. An inherited session is with its heir; a life that no
+longer lives has an heir, or at least a successor in its place, who may begin the session afresh.
+"""
+
+from collections.abc import Callable
+
+from gapless.protocols.gapless.contraction import Unit
+from gapless.protocols.gapless.handover import name_life
+from gapless.protocols.gapless.journal import Journal, JournalCopy
+from gapless.protocols.gapless.membership import Membership
+from gapless.protocols.gapless.messages import Backup, BackupAll, Edge, Estate, Resolved
+from gapless.protocols.gapless.takeover import Takeover
+
+__all__ = ["Estates"]
+
+REMEMBERED_MAX = 10_000
+"""How many clients and lives a broker can direct; who asks for an older one begins afresh."""
+
+
+class Estates:
+    """One broker's copies of others' journals, and its knowledge of heirs."""
+
+    def __init__(self, home: str, membership: Membership, journal: Journal, tell: Callable[[Resolved], None]) -> None:
+        self.heirs: dict[str, str] = {}
+        """By life, the life that took over its clients."""
+        self._home = home
+        self._membership = membership
+        self._journal = journal
+        self._tell = tell
+        self._copies: dict[tuple[str, int], JournalCopy] = {}
+        self._homes: dict[str, str] = {}
+        self._successors: dict[str, str] = {}
+        self._resolving: dict[tuple[str, int], int] = {}
+
+    def __len__(self) -> int:
+        return sum(len(copy) for copy in self._copies.values())
+
+    # ---- backups ------------------------------------------------------------------------------------------
+
+    def restore(self, broker: str, life: int, message: BackupAll) -> None:
+        """Become a backup of that life."""
+        copy = self._copies[broker, life] = JournalCopy()
+        copy.restore(message)
+
+    def note(self, broker: str, life: int, message: Backup) -> bool:
+        """Another entry of that life's journal; False if this broker is no backup of it."""
+        copy = self._copies.get((broker, life))
+        if copy is None:
+            return False
+        copy.forget(message.forget)
+        copy.note_edges(message.edges)
+        if message.event is not None:
+            copy.admit(message.number, message.after, message.event, message.original)
+        return True
+
+    def end(self, broker: str, life: int) -> None:
+        """That life keeps its journal elsewhere now."""
+        self._copies.pop((broker, life), None)
+
+    # ---- hand-over ----------------------------------------------------------------------------------------
+
+    def share(self, unit: Unit) -> list[Estate]:
+        """The estates to be divided in the unit: of its own lives, and of those whose heir is in it."""
+        return [
+            copy.estate(broker, life)
+            for (broker, life), copy in self._copies.items()
+            if not self._membership.lives(broker, life)
+            and (broker in unit.core or self.heirs.get(name_life(broker, life), "").rpartition("/")[0] in unit.core)
+        ]
+
+    def divided(self, takeover: Takeover, name: str, successors: dict[str, str]) -> None:
+        """A hand-over has divided estates: remember who got what, and keep them until the heir has secured them."""
+        for broker, successor in successors.items():
+            self._successors[broker] = self._current_life(successor)
+        for life, heir in takeover.heirs.items():
+            self._remember(self.heirs, name_life(*life), self._current_life(heir))
+            self._keep(*life, takeover.estates[life], takeover)
+        for share in takeover.inherited:
+            self._remember(self._homes, share.edge.client, self._current_life(share.heir))
+        for life, heir in takeover.heirs.items():
+            if heir == name:
+                self._resolving[life] = self._journal.number
+                self._tell(Resolved(*life, False))
+        self.resolve()
+
+    def learn(self, heirs: dict[str, str]) -> None:
+        """Others know of heirs; what this broker took part in itself counts more."""
+        for life, heir in heirs.items():
+            if life not in self.heirs:
+                self._remember(self.heirs, life, heir)
+
+    def resolve(self) -> None:
+        """Tell everyone to forget the estates that this broker inherited and its backups hold."""
+        for life, number in list(self._resolving.items()):
+            if number <= self._journal.held:
+                del self._resolving[life]
+                self._copies.pop(life, None)
+                self._tell(Resolved(*life, True))
+
+    def resolved(self, peer: str, message: Resolved) -> None:
+        """The peer is the heir of a life, and may have secured its estate."""
+        if message.secured:
+            self._copies.pop((message.broker, message.life), None)
+        self._remember(self.heirs, name_life(message.broker, message.life), self._current_life(peer))
+
+    def _keep(self, broker: str, life: int, edges: dict[str, Edge], takeover: Takeover) -> None:
+        """What was processed is in the log by now; keep the rest."""
+        copy = self._copies[broker, life] = JournalCopy()
+        copy.note_edges(edges.values())
+        for item in takeover.unprocessed[broker, life]:
+            copy.keep(item)
+
+    # ---- clients ------------------------------------------------------------------------------------------
+
+    def find_home(self, client: str, home: str) -> str | None:
+        """The life that holds the client's session, or may begin one, if that is known."""
+        inherited = self._homes.get(client)
+        if inherited is not None and inherited != self._home:
+            return inherited if self._lives(inherited) else None
+        for _ in range(len(self.heirs) + len(self._successors) + 1):
+            if self._lives(home):
+                return home
+            broker = home.rpartition("/")[0]
+            if home not in self.heirs and broker not in self._successors:
+                return None
+            home = self.heirs.get(home) or self._successors[broker]
+        return None
+
+    def _lives(self, home: str) -> bool:
+        broker, _, life = home.rpartition("/")
+        return broker in self._membership.overlay and self._membership.lives(broker, int(life))
+
+    def _current_life(self, broker: str) -> str:
+        return name_life(broker, self._membership.life(broker))
+
+    def _remember(self, where: dict[str, str], key: str, value: str) -> None:
+        where[key] = value
+        while len(where) > REMEMBERED_MAX:
+            del where[next(iter(where))]
