@@ -101,6 +101,14 @@ class Session:
             if cut is not None:
                 self.last_cuts.setdefault(name, {}).setdefault(publisher, cut)
 
+    def _keep_cuts_of_outbox(self) -> None:
+        """What is there was due when it came, also if its publisher has left since."""
+        for event, names in self.outbox:
+            for name in names:
+                if name in self.subscriptions:
+                    cut = self.subscriptions[name].cuts.get(event.publisher, event.seq)
+                    self.last_cuts.setdefault(name, {}).setdefault(event.publisher, cut)
+
     def _cuts(self, name: str) -> Cuts:
         return {**self.subscriptions[name].cuts, **self.last_cuts.get(name, {})}
 
@@ -128,6 +136,8 @@ class Session:
 
     def claim(self, message: Attach, epoch_step: int, voided: list[str]) -> None:
         """The client is back: keep of the deliveries what it lacks, and number them anew."""
+        if not self.is_orphan:
+            self._keep_cuts_of_outbox()
         self.attempt = message.attempt
         self.epoch = message.attempt * epoch_step
         self.farewells.clear()
