@@ -250,6 +250,8 @@ class GaplessBroker:
         if item.peer in self._overlay:
             self._membership.trust(item.peer)
             self._speak_of(item.peer, guilty=False)
+        else:
+            self._clients.caught_sight(item.peer)
 
     def _on_timer(self, item: TimerFired) -> None:
         kind, _, rest = item.key.partition("/")
@@ -262,7 +264,7 @@ class GaplessBroker:
             self._membership.grow_overdue(rest)
             self._refresh()
         elif kind == "session":
-            self._clients.expire(rest, False)
+            self._clients.expire(rest)
 
     # ---- streams ------------------------------------------------------------------------------------------
 

@@ -94,6 +94,9 @@ class ClientSide:
             if where != self._home:
                 self._send(client, Redirect(message.attempt, where.rpartition("/")[0]))
                 return
+            if any(standing.got for standing in message.standings):
+                self._send(client, Expired(message.attempt))
+                return
             session = self.sessions[client] = Session(client, 0)
             self._table.passed[client] = max(self._table.passed.get(client, 0), message.first - 1)
         elif message.attempt <= session.attempt:
@@ -159,19 +162,26 @@ class ClientSide:
         if client in self.sessions:
             self._await(client)
 
+    def caught_sight(self, client: str) -> None:
+        """The client was there all the time."""
+        if client in self.sessions:
+            self.sessions[client].is_away = self.sessions[client].is_orphan
+
     def _await(self, client: str) -> None:
+        self.sessions[client].is_away = True
         self._set_timer(SetTimer(f"session/{client}", int(self._options.session_s * 1e6)))
 
-    def expire(self, client: str, is_back: bool) -> None:
+    def expire(self, client: str) -> None:
         """The time of a session without a client is over."""
         session = self.sessions.get(client)
-        if session is None or is_back:
+        if session is None or not session.is_away:
             return
         for name in list(session.subscriptions):
             self._end_subscription(session, name)
         for name in list(session.advertisements):
             self._end_advertisement(session, name)
         del self.sessions[client]
+        self._journal.write([], gone=client)
         self._expired[client] = None
         while len(self._expired) > TOMBSTONES_MAX:
             del self._expired[next(iter(self._expired))]

@@ -55,6 +55,7 @@ class Estates:
             return False
         copy.forget(message.forget)
         copy.note_edges(message.edges)
+        copy.edges.pop(message.gone, None)
         if message.event is not None:
             copy.admit(message.number, message.after, message.event, message.original)
         return True

@@ -102,23 +102,26 @@ class Journal:
         """The broker processed an event: whatever it admits from now on comes after it."""
         self._fresh[event.publisher] = event.seq
 
-    def write(self, edges: list[Edge], event: Event | None = None, original: Cuts | None = None) -> int:
+    def write(self, edges: list[Edge], event: Event | None = None, original: Cuts | None = None, gone: str = "") -> int:
         """Add an entry and send it to the backups; return its number."""
         self._number += 1
         after: Cuts = {}
         self.copy.note_edges(edges)
+        self.copy.edges.pop(gone, None)
         if event is not None:
             after, self._fresh = self._fresh, {}
             self.copy.admit(self._number, after, event, original)
-        message = Backup(self._number, self._forgotten, after, edges, event, original)
+        message = Backup(self._number, self._forgotten, after, edges, event, original, gone)
         for name in self._backups:
             self._send(name, message)
         return self._number
 
     def forget(self, number: int) -> None:
-        """Admissions up to this number have reached everyone; the backups learn it with the next entry."""
-        self._forgotten = max(self._forgotten, number)
-        self.copy.forget(number)
+        """Admissions up to this number have reached everyone."""
+        if number > self._forgotten:
+            self._forgotten = number
+            self.copy.forget(number)
+            self.write([])
 
     def answered(self, name: str, life: int, number: int) -> None:
         """A backup holds everything up to a number."""

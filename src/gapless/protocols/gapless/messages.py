@@ -283,6 +283,8 @@ class Backup(_Message, frozen=True):
     event: Event | None
     original: Cuts | None
     """For what another broker had admitted: all that came before it there."""
+    gone: str = ""
+    """A client whose session is over."""
 
 
 class BackupAll(_Message, frozen=True):

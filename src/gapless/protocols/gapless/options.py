@@ -5,7 +5,8 @@ import msgspec
 __all__ = ["REPAIRS", "GaplessOptions"]
 
 REPAIRS = frozenset({"late-publishers", "pivots", "hand-over", "make-before-break"})
-"""What tests can switch off to see that the checkers notice."""
+"""What tests can switch off to see that the checkers notice. Without `pivots`, a covered subscription is sent on as in
+the paper's Algorithm 2, and gets the other publishers' cuts from them, not from what covers it."""
 
 
 class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

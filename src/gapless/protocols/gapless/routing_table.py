@@ -336,10 +336,11 @@ class RoutingTable:
             return
         cover = self._find_cover(link, subscription)
         if cover is not None and "coverage" not in self._off:
-            link.represented[name] = cover.name
-            link.represents.setdefault(cover.name, {})[name] = None
             if not self._speaks_for_some_only(link, cover, subscription):
+                link.represented[name] = cover.name
+                link.represents.setdefault(cover.name, {})[name] = None
                 return
+            self._report(subscription, self._stable_cuts(link, cover, subscription))
         self._send_subscription(link, subscription, inherits)
 
     def _speaks_for_some_only(self, link: Link, cover: Subscription, subscription: Subscription) -> bool:
@@ -348,6 +349,12 @@ class RoutingTable:
             ad.publisher not in cover.cuts and _overlap(ad.filter, subscription.filter)
             for ad in link.advertisements.values()
         )
+
+    def _stable_cuts(self, link: Link, cover: Subscription, subscription: Subscription) -> Cuts:
+        """Without the pivots' repair: the cuts that can be given at once; for the others it asks for itself."""
+        behind = {ad.publisher for ad in link.advertisements.values()}
+        cuts = {p: max(self.passed.get(p, 0) + 1, cut) for p, cut in cover.cuts.items() if p in behind}
+        return self._inheritable(subscription, cuts)
 
     def _send_subscription(self, link: Link, subscription: Subscription, inherits: str) -> None:
         self.mark_sent(link, subscription)

@@ -46,6 +46,8 @@ class Session:
         """By subscription: the cuts of publishers, also of those that have left since; kept for an absent client."""
         self.untold: dict[str, None] = {}
         """Inherited subscriptions that were lost before the backups knew any cut: they have delivered nothing."""
+        self.is_away = False
+        """Whether the client is out of sight, and the session's time runs."""
         self.in_flight = 0
         """Publications that wait for the backups."""
         self.farewells: deque[tuple[int, Unsubscribed]] = deque()
@@ -139,6 +141,7 @@ class Session:
         if not self.is_orphan:
             self._keep_cuts_of_outbox()
         self.attempt = message.attempt
+        self.is_away = False
         self.epoch = message.attempt * epoch_step
         self.farewells.clear()
         standings = {standing.subscription: standing for standing in message.standings}
