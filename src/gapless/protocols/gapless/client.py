@@ -65,6 +65,7 @@ from gapless.protocols.gapless.options import GaplessOptions
 __all__ = ["GaplessClient"]
 
 RETRY = "retry"
+REDIRECTS_MAX = 3
 
 
 class _Held:
@@ -103,6 +104,7 @@ class GaplessClient:
         self._attempt = 0
         self._is_attached = False
         self._asked = 0
+        self._redirects = 0
         self._received = 0
         self._seq = 0
         self._unsafe: deque[Event] = deque()
@@ -171,6 +173,7 @@ class GaplessClient:
             self._try_next()
 
     def _on_timer(self, item: TimerFired) -> None:
+        self._redirects = 0
         if not self._is_attached:
             self._try_next()
 
@@ -182,8 +185,7 @@ class GaplessClient:
             self._is_attached = False
             self._effects.append(SetTimer(RETRY, int(self._options.retry_ms * 1000)))
         elif kind is Redirect:
-            self._broker = message.broker
-            self._attach()
+            self._on_redirect(message)
         elif kind is Invite:
             self._home = message.home
             self._attach()
@@ -194,6 +196,13 @@ class GaplessClient:
             self._attach()
         else:
             self._answers[kind](message)
+
+    def _on_redirect(self, message: Redirect) -> None:
+        """Go there; but if brokers send us in a circle, let some time pass before the next step."""
+        self._redirects += 1
+        self._broker = message.broker
+        if self._redirects <= REDIRECTS_MAX:
+            self._attach()
 
     def _on_attached(self, message: Attached) -> None:
         self._is_attached = True
