@@ -168,7 +168,7 @@ class GaplessBroker:
             self._journal,
             send=self._send_client,
             set_timer=lambda effect: self._effects.append(effect),
-            process=lambda event, number, after: self._process(event, LOCAL, None, number, after),
+            process=lambda event, number: self._process(event, LOCAL, None, number),
             find_home=self._estates.find_home,
             contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
         )

@@ -12,7 +12,6 @@ from gapless.events import Event
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.messages import (
-    Admission,
     Attach,
     Attached,
     ClientAdvertise,
@@ -55,7 +54,7 @@ class ClientSide:
         journal: Journal,
         send: Callable[[str, Any], None],
         set_timer: Callable[[SetTimer], None],
-        process: Callable[[Event, int, Cuts | None], None],
+        process: Callable[[Event, int], None],
         find_home: Callable[[str, str], str | None],
         contacts: tuple[str, ...],
     ) -> None:
@@ -69,7 +68,7 @@ class ClientSide:
         self._process = process
         self._find_home = find_home
         self._contacts = list(contacts)
-        self._admissions: deque[tuple[int, Session, Event, Cuts | None]] = deque()
+        self._admissions: deque[tuple[int, Session, Event]] = deque()
         self._insecure: dict[str, None] = {}
         self._stuck: dict[str, None] = {}
         self._expired: dict[str, None] = {}
@@ -128,8 +127,9 @@ class ClientSide:
                 self._advertise(session, name, text)
         for name in fresh:
             self._subscribe(session, name, standings[name].filter)
-        session.admitted = max(session.admitted, message.first - 1, self._table.passed.get(session.client, 0))
-        session.queued = max(session.queued, session.admitted)
+        passed = self._table.passed.get(session.client, 0)
+        session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)
+        session.queued = max(session.queued, session.admitted, passed)
         for event in message.publications:
             self._queue(session, event)
         self.secure(session)
@@ -140,22 +140,25 @@ class ClientSide:
         if cuts or not self._table.is_reachable(session.subscriptions[name]):
             self._send(session.client, Cut(session.attempt, name, cuts))
 
-    def inherit(self, edge: Edge, admitted: int) -> Session:
+    def inherit(self, edge: Edge) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
         session = self.sessions[edge.client] = Session(edge.client, edge.epoch + 1)
-        session.admitted = session.queued = admitted
+        session.admitted = session.queued = edge.admitted
         self._await(session.client)
         return session
 
-    def admit_again(self, item: Admission) -> None:
-        """A publication that the client's last broker may have admitted: it keeps its place behind what it follows."""
-        event = item.event
+    def hold_back(self, event: Event, number: int) -> None:
+        """An event that an excluded broker had not quite admitted was processed with the merged log.
+
+        Its publisher's client keeps it, and clients here do not see it, until the backups hold it.
+        """
         session = self.sessions.get(event.publisher)
-        if session is not None and event.seq == session.queued + 1:
-            session.queued = event.seq
+        if session is not None:
             session.in_flight += 1
-            self._admissions.append((self._journal.write([], event, item.after), session, event, item.after))
-            self.held()
+            self._admissions.append((number, session, event))
+        for other in self.sessions.values():
+            other.secure_at = max(other.secure_at, number)
+            self._insecure[other.client] = None
 
     def lost_sight(self, client: str) -> None:
         """The client seems to be gone: its session waits for a while."""
@@ -310,7 +313,7 @@ class ClientSide:
                 return
             else:
                 session.in_flight += 1
-                self._admissions.append((self._journal.write([], head), session, head, None))
+                self._admissions.append((self._journal.write([], head), session, head))
             session.inbox.popleft()
             self.held()
 
@@ -323,11 +326,11 @@ class ClientSide:
     def held(self) -> None:
         """The backups hold more: admit what waited for it, and deliver."""
         while self._admissions and self._admissions[0][0] <= self._journal.held:
-            number, session, event, after = self._admissions.popleft()
+            number, session, event = self._admissions.popleft()
             session.in_flight -= 1
             session.admitted = event.seq
             self._confirm(session)
-            self._process(event, number, after)
+            self._process(event, number)
             if session.inbox and isinstance(session.inbox[0], ClientUnadvertise):
                 self._advance(session)
         for client in [c for c in self._insecure if c in self.sessions]:

@@ -111,10 +111,9 @@ class Estates:
         self._remember(self.heirs, name_life(message.broker, message.life), self._current_life(peer))
 
     def _keep(self, broker: str, life: int, edges: dict[str, Edge], takeover: Takeover) -> None:
-        """What was processed is in the log by now; keep the rest."""
         copy = self._copies[broker, life] = JournalCopy()
         copy.note_edges(edges.values())
-        for item in takeover.unprocessed[broker, life]:
+        for item in takeover.admissions[broker, life]:
             copy.keep(item)
 
     # ---- clients ------------------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ crash during any of these only make the statuses grow; the members start over wi
 of them had completed already is in its log.
 
 The clients of an excluded life are its **estate**, which its backups hold. Their heir is the stand-in, or the
-broker itself if it is back; it keeps their sessions until they come. What the life had admitted and somebody
-processed is in the logs. What nobody is known to have processed may not have reached all its backups, so the heir
-admits it again.
+broker itself if it is back; it keeps their sessions until they come. What nobody is
+known to have processed may not have reached all backups of the life; it is processed with the rest, but clients of the
+heir see it, and its publisher is told that it is safe, only when the heir's own backups hold it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -17,7 +17,6 @@ from gapless.protocols.gapless.merge import find_pasts, merge_cuts, merge_logs
 from gapless.protocols.gapless.messages import (
     Admission,
     Cuts,
-    Edge,
     Marker,
     Publication,
     RemoveAdvertisement,
@@ -33,6 +32,7 @@ from gapless.protocols.gapless.status import Statuses
 
 __all__ = ["MERGED", "Takeover", "side_advertisements", "side_marks", "side_subscriptions"]
 
+NEVER = 1 << 62
 MERGED = "*"
 """Where an event of a merged log came from, if it entered through nobody who is left."""
 
@@ -83,11 +83,12 @@ class Takeover:
             for subscription, cuts in sync.marks.items():
                 merge_cuts(self._marks.setdefault(subscription, {}), cuts)
         logs = [sync.log for _, sync in handover.ordered()]
-        self.unprocessed: dict[tuple[str, int], list[Admission]] = {}
-        """By life: what it may have admitted, but nobody is known to have processed."""
-        self._admitted: dict[tuple[str, int], list[Admission]] = {}
-        self._divide_admissions()
-        estates = list(self._admitted.values())
+        self.admissions: dict[tuple[str, int], list[Admission]] = {}
+        """By life: what it had admitted, or was about to."""
+        self._doubtful: Cuts = {}
+        """By publisher: the first event that nobody is known to have processed, so that it may lack backups."""
+        self._join_admissions()
+        estates = list(self.admissions.values())
         self._events = merge_logs(logs, estates) if with_logs else []
         self._pasts = find_pasts(self._events, logs, estates) if with_logs else {}
         self._filters = {
@@ -121,7 +122,6 @@ class Takeover:
         self._send_late_marks()
         self._answer_advertisements()
         self._pass_on_late()
-        self._admit_again()
 
     def _hide_late(self) -> Cuts:
         """What came meanwhile is passed on after the markers, so they count it in; return what was passed really."""
@@ -230,7 +230,8 @@ class Takeover:
         for share in self.inherited:
             if share.heir != self._name or self._is_outdated(share):
                 continue
-            session = self._clients.inherit(share.edge, self._admitted_by(share.edge))
+            session = self._clients.inherit(share.edge)
+            session.admitted = min(session.admitted, self._doubtful.get(share.edge.client, NEVER) - 1)
             self.sessions[share.edge.client] = session
             for name in share.edge.subscriptions:
                 session.subscriptions[name] = self._table.subscriptions[name]
@@ -309,9 +310,9 @@ class Takeover:
                     entered[entry.event.publisher, entry.event.seq] = member
         own = {
             (item.event.publisher, item.event.seq)
-            for life, admissions in self._admitted.items()
+            for life, admissions in self.admissions.items()
             for item in admissions
-            if self.heirs[life] == self._name
+            if self.heirs[life] == self._name or item.event.publisher in self.sessions
         }
         self._give_inherited_cuts()
         for event in self._events:
@@ -321,49 +322,34 @@ class Takeover:
             is_new = event.seq > self._table.passed.get(event.publisher, 0)
             number = self._journal.write([], event, self._pasts[key]) if key in own and is_new else 0
             self._process(event, via, self._pasts[key], self.sessions, number)
+            if number and event.seq >= self._doubtful.get(event.publisher, NEVER):
+                self._clients.hold_back(event, number)
         for event in self._handover.late:
             self._process(event, self._via, None, self.sessions, 0)
         for sync in self._handover.syncs.values():
             merge_cuts(self._table.passed, sync.passed)
         for edges in self.estates.values():
-            merge_cuts(self._table.passed, {edge.client: self._admitted_by(edge) for edge in edges.values()})
+            merge_cuts(self._table.passed, {edge.client: edge.admitted for edge in edges.values()})
 
-    def _divide_admissions(self) -> None:
+    def _join_admissions(self) -> None:
         """Up to the last that anybody is known to have processed, a life had admitted everything."""
         syncs = [sync for _, sync in self._handover.ordered()]
-        joined = {}
         processed: Cuts = {}
         for sync in syncs:
             merge_cuts(processed, sync.passed)
         for life in self.estates:
-            joined[life] = join_admissions(
+            self.admissions[life] = join_admissions(
                 estate.admissions for sync in syncs for estate in sync.estates if (estate.broker, estate.life) == life
             )
-            for item in joined[life]:
+            for item in self.admissions[life]:
                 merge_cuts(processed, item.after)
-        for life, items in joined.items():
+        for items in self.admissions.values():
             certain = 0
             for place, item in enumerate(items):
                 if item.event.seq <= processed.get(item.event.publisher, 0):
                     certain = place + 1
-            self._admitted[life] = items[:certain]
-            self.unprocessed[life] = items[certain:]
-
-    def _admitted_by(self, edge: Edge) -> int:
-        """The last publication of the client that was certainly admitted."""
-        doubtful: list[int] = [
-            item.event.seq
-            for items in self.unprocessed.values()
-            for item in items
-            if item.event.publisher == edge.client
-        ]
-        return min([max(edge.admitted, self._last(edge.client)), *(seq - 1 for seq in doubtful)])
-
-    def _admit_again(self) -> None:
-        for items in self.unprocessed.values():
-            for item in items:
-                if item.event.publisher in self._clients.sessions:
-                    self._clients.admit_again(item)
+            for item in items[certain:]:
+                self._doubtful.setdefault(item.event.publisher, item.event.seq)
 
     # ---- 4: the links -------------------------------------------------------------------------------------
 
