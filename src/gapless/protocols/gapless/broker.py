@@ -454,6 +454,7 @@ class GaplessBroker:
             send=self._send_tree,
             process=self._process_merged,
             journal=self._journal,
+            log=self._log,
             with_logs="hand-over" not in self._options.switched_off,
         )
         takeover.run()
@@ -663,4 +664,6 @@ class GaplessBroker:
 
     def _forget(self, done: int) -> None:
         self._journal.forget(self._log.forget(done))
+        if not self._log:
+            self._table.forget_former()
         self._clients.forgotten()

@@ -40,6 +40,16 @@ class EventLog:
         """Another event was processed."""
         self._entries.append(entry)
 
+    def number(self, event: Event, number: int) -> None:
+        """The event, processed before, is in the journal of this broker now."""
+        for place, entry in enumerate(self._entries):
+            if entry.event.seq == event.seq and entry.event.publisher == event.publisher:
+                self._entries[place] = msgspec.structs.replace(entry, number=number)
+
+    def holds(self, event: Event) -> bool:
+        """Whether the event is still kept."""
+        return any(item.event.seq == event.seq and item.event.publisher == event.publisher for item in self._entries)
+
     def cut(self, wave: int) -> None:
         """The wave came by."""
         self._cuts.append((wave, self._dropped + len(self._entries)))

@@ -79,6 +79,8 @@ class Subscription:
         self.origin = origin
         self.client = client
         self.cuts: Cuts = {}
+        self.former: Cuts = {}
+        """Cuts of publishers that have left, for as long as their events may still be under way."""
 
 
 class Advertisement:
@@ -301,9 +303,15 @@ class RoutingTable:
             if advertisement.publisher in subscription.cuts and not any(
                 _overlap(other.filter, subscription.filter) for other in others.values()
             ):
-                del subscription.cuts[advertisement.publisher]
+                cut = subscription.cuts.pop(advertisement.publisher)
+                subscription.former.setdefault(advertisement.publisher, cut)
         if advertisement.origin is not None and advertisement.origin.peer in self.links:
             self._prune(advertisement.origin)
+
+    def forget_former(self) -> None:
+        """Nothing of publishers that left is under way any more."""
+        for subscription in self.subscriptions.values():
+            subscription.former.clear()
 
     # ---- links --------------------------------------------------------------------------------------------
 

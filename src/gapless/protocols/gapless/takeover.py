@@ -11,6 +11,7 @@ from gapless.filters import Filter, parse
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.client_side import ClientSide
 from gapless.protocols.gapless.contraction import Unit, effective_links, path_inside
+from gapless.protocols.gapless.event_log import EventLog
 from gapless.protocols.gapless.handover import Handover, Inheritance, divide_estates, join_admissions
 from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.merge import find_pasts, merge_cuts, merge_logs
@@ -52,6 +53,7 @@ class Takeover:
         send: Callable[[Link, TreeBody], None],
         process: Callable[[Event, str, Cuts | None, dict[str, Session], int], None],
         journal: Journal,
+        log: EventLog,
         with_logs: bool,
     ) -> None:
         self._name = name
@@ -64,6 +66,7 @@ class Takeover:
         self._send = send
         self._process = process
         self._journal = journal
+        self._log = log
         inherited, self.heirs, self.estates = divide_estates(overlay, status, dict(handover.ordered()))
         self.inherited: list[Inheritance] = inherited
         self._towards = path_inside(overlay, status, handover.unit.group, name)
@@ -320,8 +323,11 @@ class Takeover:
             member = entered.get(key, self._name)
             via = self._via if member == self._name else self._link_to(member).via
             is_new = event.seq > self._table.passed.get(event.publisher, 0)
-            number = self._journal.write([], event, self._pasts[key]) if key in own and is_new else 0
+            is_owed = key in own and (is_new or self._log.holds(event))
+            number = self._journal.write([], event, self._pasts[key]) if is_owed else 0
             self._process(event, via, self._pasts[key], self.sessions, number)
+            if is_owed and not is_new:
+                self._log.number(event, number)
             if number and event.seq >= self._doubtful.get(event.publisher, NEVER):
                 self._clients.hold_back(event, number)
         for event in self._handover.late:
@@ -468,7 +474,7 @@ def side_advertisements(
 def side_marks(table: RoutingTable, is_own: Callable[[Link | None], bool]) -> dict[str, Cuts]:
     """The cuts that the others' subscriptions have here: those others may have missed them."""
     return {
-        subscription.name: dict(subscription.cuts)
+        subscription.name: {**subscription.cuts, **subscription.former}
         for subscription in table.subscriptions.values()
-        if subscription.cuts and not is_own(subscription.origin)
+        if (subscription.cuts or subscription.former) and not is_own(subscription.origin)
     }
