@@ -401,7 +401,9 @@ class GaplessBroker:
         self._waves.void(self._waves.number)
         self._table.settle(False)
         own = self._contribution(unit)
-        handover = self._handovers[unit.tag] = Handover(unit, own, self._name)
+        handover = self._handovers[unit.tag] = Handover(
+            unit, own, self._name, {item.name: dict(item.cuts) for item in self._table.subscriptions.values()}
+        )
         for member in unit.group:
             if member != self._name:
                 self._send(member, own)

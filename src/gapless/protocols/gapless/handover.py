@@ -29,7 +29,7 @@ import msgspec
 from gapless.events import Event
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.contraction import Unit, excluded, stand_in
-from gapless.protocols.gapless.messages import Admission, Edge, Estate, Sync, TreeBody
+from gapless.protocols.gapless.messages import Admission, Cuts, Edge, Estate, Sync, TreeBody
 from gapless.protocols.gapless.status import Statuses
 
 __all__ = ["Handover", "Inheritance", "divide_estates", "join_admissions", "name_life"]
@@ -38,9 +38,11 @@ __all__ = ["Handover", "Inheritance", "divide_estates", "join_admissions", "name
 class Handover:
     """A unit's hand-over in progress at one member."""
 
-    def __init__(self, unit: Unit, own: Sync, name: str) -> None:
+    def __init__(self, unit: Unit, own: Sync, name: str, told: dict[str, Cuts]) -> None:
         self.unit = unit
         self.own = own
+        self.told = told
+        """The cuts, by subscription, that this member had when it sent its contribution."""
         self.syncs: dict[str, Sync] = {name: own}
         self.early: list[tuple[str, TreeBody]] = []
         """What arrived over links that the peer has installed already."""

@@ -112,6 +112,7 @@ class RoutingTable:
         self.passed: Cuts = {}
         """The last event of each publisher that this broker processed."""
         self.is_settled = True
+        self._has_former = False
         self._publishers: dict[str, dict[str, Advertisement]] = {}
         self._index: FilterIndex[str] = FilterIndex()
         self._send = send
@@ -305,13 +306,16 @@ class RoutingTable:
             ):
                 cut = subscription.cuts.pop(advertisement.publisher)
                 subscription.former.setdefault(advertisement.publisher, cut)
+                self._has_former = True
         if advertisement.origin is not None and advertisement.origin.peer in self.links:
             self._prune(advertisement.origin)
 
     def forget_former(self) -> None:
         """Nothing of publishers that left is under way any more."""
-        for subscription in self.subscriptions.values():
-            subscription.former.clear()
+        if self._has_former:
+            self._has_former = False
+            for subscription in self.subscriptions.values():
+                subscription.former.clear()
 
     # ---- links --------------------------------------------------------------------------------------------
 

@@ -416,12 +416,12 @@ class Takeover:
 
     def _send_late_marks(self) -> None:
         """Markers for the others' subscriptions that came after this broker sent its contribution."""
-        for name, cuts in side_marks(self._table, lambda link: not self._is_inside(link)).items():
-            told = self._handover.own.marks.get(name, {})
-            news = {publisher: cut for publisher, cut in cuts.items() if publisher not in told}
-            origin = self._table.subscriptions[name].origin
-            if news and origin is not None:
-                self._send(origin, Marker(name, news))
+        for subscription in self._table.subscriptions.values():
+            if subscription.origin is not None and self._is_inside(subscription.origin):
+                told = self._handover.told.get(subscription.name, {})
+                news = {publisher: cut for publisher, cut in subscription.cuts.items() if publisher not in told}
+                if news:
+                    self._send(subscription.origin, Marker(subscription.name, news))
 
     def _pass_on_late(self) -> None:
         for event in self._handover.late:
