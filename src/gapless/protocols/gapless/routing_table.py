@@ -200,10 +200,10 @@ class RoutingTable:
             self._report(subscription, {p: cut for p, cut in news.items() if p not in subscription.cuts})
         for other in {**link.represents.get(name, {}), **link.ghosts.get(name, {})}:
             if other in self.subscriptions:
-                self._inherit(self.subscriptions[other], news)
+                self.inherit_passing(self.subscriptions[other], news)
 
-    def _inherit(self, subscription: Subscription, cuts: Cuts) -> None:
-        """Take the cuts of a representative that ended, as its marker passes."""
+    def inherit_passing(self, subscription: Subscription, cuts: Cuts) -> None:
+        """Take the cuts of a representative, as its marker passes."""
         news = self._inheritable(subscription, cuts)
         self._report(subscription, {p: max(cut, self.passed.get(p, 0) + 1) for p, cut in news.items()})
 

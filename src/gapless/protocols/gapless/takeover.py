@@ -223,9 +223,16 @@ class Takeover:
 
     def _note_marks(self) -> None:
         """The same for publishers that were not known here before, and for the others' subscriptions."""
+        shared = {item.subscription for item in self._handover.own.subscriptions}
         for name, cuts in self._marks.items():
-            if name in self._table.subscriptions:
-                self._table.inherit_cuts(self._table.subscriptions[name], cuts)
+            subscription = self._table.subscriptions.get(name)
+            if subscription is None:
+                continue
+            self._table.inherit_cuts(subscription, cuts)
+            for other in list(self._table.subscriptions.values()) if name in shared else ():
+                is_own = other.name not in shared and not self._is_inside(other.origin)
+                if is_own and subscription.filter.covers(other.filter):
+                    self._table.inherit_passing(other, cuts)
 
     # ---- the clients of the excluded ----------------------------------------------------------------------
 
