@@ -30,9 +30,9 @@ from gapless.overlay import Overlay
 
 __all__ = [
     "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "CutFixed",
-    "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Node", "ProtocolSpec", "Publish", "Published", "Received",
-    "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise",
-    "Unsubscribe", "find_protocol", "protocols",
+    "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Node", "ProtocolSpec", "Publish",
+    "Published", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired",
+    "Trusted", "Unadvertise", "Unsubscribe", "find_protocol", "protocols",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
