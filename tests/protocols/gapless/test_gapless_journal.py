@@ -135,16 +135,27 @@ def test_forgetting_folds_the_past_into_what_is_left() -> None:
     assert held(copy) == [(event("p", 3), {"q": 3, "r": 5})]
 
 
-def test_backups_learn_with_the_next_entry_what_they_may_forget() -> None:
+def test_backups_learn_what_they_may_forget() -> None:
     journal, sent = make()
     journal.choose_backups({"u": 0})
     journal.write([], event("p", 1))
-    journal.forget(1)
-    journal.forget(0)
+    journal.forget([1])
     assert len(journal.copy) == 0
-    journal.write([])
     assert isinstance(sent[-1][1], Backup)
     assert sent[-1][1].forget == 1
+    told = len(sent)
+    journal.forget([])
+    assert len(sent) == told
+
+
+def test_what_is_done_out_of_order_waits_for_what_stands_before_it() -> None:
+    journal, _ = make()
+    for seq in (1, 2, 3):
+        journal.write([], event("p", seq))
+    journal.forget([2])
+    assert len(journal.copy) == 3
+    journal.forget([1])
+    assert [item.number for item in journal.copy.admissions()] == [3]
 
 
 def test_a_copy_restored_from_the_whole_journal_is_the_same() -> None:
@@ -153,7 +164,7 @@ def test_a_copy_restored_from_the_whole_journal_is_the_same() -> None:
     for seq in (1, 2, 3):
         journal.processed(event("q", seq))
         journal.write([], event("p", seq))
-    journal.forget(3)
+    journal.forget([2, 3])
     journal.choose_backups({"u": 0})
     [(_, message)] = sent
     copy = restored(message)

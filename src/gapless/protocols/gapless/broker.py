@@ -572,6 +572,8 @@ class GaplessBroker:
     def _process(self, event: Event, via: str, origin: Link | None, number: int = 0, after: Cuts | None = None) -> None:
         """The way of an event through the broker."""
         if event.seq <= self._table.passed.get(event.publisher, 0):
+            if number and not self._log.has_number(number):
+                self._journal.forget([number])
             return
         self._table.passed[event.publisher] = event.seq
         self._journal.processed(event)

@@ -46,23 +46,32 @@ class EventLog:
             if entry.event.seq == event.seq and entry.event.publisher == event.publisher:
                 self._entries[place] = msgspec.structs.replace(entry, number=number)
 
-    def holds(self, event: Event) -> bool:
-        """Whether the event is still kept."""
-        return any(item.event.seq == event.seq and item.event.publisher == event.publisher for item in self._entries)
+    def lacks_number(self, event: Event) -> bool:
+        """Whether the event is still kept, and not in the journal of this broker."""
+        return any(
+            entry.event.seq == event.seq and entry.event.publisher == event.publisher and not entry.number
+            for entry in self._entries
+        )
+
+    def has_number(self, number: int) -> bool:
+        """Whether an event of that journal number is still kept."""
+        return any(entry.number == number for entry in self._entries)
 
     def cut(self, wave: int) -> None:
         """The wave came by."""
         self._cuts.append((wave, self._dropped + len(self._entries)))
 
-    def forget(self, done: int) -> int:
-        """Drop what lay before the wave `done`; return the highest journal number among it."""
-        position, number = self._dropped, 0
+    def forget(self, done: int) -> list[int]:
+        """Drop what lay before the wave `done`; return the journal numbers among it."""
+        position, numbers = self._dropped, []
         while self._cuts and self._cuts[0][0] <= done:
             position = self._cuts.popleft()[1]
         while self._dropped < position:
-            number = max(number, self._entries.popleft().number)
+            entry = self._entries.popleft()
             self._dropped += 1
-        return number
+            if entry.number:
+                numbers.append(entry.number)
+        return numbers
 
     def share(self, is_inside: Callable[[str], bool]) -> list[LogEntry]:
         """The log for a hand-over; `is_inside` tells whether what came that way came from inside the unit."""

@@ -59,6 +59,10 @@ class JournalCopy:
         while self._entries and self._entries[0][0] <= number:
             self._base.update(self._entries.popleft()[1])
 
+    def first(self) -> int:
+        """The lowest number that is not forgotten; 0 if there is none."""
+        return self._entries[0][0] if self._entries else 0
+
     def admissions(self) -> list[Admission]:
         """What is not forgotten, each with all that preceded it."""
         known = dict(self._base)
@@ -85,6 +89,7 @@ class Journal:
         self._send = send
         self._number = 0
         self._forgotten = 0
+        self._done: set[int] = set()
         self._backups: dict[str, tuple[int, int]] = {}
         self._fresh: Cuts = {}
 
@@ -116,11 +121,15 @@ class Journal:
             self._send(name, message)
         return self._number
 
-    def forget(self, number: int) -> None:
-        """Admissions up to this number have reached everyone."""
-        if number > self._forgotten:
-            self._forgotten = number
-            self.copy.forget(number)
+    def forget(self, numbers: Iterable[int]) -> None:
+        """These admissions have reached everyone. Forget up to the first that has not: the rest may be out of order."""
+        self._done.update(numbers)
+        before = self._forgotten
+        while (first := self.copy.first()) in self._done:
+            self._done.discard(first)
+            self._forgotten = first
+            self.copy.forget(first)
+        if self._forgotten > before:
             self.write([])
 
     def answered(self, name: str, life: int, number: int) -> None:

@@ -330,7 +330,7 @@ class Takeover:
             member = entered.get(key, self._name)
             via = self._via if member == self._name else self._link_to(member).via
             is_new = event.seq > self._table.passed.get(event.publisher, 0)
-            is_owed = key in own and (is_new or self._log.holds(event))
+            is_owed = key in own and (is_new or self._log.lacks_number(event))
             number = self._journal.write([], event, self._pasts[key]) if is_owed else 0
             self._process(event, via, self._pasts[key], self.sessions, number)
             if is_owed and not is_new:
