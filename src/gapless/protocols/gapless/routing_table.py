@@ -111,9 +111,6 @@ class RoutingTable:
         self.advertisements: dict[str, Advertisement] = {}
         self.passed: Cuts = {}
         """The last event of each publisher that this broker processed."""
-        self.late: Cuts = {}
-        """During a hand-over, the first event of each publisher that was held back, and who gets these later on."""
-        self.gets_late: Callable[[Subscription], bool] = lambda subscription: False
         self.is_settled = True
         self._has_former = False
         self._publishers: dict[str, dict[str, Advertisement]] = {}
@@ -178,7 +175,7 @@ class RoutingTable:
                 continue
             if not _overlap(advertisement.filter, subscription.filter):
                 continue
-            next_one = self._next(publisher, subscription)
+            next_one = self.passed.get(publisher, 0) + 1
             if advertisement.origin is None:
                 news[publisher] = next_one
                 continue
@@ -186,12 +183,6 @@ class RoutingTable:
             if representative is not None and publisher in representative.cuts:
                 news[publisher] = max(next_one, representative.cuts[publisher])
         self._report(subscription, news)
-
-    def _next(self, publisher: str, subscription: Subscription) -> int:
-        """The next event of the publisher that goes the subscription's way."""
-        if publisher in self.late and self.gets_late(subscription):
-            return self.late[publisher]
-        return self.passed.get(publisher, 0) + 1
 
     def remove_subscription(self, name: str) -> None:
         """The subscription is over: what it represented takes its place first."""

@@ -113,7 +113,6 @@ class Takeover:
         self._inherit()
         self._note_marks()
         self._process_logs()
-        self._announce_late()
         for subscription in list(self._table.subscriptions.values()):
             self._table.answer(subscription)
         for name in gone_subscriptions:
@@ -121,16 +120,9 @@ class Takeover:
         for name in gone_advertisements:
             self._table.remove_advertisement(name)
         self._install()
-        self._table.late = {}
         self._send_late_marks()
         self._answer_advertisements()
         self._pass_on_late()
-
-    def _announce_late(self) -> None:
-        """What came meanwhile is passed on after the markers, so those count it in."""
-        for event in self._handover.late:
-            self._table.late.setdefault(event.publisher, event.seq)
-        self._table.gets_late = lambda item: self._is_inside(item.origin) or item.client in self.sessions
 
     def _is_inside(self, link: Link | None) -> bool:
         return link is not None and is_inside(self._unit, self._name, link.via)
