@@ -212,16 +212,21 @@ class Takeover:
 
     def _note_marks(self) -> None:
         """The same for publishers that were not known here before, and for the others' subscriptions."""
-        shared = {item.subscription for item in self._handover.own.subscriptions}
         for name, cuts in self._marks.items():
-            subscription = self._table.subscriptions.get(name)
-            if subscription is None:
+            if name in self._table.subscriptions:
+                self._table.inherit_cuts(self._table.subscriptions[name], cuts)
+        self._answer_represented()
+
+    def _answer_represented(self) -> None:
+        """This broker is the pivot of its own side's subscriptions that others of them cover, now as before."""
+        shared = dict.fromkeys(item.subscription for item in self._handover.own.subscriptions)
+        covers = [self._table.subscriptions[name] for name in shared if name in self._table.subscriptions]
+        for other in list(self._table.subscriptions.values()):
+            if other.name in shared or self._is_inside(other.origin):
                 continue
-            self._table.inherit_cuts(subscription, cuts)
-            for other in list(self._table.subscriptions.values()) if name in shared else ():
-                is_own = other.name not in shared and not self._is_inside(other.origin)
-                if is_own and subscription.filter.covers(other.filter):
-                    self._table.inherit_passing(other, cuts)
+            for cover in covers:
+                if any(publisher not in other.cuts for publisher in cover.cuts) and cover.filter.covers(other.filter):
+                    self._table.inherit_passing(other, cover.cuts)
 
     # ---- the clients of the excluded ----------------------------------------------------------------------
 
