@@ -4,7 +4,7 @@ Bugs of ours are assertions. Whoever catches a `GaplessError` can print it as it
 what is wrong, where, and what to do about it.
 """
 
-__all__ = ["GaplessError", "OverlayError", "ProtocolError", "ScenarioError", "TraceError"]
+__all__ = ["FilterError", "GaplessError", "OverlayError", "ProtocolError", "ScenarioError", "TraceError"]
 
 
 class GaplessError(Exception):
@@ -25,3 +25,25 @@ class ScenarioError(GaplessError):
 
 class TraceError(GaplessError):
     """A trace that cannot be read: a missing table, a wrong version, a damaged file."""
+
+
+class FilterError(GaplessError):
+    """A filter that cannot be read: what is wrong, the text, and a caret under the place."""
+
+    def __init__(self, message: str, text: str, position: int) -> None:
+        super().__init__(message, text, position)
+        self.message = message
+        self.text = text
+        self.position = position
+
+    def __str__(self) -> str:
+        shown, column = _excerpt(self.text, self.position)
+        return f"{self.message}\n  {shown}\n  {' ' * column}^"
+
+
+def _excerpt(text: str, position: int) -> tuple[str, int]:
+    """The part of a long text around a place, on one line, and where the place is in it."""
+    start = max(0, position - 60)
+    shown = "".join(" " if character.isspace() else character for character in text[start : position + 40])
+    before, after = "…" if start else "", "…" if position + 40 < len(text) else ""
+    return before + shown + after, position - start + len(before)

@@ -17,8 +17,8 @@ False
 ['bob']
 """
 
+from gapless.errors import FilterError
 from gapless.filters.filter import Filter, parse
 from gapless.filters.index import FilterIndex
-from gapless.filters.lexer import FilterError
 
 __all__ = ["Filter", "FilterError", "FilterIndex", "parse"]

@@ -1,4 +1,4 @@
-"""Filter text to tokens, each with the place where it starts, and the error that points at such a place.
+"""Filter text to tokens, each with the place where it starts.
 
 Keywords are recognised in any case; names keep theirs. A name starts with a letter, `_` or `$`, goes on with those and
 digits, and may have dots between its parts: `sensor.temp`. A part may be spelled like a keyword (`order.in`), a whole
@@ -12,27 +12,13 @@ import sys
 from math import isinf
 from typing import NamedTuple
 
-from gapless.errors import GaplessError
+from gapless.errors import FilterError
 from gapless.filters.syntax import INTEGER_MAX
 
 TEXT_LENGTH_MAX = 65_536
 """Characters in one filter: room for an IN list of thousands, small beside a frame on the wire."""
 
 KEYWORDS = frozenset(("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE"))
-
-
-class FilterError(GaplessError):
-    """A filter that cannot be read: what is wrong, the text, and a caret under the place."""
-
-    def __init__(self, message: str, text: str, position: int) -> None:
-        super().__init__(message, text, position)
-        self.message = message
-        self.text = text
-        self.position = position
-
-    def __str__(self) -> str:
-        shown, column = _excerpt(self.text, self.position)
-        return f"{self.message}\n  {shown}\n  {' ' * column}^"
 
 
 class Token(NamedTuple):
@@ -115,11 +101,3 @@ def _unreadable(text: str, position: int) -> FilterError:
     character = text[position]
     message = _HINTS.get(character, f"{character} means nothing in a filter")
     return FilterError(message, text, position)
-
-
-def _excerpt(text: str, position: int) -> tuple[str, int]:
-    """The part of a long text around a place, on one line, and where the place is in it."""
-    start = max(0, position - 60)
-    shown = "".join(" " if character.isspace() else character for character in text[start : position + 40])
-    before, after = "…" if start else "", "…" if position + 40 < len(text) else ""
-    return before + shown + after, position - start + len(before)

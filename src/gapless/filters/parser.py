@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from gapless.filters.lexer import INTEGER_MIN_DIGITS, FilterError, Token, tokens_of
+from gapless.errors import FilterError
+from gapless.filters.lexer import INTEGER_MIN_DIGITS, Token, tokens_of
 from gapless.filters.like import Pattern, PatternError
 from gapless.filters.syntax import (
     INTEGER_MIN,
