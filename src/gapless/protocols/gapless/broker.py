@@ -428,6 +428,7 @@ class GaplessBroker:
             estates=self._estates.share(unit),
             owned={client: session.epoch for client, session in self._clients.sessions.items()},
             heirs=dict(self._estates.heirs),
+            homes=self._estates.homes(),
         )
 
     def _on_sync(self, peer: str, body: Sync) -> None:

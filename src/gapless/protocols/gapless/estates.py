@@ -75,6 +75,10 @@ class Estates:
             and (broker in unit.core or self.heirs.get(name_life(broker, life), "").rpartition("/")[0] in unit.core)
         ]
 
+    def homes(self) -> dict[str, str]:
+        """Where clients are that were inherited, as far as the heir lives."""
+        return {client: home for client, home in self._homes.items() if self._lives(home)}
+
     def divided(self, takeover: Takeover, name: str, successors: dict[str, str]) -> None:
         """A hand-over has divided estates: remember who got what, and keep them until the heir has secured them."""
         for broker, successor in successors.items():

@@ -78,6 +78,7 @@ def divide_estates(
 ) -> tuple[list[Inheritance], dict[tuple[str, int], str], dict[tuple[str, int], dict[str, Edge]]]:
     """Who inherits which session, who is the heir of which life, and the estates put together."""
     owned: dict[str, int] = {}
+    elsewhere = {client for sync in syncs.values() for client in sync.homes}
     edges: dict[tuple[str, int], dict[str, Edge]] = {}
     for sync in syncs.values():
         for client, epoch in sync.owned.items():
@@ -93,6 +94,8 @@ def divide_estates(
         assert chief is not None
         heirs[broker, life] = chief
         for edge in edges[broker, life].values():
+            if edge.client in elsewhere:
+                continue
             known = newest.get(edge.client)
             if edge.epoch > owned.get(edge.client, -1) and (known is None or edge.epoch > known.edge.epoch):
                 newest[edge.client] = Inheritance(edge, chief, broker)

@@ -246,6 +246,8 @@ class Sync(_Message, frozen=True):
     """The clients whose sessions the sender holds, with the epoch of each."""
     heirs: dict[str, str]
     """Which broker took over the clients of which life (`name/life`)."""
+    homes: dict[str, str]
+    """Clients that were inherited by a life that is still there."""
 
 
 class Completed(_Message, frozen=True):
