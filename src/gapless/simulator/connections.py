@@ -70,11 +70,17 @@ class Connections:
     # ---- links
 
     def know_client(self, client: Slot) -> None:
-        """From now on the client is given news of its contacts; those dead already it will come to suspect."""
+        """From now on the client is given news of its contacts; those dead already it will come to suspect.
+
+        A cut that was healed before it came is none of its concern.
+        """
         for name in client.contacts:
             self._clients_of.setdefault(name, []).append(client.name)
+            pair = pair_of(client, self._slots[name])
             if not self._slots[name].alive:
                 self._break(client, self._slots[name])
+            elif pair not in self.cut:
+                self._down.pop(pair, None)
 
     def open_link(self, sender: Slot, peer: str) -> Link:
         """The link from the sender to the peer, made at its first use together with the way back."""
