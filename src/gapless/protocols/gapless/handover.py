@@ -78,7 +78,12 @@ def divide_estates(
 ) -> tuple[list[Inheritance], dict[tuple[str, int], str], dict[tuple[str, int], dict[str, Edge]]]:
     """Who inherits which session, who is the heir of which life, and the estates put together."""
     owned: dict[str, int] = {}
-    elsewhere = {client for sync in syncs.values() for client in sync.homes}
+    elsewhere = {
+        client
+        for sync in syncs.values()
+        for client, home in sync.homes.items()
+        if home.rpartition("/")[0] not in syncs  # whoever takes part speaks for itself
+    }
     edges: dict[tuple[str, int], dict[str, Edge]] = {}
     for sync in syncs.values():
         for client, epoch in sync.owned.items():
