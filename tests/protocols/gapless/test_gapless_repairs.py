@@ -6,7 +6,7 @@ If the generator changes, find it again: `gapless sim search --runs 2000 --optio
 
 import pytest
 
-from gapless.protocols.gapless.options import REPAIRS
+from gapless.protocols.gapless.options import REPAIRS, GaplessOptions
 from gapless.simulator import generate, search, try_scenario
 from gapless.simulator.scenario import (
     AdvertiseAction,
@@ -88,3 +88,8 @@ def test_a_pivot_that_speaks_for_some_only_loses_the_effect_of_what_it_let_in() 
     assert outcome.symptoms == ("missing-effect",)
     assert outcome.verdict is not None
     assert [(item.subscription, item.event) for item in outcome.verdict.anomalies] == [("all", "far:1")]
+
+
+def test_a_repair_that_does_not_exist_cannot_be_switched_off() -> None:
+    with pytest.raises(ValueError, match="there is no repair 'handover'"):
+        GaplessOptions(switched_off=("handover",))

@@ -37,3 +37,8 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     switched_off: tuple[str, ...] = ()
     """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`."""
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.switched_off if name not in REPAIRS]
+        if unknown:
+            raise ValueError(f"there is no repair {unknown[0]!r} to switch off; it has: {', '.join(sorted(REPAIRS))}")
