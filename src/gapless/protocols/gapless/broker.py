@@ -419,7 +419,7 @@ class GaplessBroker:
             tag=unit.tag,
             core=list(unit.core),
             status=dict(status),
-            subscriptions=side_subscriptions(self._table, is_own, self._options.coverage),
+            subscriptions=side_subscriptions(self._table, is_own, self._clients.is_away, self._options.coverage),
             advertisements=side_advertisements(self._table, is_own, inside),
             marks=side_marks(self._table, is_own),
             log=self._log.share(lambda via: is_inside(unit, self._name, via)),

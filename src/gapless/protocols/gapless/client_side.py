@@ -189,6 +189,19 @@ class ClientSide:
         while len(self._expired) > TOMBSTONES_MAX:
             del self._expired[next(iter(self._expired))]
 
+    def is_away(self, client: str) -> bool:
+        """Whether a client of this broker is out of sight."""
+        return client in self.sessions and self.sessions[client].is_away
+
+    def yield_session(self, client: str) -> Session | None:
+        """Let go of a session that another broker holds in a newer state, if it is still here."""
+        session = self.sessions.pop(client, None)
+        if session is not None:
+            self._journal.write([], gone=client)
+            if not session.is_orphan:
+                self._send(client, Gone(session.attempt))
+        return session
+
     def dismiss_all(self) -> None:
         """This life is over: send the clients away."""
         for session in self.sessions.values():

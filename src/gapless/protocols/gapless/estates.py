@@ -88,6 +88,8 @@ class Estates:
             self._keep(*life, takeover.estates[life], takeover)
         for share in takeover.inherited:
             self._remember(self._homes, share.edge.client, self._current_life(share.heir))
+        for client, owner in takeover.owners.items():
+            self._remember(self._homes, client, self._current_life(owner))
         for life, heir in takeover.heirs.items():
             if heir == name:
                 self._resolving[life] = self._journal.number

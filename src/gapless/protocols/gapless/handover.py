@@ -32,15 +32,15 @@ from gapless.protocols.gapless.contraction import Unit, excluded, stand_in
 from gapless.protocols.gapless.messages import Admission, Cuts, Edge, Estate, Sync, TreeBody
 from gapless.protocols.gapless.status import Statuses
 
-__all__ = ["Handover", "Inheritance", "divide_estates", "join_admissions", "name_life"]
+__all__ = ["Handover", "Inheritance", "divide_estates", "join_admissions", "name_life", "settle_claims"]
 
 
 class Handover:
     """A unit's hand-over in progress at one member."""
 
     def __init__(self, unit: Unit, own: Sync, name: str, told: dict[str, Cuts]) -> None:
+        self._name = name
         self.unit = unit
-        self.own = own
         self.told = told
         """The cuts, by subscription, that this member had when it sent its contribution."""
         self.syncs: dict[str, Sync] = {name: own}
@@ -48,6 +48,11 @@ class Handover:
         """What arrived over links that the peer has installed already."""
         self.late: list[Event] = []
         """Events from this broker's own side that came after its log was sent."""
+
+    @property
+    def own(self) -> Sync:
+        """This member's contribution."""
+        return self.syncs[self._name]
 
     @property
     def is_ready(self) -> bool:
@@ -105,6 +110,26 @@ def divide_estates(
             if edge.epoch > owned.get(edge.client, -1) and (known is None or edge.epoch > known.edge.epoch):
                 newest[edge.client] = Inheritance(edge, chief, broker)
     return [share for _, share in sorted(newest.items())], heirs, edges
+
+
+def settle_claims(handover: Handover) -> dict[str, str]:
+    """Who keeps the session of a client that several members hold; what the others list for it no longer counts.
+
+    Two halves that lost sight of each other may both have inherited it. The client is where its session is newest.
+    """
+    claims: dict[str, list[tuple[int, str]]] = {}
+    for member, sync in handover.ordered():
+        for client, epoch in sync.owned.items():
+            claims.setdefault(client, []).append((epoch, member))
+    owners = {client: max(held, key=lambda claim: claim[0])[1] for client, held in claims.items() if len(held) > 1}
+    if owners:
+        for member, sync in handover.ordered():
+            handover.syncs[member] = msgspec.structs.replace(
+                sync,
+                subscriptions=[item for item in sync.subscriptions if owners.get(item.client, member) == member],
+                advertisements=[item for item in sync.advertisements if owners.get(item.publisher, member) == member],
+            )
+    return owners
 
 
 def join_admissions(copies: Iterable[Sequence[Admission]]) -> list[Admission]:

@@ -212,11 +212,12 @@ class LogEntry(_Message, frozen=True):
 
 
 class SideSubscription(_Message, frozen=True):
-    """A subscription on the sender's side, with the cuts it has there."""
+    """A subscription on the sender's side, with the cuts it has there; `client` if the sender holds its session."""
 
     subscription: str
     filter: str
     cuts: Cuts
+    client: str
 
 
 class SideAdvertisement(_Message, frozen=True):

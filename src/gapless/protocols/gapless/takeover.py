@@ -12,7 +12,7 @@ from gapless.overlay import Overlay
 from gapless.protocols.gapless.client_side import ClientSide
 from gapless.protocols.gapless.contraction import Unit, effective_links, path_inside
 from gapless.protocols.gapless.event_log import EventLog
-from gapless.protocols.gapless.handover import Handover, Inheritance, divide_estates, join_admissions
+from gapless.protocols.gapless.handover import Handover, Inheritance, divide_estates, join_admissions, settle_claims
 from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.merge import find_pasts, merge_cuts, merge_logs
 from gapless.protocols.gapless.messages import (
@@ -67,6 +67,8 @@ class Takeover:
         self._process = process
         self._journal = journal
         self._log = log
+        self.owners = settle_claims(handover)
+        """Of the clients that several members held: who keeps the session."""
         inherited, self.heirs, self.estates = divide_estates(overlay, status, dict(handover.ordered()))
         self.inherited: list[Inheritance] = inherited
         self._towards = path_inside(overlay, status, handover.unit.group, name)
@@ -107,6 +109,7 @@ class Takeover:
 
     def run(self) -> None:
         """All steps, in order."""
+        self._yield_sessions()
         self._take_marks()
         gone_advertisements = self._enter_advertisements()
         gone_subscriptions = self._enter_subscriptions()
@@ -132,6 +135,19 @@ class Takeover:
 
     def _others(self) -> list[str]:
         return [member for member in self._unit.group if member != self._name]
+
+    def _yield_sessions(self) -> None:
+        """Another member holds a newer session of the client: what it subscribes and publishes comes from there."""
+        for client, owner in self.owners.items():
+            if owner == self._name:
+                continue
+            session = self._clients.yield_session(client)
+            if session is not None:
+                for subscription in session.subscriptions.values():
+                    subscription.origin = self._link_to(owner)
+                    subscription.client = ""
+                for advertisement in session.advertisements.values():
+                    self._table.move_advertisement(advertisement, self._link_to(owner))
 
     # ---- 1: markers ---------------------------------------------------------------------------------------
 
@@ -449,16 +465,19 @@ def is_inside(unit: Unit, name: str, via: str) -> bool:
 
 
 def side_subscriptions(
-    table: RoutingTable, is_own: Callable[[Link | None], bool], coverage: bool
+    table: RoutingTable, is_own: Callable[[Link | None], bool], is_away: Callable[[str], bool], coverage: bool
 ) -> list[SideSubscription]:
-    """The subscriptions of one's own side, but for those that others of them cover."""
+    """The subscriptions of one's own side, but for those that others of them cover.
+
+    A client that is away may have its session elsewhere by now: its subscriptions represent nobody.
+    """
     kept: list[Subscription] = []
     for subscription in table.subscriptions.values():
         if is_own(subscription.origin) and not (
-            coverage and any(other.filter.covers(subscription.filter) for other in kept)
+            coverage and any(other.filter.covers(subscription.filter) for other in kept if not is_away(other.client))
         ):
             kept.append(subscription)
-    return [SideSubscription(item.name, item.filter.text, dict(item.cuts)) for item in kept]
+    return [SideSubscription(item.name, item.filter.text, dict(item.cuts), item.client) for item in kept]
 
 
 def side_advertisements(
