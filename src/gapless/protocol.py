@@ -10,6 +10,9 @@ What a runtime promises a node:
   connection that is lost takes an unknown suffix of the messages in flight with it; `Connected` is then given to
   both ends once a fresh connection exists.
 - `Suspected(peer)` is the failure detector's opinion and may be wrong; `Trusted(peer)` takes it back.
+- The tree may be rearranged: `Unlinked` is given to both ends of a link that goes, `Linked` to both ends of one that
+  comes. What is in flight between the two ends at that moment is lost. Two brokers that are no longer neighbours can
+  still send to each other, as any two can.
 - `Place.incarnation` grows each time a broker starts without the memory of its earlier life.
 - Each effect is carried out before the next input is given to the same node.
 
@@ -30,9 +33,9 @@ from gapless.overlay import Overlay
 
 __all__ = [
     "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "CutFixed",
-    "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Node", "ProtocolSpec", "Publish",
+    "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Linked", "Node", "ProtocolSpec", "Publish",
     "Published", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired",
-    "Trusted", "Unadvertise", "Unsubscribe", "find_protocol", "protocols",
+    "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "find_protocol", "protocols",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -67,6 +70,18 @@ class Suspected(msgspec.Struct, frozen=True):
 
 class Trusted(msgspec.Struct, frozen=True):
     """The failure detector no longer believes that the peer is dead."""
+
+    peer: str
+
+
+class Linked(msgspec.Struct, frozen=True):
+    """From now on the tree has a link to the peer. Given to protocols that cope with `relink` only."""
+
+    peer: str
+
+
+class Unlinked(msgspec.Struct, frozen=True):
+    """From now on the tree has no link to the peer any more. Given to protocols that cope with `relink` only."""
 
     peer: str
 
@@ -111,7 +126,7 @@ class Publish(msgspec.Struct, frozen=True):
 
 
 Input: TypeAlias = (
-    Start | Received | Connected | Suspected | Trusted | TimerFired
+    Start | Received | Connected | Suspected | Trusted | Linked | Unlinked | TimerFired
     | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
 )  # fmt: skip
 
@@ -211,7 +226,7 @@ Effect: TypeAlias = (
 
 
 class BrokerPlace(msgspec.Struct, frozen=True):
-    """Where a broker stands. It knows the overlay around it up to distance f + 1 and relies on no more."""
+    """Where a broker stands at its start. It knows the overlay around it up to distance f + 1 and relies on no more."""
 
     name: str
     overlay: Overlay
@@ -250,7 +265,7 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     broker: Callable[[BrokerPlace, Any], Node]
     client: Callable[[ClientPlace, Any], Node]
     copes_with: frozenset[str] = frozenset()
-    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, loss, duplication."""
+    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, loss, duplication, relink."""
 
 
 @cache

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TypeAlias
 
 from gapless.overlay import Overlay
-from gapless.protocol import Connected, Input, Suspected, Trusted
+from gapless.protocol import Connected, Input, Linked, Suspected, Trusted, Unlinked
 from gapless.simulator.agenda import Agenda
 from gapless.simulator.latency import LinkTimes
 from gapless.simulator.nodes import CAREFUL, Link, Slot
@@ -122,6 +122,28 @@ class Connections:
             names = list(slot.contacts)
         found = [self._slots[name] for name in dict.fromkeys([*names, *slot.links])]
         return [peer for peer in found if peer.life > 0 and peer is not slot]
+
+    # ---- rearranging the tree
+
+    def expect_relinks(self) -> None:
+        """Latencies will change: links between brokers must be used with care from the start, to stay in order."""
+        self._risky = True
+
+    def rearrange(self, overlay: Overlay) -> None:
+        """From now on this is the tree, and what takes its way along it takes as long."""
+        self._overlay = overlay
+        self._times = LinkTimes(self._settings.latency, overlay, self._seed)
+        for slot in self._slots.values():
+            for link in slot.links.values():
+                if slot.is_broker and link.receiver.is_broker:
+                    least, most = self._times.between(slot.name, link.receiver.name)
+                    link.base, link.spread = least, most - least
+
+    def tell_ends(self, a: Slot, b: Slot, news: type[Linked | Unlinked]) -> None:
+        """Both ends of a link hear what became of it; nothing from before arrives any more."""
+        self.lost += self._agenda.lose(dict.fromkeys(self._links(a, b), 0))
+        self._give(a, news(b.name))
+        self._give(b, news(a.name))
 
     # ---- breaking
 

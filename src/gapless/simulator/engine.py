@@ -21,6 +21,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
+from gapless.errors import ScenarioError
 from gapless.overlay import Overlay
 from gapless.protocol import (
     Activated,
@@ -54,7 +55,7 @@ from gapless.simulator.connections import Connections
 from gapless.simulator.failures import NodeError, RunawayError, SimulationError
 from gapless.simulator.faults import Faults
 from gapless.simulator.nodes import Link, Slot, Timer
-from gapless.simulator.options import convert_options
+from gapless.simulator.options import convert_options, refusal
 from gapless.simulator.queueing import BrokerQueues
 from gapless.simulator.recording import MessageLog, Recording
 from gapless.simulator.replies import Replies, ReplyRule
@@ -155,6 +156,14 @@ class Simulation:
     def trust(self, observer: str, target: str, *, at: int) -> None:
         """The end of a false suspicion."""
         self._act(at, partial(self._faults.trust, observer, target))
+
+    def relink(self, old: tuple[str, str], new: tuple[str, str], *, at: int, gap: int = 0) -> None:
+        """A link of the tree goes, and another comes in its place, at once or after a gap."""
+        if "relink" not in self.spec.copes_with:
+            raise ScenarioError(f"relink: {refusal(self.spec, 'relink')}")
+        self._connections.expect_relinks()
+        self._act(at, partial(self._faults.unlink, old, new))
+        self._act(at + gap, partial(self._faults.link, new))
 
     def run(self, *, until: int | None = None, settle: int = 0) -> Result:
         """Let it all happen."""

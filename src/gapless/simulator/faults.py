@@ -1,4 +1,4 @@
-"""Crashes, restarts, cuts and false suspicions: what can go wrong, and how it ends.
+"""Crashes, restarts, cuts, false suspicions and relinks: what can go wrong, and how it ends.
 
 - A crashed broker hears nothing and its timers stand still. Messages in flight to it are lost; of those from it, a
   drawn prefix of each link survives.
@@ -7,6 +7,7 @@
   that ran out meanwhile fire now.
 - A cut parts one pair of nodes and no other, even where the tree path of another pair crosses it.
 - A false suspicion loses nothing.
+- A relink changes the tree for good: the ends of the link that goes and of the one that comes are told at once.
 
 A fault that does not fit the moment (a crash of the dead, a restart of the living) is refused: it is a mistake in
 the script.
@@ -14,12 +15,13 @@ the script.
 
 from collections.abc import Callable
 
-from gapless.errors import ScenarioError
+from gapless.errors import OverlayError, ScenarioError
 from gapless.overlay import Overlay
-from gapless.protocol import BrokerPlace, Input, Node, Start, TimerFired
+from gapless.protocol import BrokerPlace, Input, Linked, Node, Start, TimerFired, Unlinked
 from gapless.simulator.agenda import Agenda
 from gapless.simulator.connections import Connections, pair_of
 from gapless.simulator.nodes import Slot
+from gapless.simulator.relinking import ChangingTree
 
 __all__ = ["Faults"]
 
@@ -31,7 +33,7 @@ class Faults:
         self, overlay: Overlay, f: int, slots: dict[str, Slot], agenda: Agenda, connections: Connections,
         make_broker: Callable[[BrokerPlace], Node], give: Callable[[Slot, Input], None],
     ) -> None:  # fmt: skip
-        self._overlay = overlay
+        self._tree = ChangingTree(overlay)
         self._f = f
         self._slots = slots
         self._agenda = agenda
@@ -41,7 +43,7 @@ class Faults:
 
     def begin(self, slot: Slot) -> None:
         """Put a fresh broker in."""
-        place = BrokerPlace(slot.name, self._overlay, self._f, slot.incarnation)
+        place = BrokerPlace(slot.name, self._tree.overlay, self._f, slot.incarnation)
         slot.inhabit(self._make_broker(place))
 
     def crash(self, name: str) -> None:
@@ -99,6 +101,27 @@ class Faults:
     def trust(self, observer: str, target: str) -> None:
         """The observer no longer believes it."""
         self._connections.trust(self._slots[observer], self._slots[target])
+
+    def unlink(self, old: tuple[str, str], new: tuple[str, str]) -> None:
+        """The old link of the tree goes; the new one will take its place."""
+        self._need_alive(old)
+        try:
+            self._tree.take_away(old, new)
+        except OverlayError as error:
+            raise ScenarioError(f"no relink at {self._ms()} ms: {error}") from None
+        self._connections.rearrange(self._tree.overlay)
+        self._connections.tell_ends(self._slots[old[0]], self._slots[old[1]], Unlinked)
+
+    def link(self, new: tuple[str, str]) -> None:
+        """The new link is there."""
+        self._need_alive(new)
+        self._tree.bring(new)
+        self._connections.tell_ends(self._slots[new[0]], self._slots[new[1]], Linked)
+
+    def _need_alive(self, link: tuple[str, str]) -> None:
+        for name in link:
+            if not self._slots[name].alive:
+                raise ScenarioError(f"{'–'.join(link)} cannot be relinked at {self._ms()} ms: {name!r} is dead")
 
     def _ms(self) -> str:
         return f"{self._agenda.now / 1000:g}"

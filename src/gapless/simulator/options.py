@@ -1,4 +1,4 @@
-"""From the options that a user wrote to the struct that a protocol declares."""
+"""What a protocol takes: from the options that a user wrote to the struct that it declares, and no fault too many."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from gapless.errors import ProtocolError
-from gapless.protocol import ProtocolSpec
+from gapless.protocol import ProtocolSpec, protocols
 
-__all__ = ["convert_options"]
+__all__ = ["convert_options", "refusal"]
 
 
 def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.Struct:
@@ -24,3 +24,10 @@ def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.S
         return msgspec.convert(dict(options), spec.options)
     except msgspec.ValidationError as error:
         raise ProtocolError(f"options of protocol {spec.name!r}: {error}") from None
+
+
+def refusal(spec: ProtocolSpec, fault: str) -> str:
+    """Why a scenario with this fault is not for this protocol."""
+    able = [other.name for other in protocols().values() if fault in other.copes_with]
+    way_out = f"choose a protocol that does ({', '.join(able)})" if able else "leave it out"
+    return f"protocol {spec.name!r} does not claim to cope with {fault}; {way_out}"

@@ -84,7 +84,9 @@ attributes = { topic = "price", amount = 7 }
 `[[faults]]`
 : `at_ms` and `kind`: `crash` (`broker`), `restart` (`broker`, `memory = true` if it was only paused),
   `cut` and `heal` (`between = ["b0", "b1"]`, two brokers or a client and a broker),
-  `suspect` and `trust` (`observer`, `target`: a false suspicion and its end).
+  `suspect` and `trust` (`observer`, `target`: a false suspicion and its end),
+  `relink` (`old = ["b0", "b1"]`, `new = ["b0", "b2"]`: a link of the tree goes and another joins the two parts, at once
+  or after `gap_ms`; what is in flight on it is lost), for protocols that claim to cope with it.
 
 `[run]`
 : `seed` (default 0), `settle_ms` (default 2000: how long after the last action or fault everything must have come
@@ -101,7 +103,7 @@ from gapless.simulator.toml_text import toml_text
 
 __all__ = [
     "Action", "AdvertiseAction", "Client", "Crash", "Cut", "Delay", "Fault", "Heal", "LatencySpec", "LeaveAction",
-    "Network", "NodeModelSpec", "ProtocolChoice", "PublishAction", "Reply", "Restart", "Run", "Scenario",
+    "Network", "NodeModelSpec", "ProtocolChoice", "PublishAction", "Relink", "Reply", "Restart", "Run", "Scenario",
     "SubscribeAction", "Suspect", "Trust", "UnadvertiseAction", "UnsubscribeAction",
 ]  # fmt: skip
 
@@ -268,7 +270,16 @@ class Trust(_Fault, frozen=True, tag="trust"):
     target: str
 
 
-Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust
+class Relink(_Fault, frozen=True, tag="relink"):
+    """One link of the tree gives way to another."""
+
+    old: tuple[str, str]
+    new: tuple[str, str]
+    gap_ms: float = 0.0
+    """How long after the old one goes the new one comes."""
+
+
+Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust | Relink
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,7 +12,8 @@ from gapless.filters import FilterError, parse
 from gapless.overlay import Overlay
 from gapless.protocol import ProtocolSpec, find_protocol
 from gapless.simulator.networks import overlay_of
-from gapless.simulator.options import convert_options
+from gapless.simulator.options import convert_options, refusal
+from gapless.simulator.relinking import misfits
 from gapless.simulator.scenario import (
     AdvertiseAction,
     Crash,
@@ -23,6 +24,7 @@ from gapless.simulator.scenario import (
     LeaveAction,
     Network,
     PublishAction,
+    Relink,
     Restart,
     Scenario,
     SubscribeAction,
@@ -38,7 +40,7 @@ __all__ = ["check_scenario"]
 def check_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None) -> None:
     """Raise a `ScenarioError` if the scenario cannot be run. A protocol given here stands in for the one it names."""
     overlay = _checked_overlay(scenario.network)
-    _check_links(scenario.network, overlay)
+    _check_links(scenario.network, overlay, _coming_links(scenario))
     _check_protocol(scenario, protocol)
     names = _Names(scenario, overlay)
     _check_clients(scenario, names)
@@ -58,20 +60,20 @@ def _checked_overlay(network: Network) -> Overlay:
         raise ScenarioError(f"network: {error}") from None
 
 
-def _check_links(network: Network, overlay: Overlay) -> None:
+def _check_links(network: Network, overlay: Overlay, coming: list[set[str]]) -> None:
     if network.f < 0:
         raise ScenarioError(f"network.f: {network.f} is negative; 0 means that no broker may fail")
     for key in ("loss", "duplication"):
         _check_probability(f"network.{key}", getattr(network, key))
     _check_delay("network.detection", network.detection)
     _check_delay("network.reconnect", network.reconnect)
-    _check_latency(network.latency, overlay)
+    _check_latency(network.latency, overlay, coming)
     if network.node_model is not None:
         _not_negative("network.node_model.processing_ms", network.node_model.processing_ms)
         _not_negative("network.node_model.transmission_ms", network.node_model.transmission_ms)
 
 
-def _check_latency(latency: LatencySpec, overlay: Overlay) -> None:
+def _check_latency(latency: LatencySpec, overlay: Overlay, coming: list[set[str]]) -> None:
     place = "network.latency"
     needed = ("ms",) if latency.model == "constant" else ("min_ms", "max_ms")
     for key in ("ms", "min_ms", "max_ms"):
@@ -87,9 +89,13 @@ def _check_latency(latency: LatencySpec, overlay: Overlay) -> None:
     _not_negative(f"{place}.client_ms", latency.client_ms)
     for link, value in latency.links.items():
         a, _, b = link.partition("-")
-        if b not in overlay or a not in overlay.neighbours(b):
+        if (b not in overlay or a not in overlay.neighbours(b)) and {a, b} not in coming:
             raise ScenarioError(f'{place}.links: {link!r} is no link of the tree; write two neighbours as "b0-b1"')
         _not_negative(f'{place}.links."{link}"', value)
+
+
+def _coming_links(scenario: Scenario) -> list[set[str]]:
+    return [set(fault.new) for fault in scenario.faults if isinstance(fault, Relink)]
 
 
 def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None) -> None:
@@ -104,6 +110,9 @@ def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None) -> None:
     for key in ("loss", "duplication"):
         if getattr(scenario.network, key) and key not in spec.copes_with:
             raise ScenarioError(f"network.{key}: protocol {spec.name!r} does not claim to cope with {key}; set it to 0")
+    for number, fault in enumerate(scenario.faults):
+        if isinstance(fault, Relink) and "relink" not in spec.copes_with:
+            raise ScenarioError(f"faults[{number}]: {refusal(spec, 'relink')}")
 
 
 # ---- names
@@ -247,7 +256,13 @@ def _check_faults(scenario: Scenario, names: _Names) -> None:
                 names.need_pair(f"{place}.between", *fault.between)
             case Suspect() | Trust():
                 names.need_pair(f"{place}.observer", fault.observer, fault.target)
+            case Relink():
+                for key in ("old", "new"):
+                    for name in getattr(fault, key):
+                        names.need_broker(f"{place}.{key}", name)
+                _not_negative(f"{place}.gap_ms", fault.gap_ms)
     _check_fault_order(scenario)
+    _check_relinks(scenario, names.overlay)
 
 
 def _check_fault_order(scenario: Scenario) -> None:
@@ -256,6 +271,8 @@ def _check_fault_order(scenario: Scenario) -> None:
     begun: dict[tuple[str, ...], float] = {}
     later = {_fault_key(fault): fault.at_ms for fault in scenario.faults if isinstance(fault, Crash | Cut | Suspect)}
     for number, fault in _in_time(scenario.faults):
+        if isinstance(fault, Relink):
+            continue
         key = _fault_key(fault)
         begins, ends = words[key[0]]
         at, who, when = f"faults[{number}].at_ms", "–".join(key[1:]), f"at {fault.at_ms:g} ms"
@@ -278,6 +295,26 @@ def _fault_key(fault: Any) -> tuple[str, ...]:
         case Cut() | Heal():
             return ("cut", *sorted(fault.between))
     return ("suspect", fault.observer, fault.target)
+
+
+def _check_relinks(scenario: Scenario, overlay: Overlay) -> None:
+    """Each relink leaves a tree, and whoever has to hear of it is alive."""
+    for number, sentence in misfits(overlay, scenario.faults).items():
+        raise ScenarioError(f"faults[{number}]: {sentence}")
+    for number, fault in enumerate(scenario.faults):
+        if isinstance(fault, Relink):
+            for key, moment in (("old", fault.at_ms), ("new", fault.at_ms + fault.gap_ms)):
+                for name in getattr(fault, key):
+                    if _is_dead(scenario, name, moment):
+                        raise ScenarioError(f"faults[{number}].{key}: {name!r} is dead at {moment:g} ms; relink others")
+
+
+def _is_dead(scenario: Scenario, broker: str, moment_ms: float) -> bool:
+    """At this time, or at its edge."""
+    own = [fault for fault in scenario.faults if isinstance(fault, Crash | Restart) and fault.broker == broker]
+    changes = sorted(own, key=lambda fault: fault.at_ms)
+    before = [fault for fault in changes if fault.at_ms <= moment_ms]
+    return bool(before) and (isinstance(before[-1], Crash) or before[-1].at_ms == moment_ms)
 
 
 def _check_run(scenario: Scenario) -> None:

@@ -121,3 +121,8 @@ def _(row: parts.Suspect, simulation: Simulation, at: int) -> None:
 @_put.register
 def _(row: parts.Trust, simulation: Simulation, at: int) -> None:
     simulation.trust(row.observer, row.target, at=at)
+
+
+@_put.register
+def _(row: parts.Relink, simulation: Simulation, at: int) -> None:
+    simulation.relink(row.old, row.new, at=at, gap=microseconds(row.gap_ms))

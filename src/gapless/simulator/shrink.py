@@ -17,12 +17,14 @@ import msgspec
 from gapless.overlay import from_edges
 from gapless.protocol import ProtocolSpec
 from gapless.simulator.networks import overlay_of
+from gapless.simulator.relinking import misfits
 from gapless.simulator.scenario import (
     AdvertiseAction,
     Crash,
     Cut,
     Fault,
     Heal,
+    Relink,
     Restart,
     Scenario,
     SubscribeAction,
@@ -148,6 +150,8 @@ def _names_of(fault: Fault) -> tuple[str, ...]:
             return (fault.broker,)
         case Cut() | Heal():
             return fault.between
+        case Relink():
+            return (*fault.old, *fault.new)
     return (fault.observer, fault.target)
 
 
@@ -169,17 +173,24 @@ def _consistent(scenario: Scenario) -> Scenario:
             reply for reply in scenario.replies
             if reply.client in clients and (reply.subscription is None or reply.subscription in opened)
         ),
-        faults=_with_beginnings(tuple(fault for fault in scenario.faults if known.issuperset(_names_of(fault)))),
+        faults=_fitting(scenario, tuple(fault for fault in scenario.faults if known.issuperset(_names_of(fault)))),
     )  # fmt: skip
+
+
+def _fitting(scenario: Scenario, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    """The faults without the ends of what does not begin any more, and without relinks of links that are not there."""
+    kept = _with_beginnings(faults)
+    wrong = misfits(overlay_of(scenario.network), kept)
+    return tuple(fault for number, fault in enumerate(kept) if number not in wrong)
 
 
 def _with_beginnings(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
     """The faults without the ends of what does not begin any more."""
     kept: list[Fault] = []
     begun: set[tuple[str, tuple[str, ...]]] = set()
-    words = {Crash: "crash", Restart: "crash", Cut: "cut", Heal: "cut", Suspect: "suspect", Trust: "suspect"}
+    ends = {Restart: Crash, Heal: Cut, Trust: Suspect}
     for fault in sorted(faults, key=lambda fault: fault.at_ms):
-        key = (words[type(fault)], _names_of(fault))
+        key = (ends.get(type(fault), type(fault)).__name__, _names_of(fault))
         if not _is_end(fault):
             begun.add(key)
             kept.append(fault)
