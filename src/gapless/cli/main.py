@@ -183,7 +183,7 @@ def sim_search(
     runs: Annotated[int, typer.Option(min=1, help="How many seeds to try.")] = 1000,
     first_seed: Annotated[int, typer.Option(metavar="N", help="The first seed.")] = 0,
     faults: Annotated[
-        str, typer.Option(metavar="KINDS", help="none, all, or some of crash,cut,suspicion.")
+        str, typer.Option(metavar="KINDS", help="none, all, or some of crash,cut,suspicion,relink,loss,duplication.")
     ] = "none",
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the protocol; may be repeated.")

@@ -5,8 +5,12 @@
   (if f allows), so that it dies during the hand-over.
 - Cuts: of tree links, of further pairs, and of clients from their brokers; too short to notice, or longer.
 - Suspicions: of living brokers by others nearby, or by their clients.
+- Relinks: of any link of the tree by any that joins the two parts, at once or after a while. Only where asked for by
+  name, as few protocols cope with them; they need no budget, but wait for one another and avoid the dead.
 
-All faults but crashes for ever end by themselves. A fault that does not fit the budget is dropped.
+All faults but crashes for ever and relinks end by themselves. A fault that does not fit the budget is dropped.
+
+Loss and duplication are no events but settings of the network; they too are drawn only where asked for.
 """
 
 import random
@@ -17,23 +21,27 @@ import msgspec
 from gapless.errors import ScenarioError
 from gapless.overlay import Overlay
 from gapless.simulator.budget import FaultBudget
-from gapless.simulator.scenario import Crash, Cut, Delay, Fault, Heal, Restart, Suspect, Trust
+from gapless.simulator.relinking import ChangingTree
+from gapless.simulator.scenario import Crash, Cut, Delay, Fault, Heal, Relink, Restart, Suspect, Trust
 
-__all__ = ["FAULT_KINDS", "FaultPlan", "Hazards", "fault_kinds"]
+__all__ = ["FAULT_KINDS", "LINK_KINDS", "FaultPlan", "Hazards", "fault_kinds"]
 
 FAULT_KINDS = ("crash", "cut", "suspicion")
+"""What `all` stands for."""
+LINK_KINDS = ("relink", "loss", "duplication")
+"""What is drawn where asked for by name only, and refused for protocols that do not claim to cope with it."""
 
 
 def fault_kinds(text: str) -> tuple[str, ...]:
-    """The kinds that a text like `none`, `all` or `crash,cut` stands for."""
+    """The kinds that a text like `none`, `all`, `crash,cut` or `loss,relink` stands for."""
     if text == "none":
         return ()
     if text == "all":
         return FAULT_KINDS
     kinds = tuple(word.strip() for word in text.split(","))
     for kind in kinds:
-        if kind not in FAULT_KINDS:
-            known = ", ".join(FAULT_KINDS)
+        if kind not in FAULT_KINDS + LINK_KINDS:
+            known = ", ".join(FAULT_KINDS + LINK_KINDS)
             raise ScenarioError(f"faults: there is no kind {kind!r}; choose none, all, or some of {known}")
     return kinds
 
@@ -66,12 +74,18 @@ class FaultPlan:
         self._budget = FaultBudget(overlay, hazards.f, hazards.margin_ms)
         self._faults: list[Fault] = []
         self._for_ever = 0
+        self._relinks: list[float] = []
 
     def draw(self, kinds: tuple[str, ...]) -> tuple[Fault, ...]:
         """At least one fault, and as many more as were drawn and fit."""
-        draw = {"crash": self._draw_crash, "cut": self._draw_cut, "suspicion": self._draw_suspicion}
-        for _ in range(self._rng.randint(2, 8)):
-            draw[self._rng.choice(kinds)]()
+        draw = {
+            "crash": self._draw_crash, "cut": self._draw_cut, "suspicion": self._draw_suspicion,
+            "relink": lambda: self._relinks.append(self._draw_moment()),
+        }  # fmt: skip
+        planned = [kind for kind in kinds if kind in draw]
+        for _ in range(self._rng.randint(2, 8) if planned else 0):
+            draw[self._rng.choice(planned)]()
+        self._place_relinks()
         return tuple(sorted(self._faults, key=lambda fault: fault.at_ms))
 
     # ---- crashes
@@ -150,6 +164,37 @@ class FaultPlan:
         for observer, (start, length) in zip(chosen, spans, strict=True):
             self._faults.append(Suspect(self._rounded(start), observer, target))
             self._faults.append(Trust(self._rounded(start + length), observer, target))
+
+    # ---- relinks
+
+    def _place_relinks(self) -> None:
+        """One after the other, so that each is drawn from the tree that it finds."""
+        rng = self._rng
+        tree = ChangingTree(self._overlay)
+        free_ms = 0.0
+        for moment in sorted(self._relinks):
+            at_ms = max(moment, free_ms)
+            gap_ms = self._rounded(rng.choice([0.0, 0.0, 20.0, 200.0]) * rng.uniform(0.2, 1))
+            old = rng.choice(tree.overlay.edges)
+            overlay = tree.overlay
+            near = [name for name in overlay.brokers if overlay.distance(name, old[0]) < overlay.distance(name, old[1])]
+            far = [name for name in overlay.brokers if name not in near]
+            new = (rng.choice(near), rng.choice(far))
+            if set(new) == set(old) or any(self._may_be_dead(name, at_ms, gap_ms) for name in (*old, *new)):
+                continue
+            tree.take_away(old, new)
+            tree.bring(new)
+            self._faults.append(Relink(at_ms, old, new, gap_ms))
+            free_ms = self._rounded(at_ms + gap_ms + 0.001)
+
+    def _may_be_dead(self, broker: str, at_ms: float, gap_ms: float) -> bool:
+        """At some time during the relink, edges included."""
+        own = [fault for fault in self._faults if isinstance(fault, Crash | Restart) and fault.broker == broker]
+        own.sort(key=lambda fault: fault.at_ms)
+        before = [fault for fault in own if fault.at_ms < at_ms]
+        return (bool(before) and isinstance(before[-1], Crash)) or any(
+            at_ms <= fault.at_ms <= at_ms + gap_ms for fault in own
+        )
 
     # ---- places and times
 

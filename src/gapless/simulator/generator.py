@@ -39,6 +39,7 @@ __all__ = ["GeneratorLimits", "generate"]
 _TOPICS = ("a", "b", "c")
 _RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
 """Each within the one before."""
+_LOSSES = (0.02, 0.1, 0.3)
 
 
 class GeneratorLimits(msgspec.Struct, frozen=True):
@@ -60,7 +61,9 @@ def generate(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
     limits: GeneratorLimits | None = None,
 ) -> Scenario:  # fmt: skip
-    """The scenario of this seed. `faults`: none, all, or some of crash, cut and suspicion, with commas between."""
+    """The scenario of this seed. `faults`: none, all (crash, cut, suspicion), or some of these and of relink, loss and
+    duplication, with commas between.
+    """
     return _Draft(seed, fault_kinds(faults), limits or GeneratorLimits()).scenario(protocol, faults, options or {})
 
 
@@ -106,7 +109,7 @@ class _Draft:
         plan = FaultPlan(rng, self._tree, self._hazards())
         return Scenario(
             name=f"random-{faults}-{self._seed}",
-            network=self._network,
+            network=self._with_losses(),
             protocol=ProtocolChoice(protocol, dict(options)),
             run=Run(seed=self._seed, settle_ms=limits.settle_ms, max_steps=2_000_000),
             clients=tuple(self._clients),
@@ -134,6 +137,10 @@ class _Draft:
             detection=Delay(detect_ms, detect_ms + rng.randint(10, 150)),
             reconnect=Delay(0.0, float(rng.choice([0, 0, 20, 60]))),
         )
+
+    def _with_losses(self) -> Network:
+        drawn = {kind: self._rng.choice(_LOSSES) for kind in ("loss", "duplication") if kind in self._kinds}
+        return msgspec.structs.replace(self._network, **drawn)
 
     def _hazards(self) -> Hazards:
         network = self._network

@@ -14,9 +14,11 @@ from typing import Any, Literal
 import msgspec
 
 from gapless.checkers import Verdict
+from gapless.errors import ScenarioError
 from gapless.protocol import ProtocolSpec, find_protocol
+from gapless.simulator.fault_plan import LINK_KINDS, fault_kinds
 from gapless.simulator.generator import GeneratorLimits, generate
-from gapless.simulator.options import convert_options
+from gapless.simulator.options import convert_options, refusal
 from gapless.simulator.scenario import Scenario
 from gapless.simulator.shrink import shrink
 from gapless.simulator.trial import Outcome, try_scenario
@@ -83,6 +85,7 @@ def search(
     spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
     convert_options(spec, options or {})
     make = partial(generate, protocol=spec.name, faults=faults, options=dict(options or {}), limits=limits)
+    _refuse_unclaimed(spec, faults)
     make(first_seed)
     tell = on_progress or (lambda _: None)
     done = unknown = 0
@@ -105,6 +108,13 @@ def search(
             _shrunk(make(seed), seed, outcome, spec, faults, options or {}, shrink_seconds, lambda n: tell(report(n))),
         )  # fmt: skip
     return SearchReport(spec.name, faults, first_seed, done, done - unknown, unknown, None)
+
+
+def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
+    """Crashes and the like can be tried on any protocol; what goes wrong on the links only on those made for it."""
+    for kind in fault_kinds(faults):
+        if kind in LINK_KINDS and kind not in spec.copes_with:
+            raise ScenarioError(f"faults: {refusal(spec, kind)}")
 
 
 def _try_seeds(
