@@ -80,7 +80,7 @@ class FaultPlan:
         """At least one fault, and as many more as were drawn and fit."""
         draw = {
             "crash": self._draw_crash, "cut": self._draw_cut, "suspicion": self._draw_suspicion,
-            "relink": lambda: self._relinks.append(self._draw_moment()),
+            "relink": self._draw_relink,
         }  # fmt: skip
         planned = [kind for kind in kinds if kind in draw]
         for _ in range(self._rng.randint(2, 8) if planned else 0):
@@ -166,6 +166,9 @@ class FaultPlan:
             self._faults.append(Trust(self._rounded(start + length), observer, target))
 
     # ---- relinks
+
+    def _draw_relink(self) -> None:
+        self._relinks.append(self._draw_moment())
 
     def _place_relinks(self) -> None:
         """One after the other, so that each is drawn from the tree that it finds."""
