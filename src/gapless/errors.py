@@ -4,7 +4,21 @@ Bugs of ours are assertions. Whoever catches a `GaplessError` can print it as it
 what is wrong, where, and what to do about it.
 """
 
-__all__ = ["FilterError", "GaplessError", "OverlayError", "ProtocolError", "ScenarioError", "TraceError"]
+__all__ = [
+    "CallError",
+    "ClosedError",
+    "ConfigError",
+    "ConnectError",
+    "EventError",
+    "FilterError",
+    "GaplessError",
+    "OverlayError",
+    "ProtocolError",
+    "ScenarioError",
+    "SlowConsumerError",
+    "TraceError",
+    "WireError",
+]
 
 
 class GaplessError(Exception):
@@ -25,6 +39,34 @@ class ScenarioError(GaplessError):
 
 class TraceError(GaplessError):
     """A trace that cannot be read: a missing table, a wrong version, a damaged file."""
+
+
+class ConfigError(GaplessError):
+    """A network that cannot be run as it is described: the message names the file and the place in it."""
+
+
+class WireError(GaplessError):
+    """A peer that does not speak as agreed: a frame too large, malformed or out of place, another version."""
+
+
+class ConnectError(GaplessError):
+    """No broker could be reached, or none wants us."""
+
+
+class ClosedError(GaplessError):
+    """The client, or the subscription, is closed."""
+
+
+class CallError(GaplessError):
+    """A client's call that the network refused."""
+
+
+class EventError(CallError):
+    """An event that cannot be published: an attribute of a type that there is not, too large, not advertised."""
+
+
+class SlowConsumerError(GaplessError):
+    """A subscription that ended because its events were not taken in time, as its policy says."""
 
 
 class FilterError(GaplessError):

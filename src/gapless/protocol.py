@@ -22,6 +22,7 @@ A protocol registers itself by being a module (or package) of `gapless.protocols
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -35,7 +36,7 @@ __all__ = [
     "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "CutFixed",
     "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Linked", "Node", "ProtocolSpec", "Publish",
     "Published", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired",
-    "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "find_protocol", "protocols",
+    "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "convert_options", "find_protocol", "protocols",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -266,6 +267,26 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     client: Callable[[ClientPlace, Any], Node]
     copes_with: frozenset[str] = frozenset()
     """Faults under which the guarantee holds: of crash, restart, cut, suspicion, loss, duplication, relink."""
+    messages: tuple[type[msgspec.Struct], ...] = ()
+    """What its nodes send, as tagged array-like structs; empty means all those in the package's module `messages`."""
+    client_messages: tuple[type[msgspec.Struct], ...] = ()
+    """What its clients send; a broker takes nothing else from a client. Empty means any message."""
+    confirms: bool = False
+    """Its clients say `Confirmed`. Without that, a publication is done when its broker's connection has taken it."""
+
+
+def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.Struct:
+    """The options struct of the protocol with these fields set."""
+    known = spec.options.__struct_encode_fields__
+    for key in options:
+        if key not in known:
+            close = get_close_matches(key, known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(known) or 'none'}"
+            raise ProtocolError(f"protocol {spec.name!r} has no option {key!r}; {hint}")
+    try:
+        return msgspec.convert(dict(options), spec.options)
+    except msgspec.ValidationError as error:
+        raise ProtocolError(f"options of protocol {spec.name!r}: {error}") from None
 
 
 @cache
