@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv ready: the pinned packages of requirements.lock, and this project, editable.
+# Makes .venv ready: the pinned packages of requirements.lock, and this project, editable. Spark needs Java, so that
+# is looked for, too, and installed where it can be.
 # Says nothing and takes a moment if nothing has changed since the last time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -43,6 +44,26 @@ need_venv() {
     fail "$python cannot make virtual environments; install its venv package (on Debian: apt-get install python3-venv)"
 }
 
+# Whether the Java that Spark would take is new enough.
+has_java() {
+    local java=${JAVA_HOME:+$JAVA_HOME/bin/}java version
+    version=$({ "$java" -version 2>&1 || true; } | sed -n 's/.* version "\([0-9]*\).*/\1/p')
+    [ "${version:-0}" -ge 17 ]
+}
+
+# Only the audit and the experiments run on Spark: without Java, everything else still works.
+need_java() {
+    has_java && return
+    if [ "$(id -u)" = 0 ] && [ -z "${JAVA_HOME:-}" ] && command -v apt-get >/dev/null; then
+        echo "setup: installing Java" >&2
+        apt-get update -qq >/dev/null || true
+        apt-get install -y -qq default-jre-headless >/dev/null 2>&1 || true
+        has_java && return
+    fi
+    echo "setup: gapless audit needs Java 17 or newer (on Debian: apt-get install default-jre-headless);" \
+        "put it on the PATH or name it in JAVA_HOME" >&2
+}
+
 # A .venv that was moved, or whose Python is gone or too old, is made anew.
 is_usable() {
     grep -qsF "$root/.venv/bin/" .venv/bin/pip &&
@@ -65,4 +86,5 @@ fi
 rm -f "$stamp"
 install -r requirements.lock
 install --no-deps -e .
+need_java
 fingerprint >"$stamp"
