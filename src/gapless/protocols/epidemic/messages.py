@@ -1,0 +1,143 @@
+"""What brokers and clients of the `epidemic` protocol say to each other.
+
+Between brokers everything may be lost or arrive twice. `Publication`, `Interest`, `InterestKnown` and gossip go along
+the links of the tree; `Request` and `Retransmission` go straight to whom they concern, and a `PublisherPull` from
+broker to broker along the route that it names, whether these are still neighbours or not.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from gapless.events import Event
+
+__all__ = [
+    "Accepted", "ClientPublish", "ClientState", "ClientSubscribe", "ClientUnsubscribe", "Delivery", "EventId",
+    "Interest", "InterestKnown", "Publication", "PublisherPull", "PushDigest", "Request", "Retransmission", "Stamped",
+    "SubscriberPull",
+]  # fmt: skip
+
+EventId: TypeAlias = tuple[str, int]
+"""The publisher and its number: the name of an event in the whole network."""
+
+
+class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Base of all messages: frozen, tagged by their class name, compact on the wire."""
+
+
+class Stamped(msgspec.Struct, frozen=True, array_like=True):
+    """An event with the paper's identifier: its source and, for each pattern that it matches there, a number."""
+
+    event: Event
+    source: str
+    """The broker at which it was published, by its name and life."""
+    numbers: dict[str, int]
+    """By pattern; empty where nobody detects losses."""
+
+
+# ---- between brokers --------------------------------------------------------------------------------------
+
+
+class Publication(_Message, frozen=True):
+    """An event on its way to its subscribers."""
+
+    stamped: Stamped
+    route: tuple[str, ...]
+    """The brokers that it came through, its source first; empty where nobody follows routes."""
+
+
+class Interest(_Message, frozen=True):
+    """Which patterns are wanted behind the sender: what changed since the version before, or all of it."""
+
+    version: int
+    whole: bool
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+class InterestKnown(_Message, frozen=True):
+    """The receiver of an `Interest` has it."""
+
+    version: int
+
+
+class PushDigest(_Message, frozen=True):
+    """Gossip of push: the initiator caches these events, all of which match the pattern."""
+
+    initiator: str
+    pattern: str
+    events: tuple[EventId, ...]
+
+
+class Request(_Message, frozen=True):
+    """The answer to a `PushDigest`: these of its events I lack."""
+
+    events: tuple[EventId, ...]
+
+
+class SubscriberPull(_Message, frozen=True):
+    """Gossip of subscriber-based pull: the initiator lacks these events of the pattern."""
+
+    initiator: str
+    pattern: str
+    missing: tuple[tuple[str, int], ...]
+    """Source and number."""
+
+
+class PublisherPull(_Message, frozen=True):
+    """Gossip of publisher-based pull: the initiator lacks these events of the source."""
+
+    initiator: str
+    source: str
+    missing: tuple[tuple[str, int], ...]
+    """Pattern and number."""
+    route: tuple[str, ...]
+    """The brokers still to be asked, the last one first."""
+
+
+class Retransmission(_Message, frozen=True):
+    """An event from a cache, for a broker that lacks it."""
+
+    stamped: Stamped
+
+
+# ---- between a client and its broker ----------------------------------------------------------------------
+
+
+class ClientState(_Message, frozen=True):
+    """All subscriptions of a client, on a fresh connection."""
+
+    filters: dict[int, str]
+    """By number."""
+
+
+class ClientSubscribe(_Message, frozen=True):
+    """The client wants what matches the filter."""
+
+    number: int
+    filter: str
+
+
+class ClientUnsubscribe(_Message, frozen=True):
+    """The client has ended the subscription."""
+
+    number: int
+
+
+class ClientPublish(_Message, frozen=True):
+    """The client's next event."""
+
+    event: Event
+
+
+class Accepted(_Message, frozen=True):
+    """The broker has the subscription."""
+
+    number: int
+
+
+class Delivery(_Message, frozen=True):
+    """An event for some of the client's subscriptions."""
+
+    event: Event
+    numbers: list[int]

@@ -1,0 +1,36 @@
+"""Identifiers: at its source, an event gets a number for each pattern that it matches (paper, section 4.2).
+
+A subscriber of one pattern sees the numbers 7, 8, 10 of a source and knows that it lacks 9, whatever other patterns
+that event matched. Numbers of a pattern grow by one with each event for it. They begin with the count of all events of
+the source rather than with 1: no number of a pattern can be greater than that, so a counter that was forgotten (there
+are never more than `COUNTERS_MAX`) starts again above all it had used, and no identifier is given twice.
+"""
+
+from collections.abc import Iterable
+
+__all__ = ["COUNTERS_MAX", "Numbering"]
+
+COUNTERS_MAX = 10_000
+"""Patterns for which a source keeps a counter; the one that was not used for longest is forgotten."""
+
+
+class Numbering:
+    """The counters of one source."""
+
+    def __init__(self) -> None:
+        self._published = 0
+        self._last: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._last)
+
+    def number(self, patterns: Iterable[str]) -> dict[str, int]:
+        """The next event, which matches these patterns, is published."""
+        self._published += 1
+        numbers = {}
+        for pattern in patterns:
+            last = self._last.pop(pattern, None)
+            numbers[pattern] = self._last[pattern] = self._published if last is None else last + 1
+        while len(self._last) > max(COUNTERS_MAX, len(numbers)):
+            del self._last[next(iter(self._last))]
+        return numbers

@@ -1,0 +1,98 @@
+"""Pull with negative digests, towards subscribers or towards the publisher (paper, section 4.2, figure 3).
+
+A round happens only while something is missing. *Subscriber-based*: draw a pattern of which something is missing, and
+send what is missing of it towards others who subscribed to it: they too collect these events. *Publisher-based*: draw a
+source of which something is missing, and send what is missing of it back along the route by which its latest event
+came. Whoever on the way caches some of it, under whatever pattern, sends it to the initiator; what is left travels on.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gapless.protocols.epidemic.gossip import Surroundings
+from gapless.protocols.epidemic.losses import Losses
+from gapless.protocols.epidemic.messages import PublisherPull, SubscriberPull
+
+__all__ = ["ROUTES_MAX", "Pull"]
+
+ROUTES_MAX = 10_000
+"""Sources of which the latest route is known; the one that was silent for longest is forgotten."""
+
+
+class Pull:
+    """The gossip of one broker; `publisher_share` of its rounds go towards publishers."""
+
+    def __init__(self, around: Surroundings, losses: Losses, publisher_share: float) -> None:
+        self._around = around
+        self._losses = losses
+        self._publisher_share = publisher_share
+        self._routes: dict[str, tuple[str, ...]] = {}
+
+    def handlers(self) -> Mapping[type, Callable[[str, Any], None]]:
+        """What to do about each message."""
+        return {SubscriberPull: self._on_subscriber_pull, PublisherPull: self._on_publisher_pull}
+
+    def note_route(self, source: str, route: tuple[str, ...]) -> None:
+        """The latest event of the source came through these brokers, the source first."""
+        self._routes.pop(source, None)
+        self._routes[source] = route
+        if len(self._routes) > ROUTES_MAX:
+            del self._routes[next(iter(self._routes))]
+
+    @property
+    def routes(self) -> int:
+        """How many routes are known."""
+        return len(self._routes)
+
+    def start_round(self) -> None:
+        """Look for something that is missing, in the direction that is drawn; if that leads nowhere, in the other."""
+        directions = [self._pull_from_publisher, self._pull_from_subscribers]
+        if not self._around.dice.happens(self._publisher_share):
+            directions.reverse()
+        if not directions[0]() and 0 < self._publisher_share < 1:
+            directions[1]()
+
+    # ---- towards subscribers
+
+    def _pull_from_subscribers(self) -> bool:
+        around = self._around
+        patterns = [pattern for pattern in self._losses.patterns() if around.table.peers(pattern)]
+        if not patterns:
+            return False
+        pattern = around.dice.choice(patterns)
+        around.gossip(pattern, SubscriberPull(around.name, pattern, self._losses.of_pattern(pattern)))
+        return True
+
+    def _on_subscriber_pull(self, peer: str, pull: SubscriberPull) -> None:
+        around = self._around
+        cache, pattern = around.cache, pull.pattern
+        left = []
+        for source, number in pull.missing:
+            if not around.retransmit(pull.initiator, cache.find_number(source, pattern, number)):
+                left.append((source, number))
+        goes_on = not around.table.has_clients(pattern) or around.dice.happens(around.options.forward_probability)
+        if left and goes_on:
+            around.gossip(pattern, SubscriberPull(pull.initiator, pattern, tuple(left)), but=peer)
+
+    # ---- towards the publisher
+
+    def _pull_from_publisher(self) -> bool:
+        around = self._around
+        sources = [source for source in self._losses.sources() if source in self._routes]
+        if not sources:
+            return False
+        source = around.dice.choice(sources)
+        *route, first = self._routes[source]
+        around.send_gossip(first, PublisherPull(around.name, source, self._losses.of_source(source), tuple(route)))
+        return True
+
+    def _on_publisher_pull(self, peer: str, pull: PublisherPull) -> None:
+        around = self._around
+        cache, source = around.cache, pull.source
+        left = []
+        for pattern, number in pull.missing:
+            if not around.retransmit(pull.initiator, cache.find_number(source, pattern, number)):
+                left.append((pattern, number))
+        if left and pull.route:
+            *route, following = pull.route
+            around.send_gossip(following, PublisherPull(pull.initiator, source, tuple(left), tuple(route)))

@@ -1,0 +1,48 @@
+"""Push with positive digests (paper, section 4.1, figure 2).
+
+In each round a broker draws a pattern and tells some of those who subscribed to it which matching events it caches.
+Who lacks some asks for them, and gets them straight from the cache of the initiator. The pattern is drawn from the
+whole table, not only from those that clients of this broker want, which brings news to more brokers; but one for which
+nothing is cached, or nobody else is there, is not drawn.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gapless.protocols.epidemic.gossip import Surroundings
+from gapless.protocols.epidemic.messages import PushDigest, Request
+
+__all__ = ["Push"]
+
+
+class Push:
+    """The gossip of one broker."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+
+    def handlers(self) -> Mapping[type, Callable[[str, Any], None]]:
+        """What to do about each message."""
+        return {PushDigest: self._on_digest, Request: self._on_request}
+
+    def start_round(self) -> None:
+        """Tell what is cached for one pattern."""
+        around = self._around
+        patterns = [pattern for pattern in around.cache.patterns() if around.table.peers(pattern)]
+        if patterns:
+            pattern = around.dice.choice(patterns)
+            around.gossip(pattern, PushDigest(around.name, pattern, around.cache.digest(pattern)))
+
+    def _on_digest(self, peer: str, digest: PushDigest) -> None:
+        around = self._around
+        if around.table.has_clients(digest.pattern):
+            received = around.received
+            lacking = tuple(event for event in digest.events if event not in received)
+            if lacking:
+                around.request(digest.initiator, Request(lacking))
+        if around.dice.happens(around.options.forward_probability):
+            around.gossip(digest.pattern, digest, but=peer)
+
+    def _on_request(self, peer: str, request: Request) -> None:
+        for event in request.events:
+            self._around.retransmit(peer, self._around.cache.find(event))
