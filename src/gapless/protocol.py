@@ -37,6 +37,7 @@ __all__ = [
     "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Linked", "Node", "ProtocolSpec", "Publish",
     "Published", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired",
     "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "convert_options", "find_protocol", "protocols",
+    "check_overlay",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -255,6 +256,11 @@ class Node(Protocol):
         ...
 
 
+def _any_overlay(overlay: Overlay) -> str | None:
+    """Refuses nothing."""
+    return None
+
+
 class ProtocolSpec(msgspec.Struct, frozen=True):
     """A protocol of the registry."""
 
@@ -273,6 +279,10 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """What its clients send; a broker takes nothing else from a client. Empty means any message."""
     confirms: bool = False
     """Its clients say `Confirmed`. Without that, a publication is done when its broker's connection has taken it."""
+    topics_only: bool = False
+    """It serves filters of the form `topic = '…'` alone; its clients reject all others."""
+    refuses: Callable[[Overlay], str | None] = _any_overlay
+    """Why it cannot run over an overlay, in a sentence; None if it can."""
 
 
 def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.Struct:
@@ -287,6 +297,13 @@ def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.S
         return msgspec.convert(dict(options), spec.options)
     except msgspec.ValidationError as error:
         raise ProtocolError(f"options of protocol {spec.name!r}: {error}") from None
+
+
+def check_overlay(spec: ProtocolSpec, overlay: Overlay) -> None:
+    """Raise a `ProtocolError` if the protocol refuses this overlay; every runtime asks before it starts."""
+    reason = spec.refuses(overlay)
+    if reason is not None:
+        raise ProtocolError(f"protocol {spec.name!r} cannot run here: {reason}")
 
 
 @cache

@@ -47,6 +47,7 @@ from gapless.protocol import (
     Subscribe,
     Unadvertise,
     Unsubscribe,
+    check_overlay,
     find_protocol,
 )  # fmt: skip
 from gapless.simulator.agenda import Agenda
@@ -80,6 +81,7 @@ class Simulation:
         self.overlay = overlay
         self.spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
         self.options = convert_options(self.spec, options or {})
+        check_overlay(self.spec, overlay)
         self.settings = settings or Settings()
         self.f = f
         self.seed = seed

@@ -6,7 +6,8 @@
   and the two names alone: leaving out another broker or another message changes nothing here.
 
 Any link may be given its own fixed latency in a table. Two brokers that are not neighbours talk directly with
-the sum of the latencies on the tree path between them. A client has one latency to every broker.
+the sum of the latencies on the tree path between them; or, if the network is `direct`, any two brokers have a link of
+their own, and the tree does not matter. A client has one latency to every broker.
 """
 
 import random
@@ -30,6 +31,8 @@ class Latency(msgspec.Struct, frozen=True):
     table: dict[tuple[str, str], int] = {}
     """Fixed latencies of single tree links, under either order of the names."""
     client_us: int = 0
+    direct: bool = False
+    """Any two brokers have a link of their own."""
 
 
 class LinkTimes:
@@ -39,15 +42,15 @@ class LinkTimes:
         self._latency = latency
         self._overlay = overlay
         self._seed = seed
-        self._tree_link = cache(self._find_tree_link)
+        self._link = cache(self._find_link)
 
     def between(self, a: str, b: str) -> tuple[int, int]:
         """Least and most latency between two brokers."""
-        path = self._overlay.path(a, b)
-        ranges = [self._tree_link(*sorted(edge)) for edge in pairwise(path)]
+        path = (a, b) if self._latency.direct else self._overlay.path(a, b)
+        ranges = [self._link(*sorted(edge)) for edge in pairwise(path)]
         return sum(least for least, _ in ranges), sum(most for _, most in ranges)
 
-    def _find_tree_link(self, a: str, b: str) -> tuple[int, int]:
+    def _find_link(self, a: str, b: str) -> tuple[int, int]:
         fixed = self._latency.table.get((a, b), self._latency.table.get((b, a)))
         if fixed is not None:
             return fixed, fixed

@@ -86,4 +86,5 @@ def _latency_of(spec: LatencySpec) -> Latency:
         per_link=spec.model == "per-link",
         table=table,
         client_us=microseconds(spec.client_ms),
+        direct=spec.direct,
     )

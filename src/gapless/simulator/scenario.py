@@ -54,7 +54,8 @@ attributes = { topic = "price", amount = 7 }
 `[network.latency]`
 : `model` is `constant` (`ms`, default 10), `jitter` (`min_ms`, `max_ms`: drawn for each message) or `per-link`
   (`min_ms`, `max_ms`: drawn once for each link). `links = { "b0-b1" = 25 }` fixes single links. `client_ms` (default 0)
-  is the way between client and broker.
+  is the way between client and broker. Brokers that are no neighbours talk with the latencies of the links between
+  them; with `direct = true` any two have a link of their own.
 
 `[network.detection]`, `[network.reconnect]`
 : `min_ms`, `max_ms`: how long until a failure is noticed (default 50 to 150), and how long until two nodes that can
@@ -117,6 +118,7 @@ class LatencySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_ms: float | None = None
     links: dict[str, float] = {}
     client_ms: float = 0.0
+    direct: bool = False
 
 
 class Delay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

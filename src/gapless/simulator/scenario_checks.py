@@ -10,7 +10,7 @@ from typing import Any
 from gapless.errors import OverlayError, ProtocolError, ScenarioError
 from gapless.filters import FilterError, parse
 from gapless.overlay import Overlay
-from gapless.protocol import ProtocolSpec, find_protocol
+from gapless.protocol import ProtocolSpec, check_overlay, find_protocol
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.options import convert_options, refusal
 from gapless.simulator.relinking import misfits
@@ -41,7 +41,7 @@ def check_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None) -> 
     """Raise a `ScenarioError` if the scenario cannot be run. A protocol given here stands in for the one it names."""
     overlay = _checked_overlay(scenario.network)
     _check_links(scenario.network, overlay, _coming_links(scenario))
-    _check_protocol(scenario, protocol)
+    _check_protocol(scenario, protocol, overlay)
     names = _Names(scenario, overlay)
     _check_clients(scenario, names)
     _check_actions(scenario, names)
@@ -89,7 +89,8 @@ def _check_latency(latency: LatencySpec, overlay: Overlay, coming: list[set[str]
     _not_negative(f"{place}.client_ms", latency.client_ms)
     for link, value in latency.links.items():
         a, _, b = link.partition("-")
-        if (b not in overlay or a not in overlay.neighbours(b)) and {a, b} not in coming:
+        is_link = a in overlay and b in overlay and (latency.direct or a in overlay.neighbours(b))
+        if not is_link and {a, b} not in coming:
             raise ScenarioError(f'{place}.links: {link!r} is no link of the tree; write two neighbours as "b0-b1"')
         _not_negative(f'{place}.links."{link}"', value)
 
@@ -98,7 +99,7 @@ def _coming_links(scenario: Scenario) -> list[set[str]]:
     return [set(fault.new) for fault in scenario.faults if isinstance(fault, Relink)]
 
 
-def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None) -> None:
+def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None, overlay: Overlay) -> None:
     try:
         spec = protocol or find_protocol(scenario.protocol.name)
     except ProtocolError as error:
@@ -107,6 +108,10 @@ def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None) -> None:
         convert_options(spec, scenario.protocol.options)
     except ProtocolError as error:
         raise ScenarioError(f"protocol.options: {error}") from None
+    try:
+        check_overlay(spec, overlay)
+    except ProtocolError as error:
+        raise ScenarioError(f"network: {error}") from None
     for key in ("loss", "duplication"):
         if getattr(scenario.network, key) and key not in spec.copes_with:
             raise ScenarioError(f"network.{key}: protocol {spec.name!r} does not claim to cope with {key}; set it to 0")

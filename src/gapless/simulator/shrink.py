@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from gapless.overlay import from_edges
-from gapless.protocol import ProtocolSpec
+from gapless.protocol import ProtocolSpec, find_protocol
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.relinking import misfits
 from gapless.simulator.scenario import (
@@ -105,7 +105,12 @@ class _Shrinker:
         """Take leaves off the tree that nobody needs."""
         changed = True
         while changed and self._best.network.shape == "edges":
-            changed = any(self._try(smaller) for smaller in _without_a_leaf(self._best))
+            changed = any(self._takes(smaller) and self._try(smaller) for smaller in _without_a_leaf(self._best))
+
+    def _takes(self, candidate: Scenario) -> bool:
+        """Does the protocol run over the tree that is left?"""
+        spec = self._protocol or find_protocol(candidate.protocol.name)
+        return spec.refuses(overlay_of(candidate.network)) is None
 
     def _try(self, candidate: Scenario) -> bool:
         if candidate == self._best:
