@@ -16,6 +16,7 @@ __all__ = [
     "ProtocolError",
     "ScenarioError",
     "SlowConsumerError",
+    "SparkError",
     "TraceError",
     "WireError",
 ]
@@ -67,6 +68,10 @@ class EventError(CallError):
 
 class SlowConsumerError(GaplessError):
     """A subscription that ended because its events were not taken in time, as its policy says."""
+
+
+class SparkError(GaplessError):
+    """Spark cannot be started, cannot be reached, or failed at its work."""
 
 
 class FilterError(GaplessError):
