@@ -50,6 +50,13 @@ Where the paper leaves a question or cannot be followed:
 from gapless.protocol import ProtocolSpec
 from gapless.protocols.locaps.broker import LocapsBroker
 from gapless.protocols.locaps.client import LocapsClient
+from gapless.protocols.locaps.messages import (
+    ClientAdvertise,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnadvertise,
+    ClientUnsubscribe,
+)
 from gapless.protocols.locaps.options import LocapsOptions
 
 PROTOCOL = ProtocolSpec(
@@ -59,4 +66,5 @@ PROTOCOL = ProtocolSpec(
     options=LocapsOptions,
     broker=LocapsBroker,
     client=LocapsClient,
+    client_messages=(ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish),
 )
