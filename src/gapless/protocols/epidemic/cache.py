@@ -81,7 +81,8 @@ class EventCache:
         self._size = size
         self._order: _Order = _ORDERS[discard](dice)
         self._events: dict[EventId, _Cached] = {}
-        self._by_number: dict[tuple[str, str, int], Stamped] = {}
+        self._by_number: dict[tuple[str, str], dict[int, Stamped]] = {}
+        """By source and pattern, then by number."""
         self._by_pattern: dict[str, dict[EventId, None]] = {}
 
     def __len__(self) -> int:
@@ -94,7 +95,7 @@ class EventCache:
         for pattern in patterns:
             self._by_pattern.setdefault(pattern, {})[event] = None
         for pattern, number in stamped.numbers.items():
-            self._by_number[stamped.source, pattern, number] = stamped
+            self._by_number.setdefault((stamped.source, pattern), {})[number] = stamped
         self._order.enter(event, own)
         if len(self._events) > self._size:
             self._drop(self._order.choose())
@@ -104,9 +105,12 @@ class EventCache:
         cached = self._events.get(event)
         return None if cached is None else cached.stamped
 
-    def find_number(self, source: str, pattern: str, number: int) -> Stamped | None:
-        """The source's event of this number for the pattern."""
-        return self._by_number.get((source, pattern, number))
+    def find_numbers(self, source: str, pattern: str, numbers: tuple[int, ...]) -> list[Stamped]:
+        """Those of the source's events with these numbers for the pattern that are here."""
+        cached = self._by_number.get((source, pattern))
+        if cached is None or cached.keys().isdisjoint(numbers):
+            return []
+        return [cached[number] for number in numbers if number in cached]
 
     def digest(self, pattern: str) -> tuple[EventId, ...]:
         """The names of all events kept that match the pattern."""
@@ -124,4 +128,7 @@ class EventCache:
             if not named:
                 del self._by_pattern[pattern]
         for pattern, number in cached.stamped.numbers.items():
-            del self._by_number[cached.stamped.source, pattern, number]
+            numbered = self._by_number[cached.stamped.source, pattern]
+            del numbered[number]
+            if not numbered:
+                del self._by_number[cached.stamped.source, pattern]

@@ -50,10 +50,7 @@ class Surroundings:
         self.requests_sent += 1
         self._send(peer, message)
 
-    def retransmit(self, peer: str, stamped: Stamped | None) -> bool:
-        """Send an event to one that lacks it, if it was found here."""
-        if stamped is None:
-            return False
+    def retransmit(self, peer: str, stamped: Stamped) -> None:
+        """Send an event to one that lacks it."""
         self.retransmissions_sent += 1
         self._send(peer, Retransmission(stamped))
-        return True

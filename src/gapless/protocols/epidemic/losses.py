@@ -8,7 +8,7 @@ buffer is full and it is the oldest.
 
 from collections.abc import Iterable
 
-from gapless.protocols.epidemic.messages import Stamped
+from gapless.protocols.epidemic.messages import Numbers, Stamped
 
 __all__ = ["STREAMS_MAX", "Losses"]
 
@@ -28,8 +28,12 @@ class Losses:
         self._expected: dict[tuple[str, str], int] = {}
         self._since: dict[tuple[str, str, int], int] = {}
         """By source, pattern and number, when it was missed, in this order."""
-        self._by_pattern: dict[str, dict[tuple[str, int], None]] = {}
-        self._by_source: dict[str, dict[tuple[str, int], None]] = {}
+        self._numbers: dict[tuple[str, str], dict[int, None]] = {}
+        """The same, by source and pattern."""
+        self._by_pattern: dict[str, dict[str, None]] = {}
+        """For each pattern of which something is missing, the sources."""
+        self._by_source: dict[str, dict[str, None]] = {}
+        """For each source of which something is missing, the patterns."""
 
     def __len__(self) -> int:
         return len(self._since)
@@ -55,8 +59,9 @@ class Losses:
 
     def forget(self, pattern: str) -> None:
         """No client wants the pattern any more."""
-        for source, number in list(self._by_pattern.get(pattern, ())):
-            self._remove(source, pattern, number)
+        for source in list(self._by_pattern.get(pattern, ())):
+            for number in list(self._numbers[source, pattern]):
+                self._remove(source, pattern, number)
         for stream in [stream for stream in self._expected if stream[1] == pattern]:
             del self._expected[stream]
 
@@ -77,13 +82,13 @@ class Losses:
         """Those of which something is missing."""
         return self._by_source
 
-    def of_pattern(self, pattern: str) -> tuple[tuple[str, int], ...]:
-        """Source and number of all that is missing of the pattern."""
-        return tuple(self._by_pattern[pattern])
+    def of_pattern(self, pattern: str) -> Numbers:
+        """All that is missing of the pattern, by source."""
+        return {source: tuple(self._numbers[source, pattern]) for source in self._by_pattern[pattern]}
 
-    def of_source(self, source: str) -> tuple[tuple[str, int], ...]:
-        """Pattern and number of all that is missing of the source."""
-        return tuple(self._by_source[source])
+    def of_source(self, source: str) -> Numbers:
+        """All that is missing of the source, by pattern."""
+        return {pattern: tuple(self._numbers[source, pattern]) for pattern in self._by_source[source]}
 
     def _expect(self, source: str, pattern: str, number: int) -> None:
         self._expected[source, pattern] = number
@@ -95,19 +100,24 @@ class Losses:
         self.given_up += len(numbers[: -self._most])
         for number in numbers[-self._most :]:
             self._since[source, pattern, number] = now
-            self._by_pattern.setdefault(pattern, {})[source, number] = None
-            self._by_source.setdefault(source, {})[pattern, number] = None
+            self._numbers.setdefault((source, pattern), {})[number] = None
+        self._by_pattern.setdefault(pattern, {})[source] = None
+        self._by_source.setdefault(source, {})[pattern] = None
         while len(self._since) > self._most:
             self._remove(*next(iter(self._since)))
             self.given_up += 1
 
     def _remove(self, source: str, pattern: str, number: int) -> None:
         del self._since[source, pattern, number]
-        _discard(self._by_pattern, pattern, (source, number))
-        _discard(self._by_source, source, (pattern, number))
+        numbers = self._numbers[source, pattern]
+        del numbers[number]
+        if not numbers:
+            del self._numbers[source, pattern]
+            _discard(self._by_pattern, pattern, source)
+            _discard(self._by_source, source, pattern)
 
 
-def _discard(groups: dict[str, dict[tuple[str, int], None]], key: str, entry: tuple[str, int]) -> None:
+def _discard(groups: dict[str, dict[str, None]], key: str, entry: str) -> None:
     group = groups[key]
     del group[entry]
     if not group:

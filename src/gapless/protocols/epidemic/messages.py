@@ -12,13 +12,29 @@ import msgspec
 from gapless.events import Event
 
 __all__ = [
-    "Accepted", "ClientPublish", "ClientState", "ClientSubscribe", "ClientUnsubscribe", "Delivery", "EventId",
-    "Interest", "InterestKnown", "Publication", "PublisherPull", "PushDigest", "Request", "Retransmission", "Stamped",
+    "Accepted",
+    "ClientPublish",
+    "ClientState",
+    "ClientSubscribe",
+    "ClientUnsubscribe",
+    "Delivery",
+    "EventId",
+    "Interest",
+    "InterestKnown",
+    "Numbers",
+    "Publication",
+    "PublisherPull",
+    "PushDigest",
+    "Request",
+    "Retransmission",
+    "Stamped",
     "SubscriberPull",
 ]  # fmt: skip
 
 EventId: TypeAlias = tuple[str, int]
 """The publisher and its number: the name of an event in the whole network."""
+Numbers: TypeAlias = dict[str, tuple[int, ...]]
+"""Numbers of events, by source or by pattern."""
 
 
 class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -80,8 +96,8 @@ class SubscriberPull(_Message, frozen=True):
 
     initiator: str
     pattern: str
-    missing: tuple[tuple[str, int], ...]
-    """Source and number."""
+    missing: Numbers
+    """By source."""
 
 
 class PublisherPull(_Message, frozen=True):
@@ -89,8 +105,8 @@ class PublisherPull(_Message, frozen=True):
 
     initiator: str
     source: str
-    missing: tuple[tuple[str, int], ...]
-    """Pattern and number."""
+    missing: Numbers
+    """By pattern."""
     route: tuple[str, ...]
     """The brokers still to be asked, the last one first."""
 

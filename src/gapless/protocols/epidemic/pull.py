@@ -64,15 +64,15 @@ class Pull:
         return True
 
     def _on_subscriber_pull(self, peer: str, pull: SubscriberPull) -> None:
-        around = self._around
-        cache, pattern = around.cache, pull.pattern
-        left = []
-        for source, number in pull.missing:
-            if not around.retransmit(pull.initiator, cache.find_number(source, pattern, number)):
-                left.append((source, number))
+        around, pattern = self._around, pull.pattern
+        left = {}
+        for source, numbers in pull.missing.items():
+            still = self._serve(pull.initiator, source, pattern, numbers)
+            if still:
+                left[source] = still
         goes_on = not around.table.has_clients(pattern) or around.dice.happens(around.options.forward_probability)
         if left and goes_on:
-            around.gossip(pattern, SubscriberPull(pull.initiator, pattern, tuple(left)), but=peer)
+            around.gossip(pattern, SubscriberPull(pull.initiator, pattern, left), but=peer)
 
     # ---- towards the publisher
 
@@ -87,12 +87,23 @@ class Pull:
         return True
 
     def _on_publisher_pull(self, peer: str, pull: PublisherPull) -> None:
-        around = self._around
-        cache, source = around.cache, pull.source
-        left = []
-        for pattern, number in pull.missing:
-            if not around.retransmit(pull.initiator, cache.find_number(source, pattern, number)):
-                left.append((pattern, number))
+        left = {}
+        for pattern, numbers in pull.missing.items():
+            still = self._serve(pull.initiator, pull.source, pattern, numbers)
+            if still:
+                left[pattern] = still
         if left and pull.route:
             *route, following = pull.route
-            around.send_gossip(following, PublisherPull(pull.initiator, source, tuple(left), tuple(route)))
+            self._around.send_gossip(following, PublisherPull(pull.initiator, pull.source, left, tuple(route)))
+
+    # ---- both
+
+    def _serve(self, initiator: str, source: str, pattern: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        """Send the initiator what is cached here; return what is not."""
+        found = self._around.cache.find_numbers(source, pattern, numbers)
+        if not found:
+            return numbers
+        for stamped in found:
+            self._around.retransmit(initiator, stamped)
+        served = {stamped.numbers[pattern] for stamped in found}
+        return tuple(number for number in numbers if number not in served)

@@ -28,7 +28,7 @@ class Push:
     def start_round(self) -> None:
         """Tell what is cached for one pattern."""
         around = self._around
-        patterns = [pattern for pattern in around.cache.patterns() if around.table.peers(pattern)]
+        patterns = [pattern for pattern in around.cache.patterns() if around.table.has_peers(pattern)]
         if patterns:
             pattern = around.dice.choice(patterns)
             around.gossip(pattern, PushDigest(around.name, pattern, around.cache.digest(pattern)))
@@ -36,8 +36,7 @@ class Push:
     def _on_digest(self, peer: str, digest: PushDigest) -> None:
         around = self._around
         if around.table.has_clients(digest.pattern):
-            received = around.received
-            lacking = tuple(event for event in digest.events if event not in received)
+            lacking = around.received.lacking(digest.events)
             if lacking:
                 around.request(digest.initiator, Request(lacking))
         if around.dice.happens(around.options.forward_probability):
@@ -45,4 +44,6 @@ class Push:
 
     def _on_request(self, peer: str, request: Request) -> None:
         for event in request.events:
-            self._around.retransmit(peer, self._around.cache.find(event))
+            stamped = self._around.cache.find(event)
+            if stamped is not None:
+                self._around.retransmit(peer, stamped)

@@ -8,6 +8,8 @@ A broker also remembers whether it passed an event on: one that it recovered by 
 after that, and those behind it wait for it there.
 """
 
+from collections.abc import Iterable
+
 from gapless.protocols.epidemic.messages import EventId
 
 __all__ = ["Received"]
@@ -26,6 +28,12 @@ class Received:
 
     def __contains__(self, event: EventId) -> bool:
         return event in self._passed or event[1] <= self._floors.get(event[0], 0)
+
+    def lacking(self, events: Iterable[EventId]) -> tuple[EventId, ...]:
+        """Those of the events that are not here; most are, so what is remembered is asked first."""
+        passed, floors = self._passed, self._floors
+        doubtful = [event for event in events if event not in passed]
+        return tuple(event for event in doubtful if event[1] > floors.get(event[0], 0))
 
     def enter(self, event: EventId) -> bool:
         """Note the event; was it new?"""

@@ -57,6 +57,10 @@ class SubscriptionTable:
         entry = self._patterns.get(pattern)
         return () if entry is None else [peer for peer in entry.peers if peer != but]
 
+    def has_peers(self, pattern: str) -> bool:
+        """Is it wanted behind a neighbour?"""
+        return pattern in self._patterns and bool(self._patterns[pattern].peers)
+
     def has_clients(self, pattern: str) -> bool:
         """Did a client of this broker subscribe to it?"""
         return pattern in self._patterns and bool(self._patterns[pattern].clients)
