@@ -5,16 +5,22 @@ that effects race with their causes over several ways. Subscriptions that cover 
 events fly: the covering ones end first. Publishers that advertise late and publish at once. Then the faults, which
 `fault_plan` places where they hurt most. When all is over the network gets time to settle, and everything that is due
 must have come.
+
+For a protocol that serves topics only, every filter names a topic, replies stay on the topic of what they answer, so
+that chains of cause and effect form within topics, and any two brokers are linked directly.
 """
 
 import random
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from gapless.errors import ScenarioError
 from gapless.events import Attributes
-from gapless.overlay import random_tree
+from gapless.overlay import chain, random_tree
+from gapless.protocol import ProtocolSpec, protocols
 from gapless.simulator.fault_plan import FaultPlan, Hazards, fault_kinds
 from gapless.simulator.scenario import (
     Action,
@@ -64,7 +70,9 @@ def generate(
     """The scenario of this seed. `faults`: none, all (crash, cut, suspicion), or some of these and of relink, loss and
     duplication, with commas between.
     """
-    return _Draft(seed, fault_kinds(faults), limits or GeneratorLimits()).scenario(protocol, faults, options or {})
+    spec = protocols().get(protocol)
+    draft = _Draft if spec is None or not spec.topics_only else partial(_TopicDraft, spec)
+    return draft(seed, fault_kinds(faults), limits or GeneratorLimits()).scenario(protocol, faults, options or {})
 
 
 class _Publisher(msgspec.Struct):
@@ -85,7 +93,7 @@ class _Draft:
         self._seed = seed
         self._kinds = kinds
         self._limits = limits
-        brokers = rng.randint(*limits.brokers)
+        brokers = self._draw_size()
         self._tree = random_tree(brokers, seed, rng.choice([None, 3, 4]))
         self._f = min(rng.randint(1, 3), brokers - 2) if kinds else rng.randint(0, 2)
         self._end_ms = float(rng.randint(*limits.active_ms))
@@ -119,6 +127,9 @@ class _Draft:
         )
 
     # ---- the network
+
+    def _draw_size(self) -> int:
+        return self._rng.randint(*self._limits.brokers)
 
     def _draw_network(self, brokers: int) -> Network:
         rng = self._rng
@@ -170,15 +181,17 @@ class _Draft:
         client = self._draw_client(f"p{number}", 0.15)
         late = rng.random() < 0.4
         since_ms = self._moment(client.join_ms, self._end_ms * 0.7) if late else client.join_ms
-        publisher = _Publisher(
-            client.name, rng.choice([None, None, *_TOPICS]), rng.choice(_RANGES[:3]), since_ms, self._end_ms
-        )
+        publisher = _Publisher(client.name, *self._draw_offer(), since_ms, self._end_ms)
         self._advertise(publisher, since_ms)
         if late and rng.random() < 0.7:
             self._publish(publisher, since_ms)
         if rng.random() < 0.25:
             self._pause_advertising(publisher)
         return publisher
+
+    def _draw_offer(self) -> tuple[str | None, tuple[int, int]]:
+        """What a publisher publishes: a topic, or any, and a range of values."""
+        return self._rng.choice([None, None, *_TOPICS]), self._rng.choice(_RANGES[:3])
 
     def _advertise(self, publisher: _Publisher, at_ms: float) -> str:
         name = self._new_name("a")
@@ -253,13 +266,16 @@ class _Draft:
         self._replies.append(
             Reply(
                 publisher.name,
-                self._draw_attributes(publisher),
+                self._draw_answer(publisher),
                 subscription,
                 probability=rng.choice([0.3, 0.7, 1.0]),
                 at_most=rng.randint(2, 8),
                 delay_ms=0.0 if rng.random() < 0.7 else self._moment(0, 50),
             )
         )
+
+    def _draw_answer(self, publisher: _Publisher) -> Attributes:
+        return self._draw_attributes(publisher)
 
     def _draw_leaving(self) -> None:
         rng = self._rng
@@ -278,6 +294,34 @@ class _Draft:
     def _new_name(self, letter: str) -> str:
         self._ids += 1
         return f"{letter}{self._ids}"
+
+
+class _TopicDraft(_Draft):
+    """A scenario for a protocol that serves topics only."""
+
+    def __init__(self, spec: ProtocolSpec, seed: int, kinds: tuple[str, ...], limits: GeneratorLimits) -> None:
+        self._spec = spec
+        super().__init__(seed, kinds, limits)
+
+    def _draw_size(self) -> int:
+        least, most = self._limits.brokers
+        sizes = [size for size in range(least, most + 1) if self._spec.refuses(chain(size)) is None]
+        if not sizes:
+            raise ScenarioError(f"limits.brokers: protocol {self._spec.name!r} takes no number from {least} to {most}")
+        return self._rng.choice(sizes)
+
+    def _draw_network(self, brokers: int) -> Network:
+        network = super()._draw_network(brokers)
+        return msgspec.structs.replace(network, latency=msgspec.structs.replace(network.latency, direct=True))
+
+    def _draw_offer(self) -> tuple[str | None, tuple[int, int]]:
+        return self._rng.choice(_TOPICS[:2]), _RANGES[0]
+
+    def _draw_filter(self) -> str:
+        return _filter_text(self._rng.choice(_TOPICS[:2]), _RANGES[0])
+
+    def _draw_answer(self, publisher: _Publisher) -> Attributes:
+        return {"topic": "$topic", "x": self._rng.randint(*publisher.values)}
 
 
 def _filter_text(topic: str | None, values: tuple[int, int]) -> str:

@@ -1,0 +1,336 @@
+"""A broker of the `vcube` protocol: a node of the hypercube (Algorithms 1 and 2).
+
+Its clients' calls make it join and leave topics. Whatever it broadcasts, joining, leaving or an event, goes down a tree
+of its own (`hypercube`), and comes back as acknowledgements; only then it broadcasts the next for the same topic. So
+what one source sends on a topic is received by everyone in order, and a wave that is back has reached everyone.
+
+**Joining** (`Sub`) goes to every broker. Each one that is or was a member answers, with the acknowledgement, what it
+has settled of each source, itself included, at the moment at which it learns of the new member; from that moment on
+its messages go to the new member. What is settled is closed (`causal_order`), so the union of all answers is a
+consistent cut, everything after it will come, and nothing before it is waited for. Until the last answer is there
+the new member keeps what it receives.
+
+**An event** (`Pub`) goes to the members that its source knows, and each message names those that its receiver has to
+pass it on to: a broker on the way needs to know nothing. **Leaving** (`Uns`) goes the same way.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gapless.events import Event
+from gapless.protocol import BrokerPlace, Effect, Input, Received, Send
+from gapless.protocols.vcube.hypercube import branches, cluster_of, mask_of, numbering, pack, unpack
+from gapless.protocols.vcube.measures import Measures
+from gapless.protocols.vcube.messages import (
+    Ack,
+    Answer,
+    ClientAdvertise,
+    ClientEnd,
+    ClientPublish,
+    ClientSubscribe,
+    Delivery,
+    Pub,
+    Ready,
+    Refused,
+    Sub,
+    Taken,
+    Uns,
+)  # fmt: skip
+from gapless.protocols.vcube.options import VcubeOptions
+from gapless.protocols.vcube.topic import Phase, Topic, Wave, raise_to
+from gapless.protocols.vcube.view import View
+
+__all__ = ["VcubeBroker"]
+
+
+class VcubeBroker:
+    """A broker node."""
+
+    def __init__(self, place: BrokerPlace, options: VcubeOptions) -> None:
+        self._names = place.overlay.brokers
+        self._numbers = numbering(self._names)
+        self._own = self._numbers[place.name]
+        self._dimension = cluster_of(0, len(self._names) - 1)
+        self._options = options
+        self._names_receivers = "receivers" not in options.switched_off
+        self._has_cuts = "starting-cut" not in options.switched_off
+        self._clock = 0
+        self._topics: dict[str, Topic] = {}
+        self._waves: dict[tuple[str, int], Wave] = {}
+        self._effects: list[Effect] = []
+        self._now = 0
+        self.measures = Measures() if options.measured else None
+        for name, members in options.initial_members.items():
+            self._begin_with(name, mask_of(self._names, members))
+        self._from_broker: dict[type, Callable[[int, Any], None]] = {
+            Pub: self._on_pub,
+            Ack: self._on_ack,
+            Sub: self._on_sub,
+            Uns: self._on_uns,
+        }
+        self._from_client: dict[type, Callable[[str, Any], None]] = {
+            ClientPublish: self._on_client_publish,
+            ClientSubscribe: lambda client, call: self._use(client, call.number, call.topic, delivers=True),
+            ClientAdvertise: lambda client, call: self._use(client, call.number, call.topic, delivers=False),
+            ClientEnd: self._on_client_end,
+        }
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input. Only messages matter: without failures nothing else happens."""
+        if not isinstance(item, Received):
+            return ()
+        self._effects = []
+        self._now = now
+        sender = self._numbers.get(item.peer)
+        if sender is not None:
+            self._from_broker[type(item.message)](sender, item.message)
+        else:
+            self._from_client[type(item.message)](item.peer, item.message)
+        return self._effects
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the broker keeps; waiting are messages received and not delivered, queued those not broadcast."""
+        topics = self._topics.values()
+        return {
+            "topics": len(topics),
+            "members": sum(topic.view.members.bit_count() for topic in topics if topic.is_member),
+            "barrier": sum(topic.order.barrier_size for topic in topics),
+            "waiting": sum(topic.backlog for topic in topics),
+            "queued": sum(len(topic.queue) for topic in topics),
+            "waves": len(self._waves),
+        }
+
+    def _begin_with(self, name: str, members: int) -> None:
+        if members >> self._own & 1:
+            topic = self._topics[name] = Topic(name)
+            topic.phase = Phase.MEMBER
+            topic.view = View(members)
+
+    def _send(self, broker: int, message: Any) -> None:
+        self._effects.append(Send(self._names[broker], message))
+
+    # ---- clients (Algorithm 1) ----------------------------------------------------------------------------
+
+    def _use(self, client: str, number: int, name: str, *, delivers: bool) -> None:
+        topic = self._topics.get(name)
+        if topic is None:
+            if len(self._topics) >= self._options.topics_max:
+                reason = f"this broker's clients have used {len(self._topics):,} topics, and it serves no more"
+                self._effects.append(Send(client, Refused(number, reason)))
+                return
+            topic = self._topics[name] = Topic(name)
+        topic.use(client, number, delivers)
+        if topic.phase is Phase.MEMBER:
+            self._tell_ready(topic, client, number)
+        else:
+            self._advance(topic)
+
+    def _on_client_end(self, client: str, call: ClientEnd) -> None:
+        topic = self._topics.get(call.topic)
+        if topic is not None:
+            topic.end(client, call.number)
+            self._advance(topic)
+
+    def _on_client_publish(self, client: str, call: ClientPublish) -> None:
+        topic = self._topics.get(call.topic)
+        if topic is not None:
+            topic.queue.append(call.event)
+            self._advance(topic)
+
+    def _tell_ready(self, topic: Topic, client: str, number: int) -> None:
+        cuts = topic.cuts() if topic.uses[client, number] else {}
+        self._effects.append(Send(client, Ready(number, cuts)))
+
+    def _hand_out(self, topic: Topic, event: Event) -> None:
+        topic.last[event.publisher] = event.seq
+        for client, numbers in topic.subscribers.items():
+            self._effects.append(Send(client, Delivery(event, numbers)))
+
+    # ---- broadcasts of one's own (Algorithm 2, task T1) ---------------------------------------------------
+
+    def _advance(self, topic: Topic) -> None:
+        """Broadcast what is next, unless something is under way. Publications go before leaving."""
+        while not topic.busy:
+            if topic.phase is Phase.MEMBER and topic.queue:
+                self._publish(topic, topic.queue.popleft())
+            elif topic.phase is Phase.MEMBER and not topic.uses:
+                self._leave(topic)
+            elif topic.phase is Phase.OUT and (topic.uses or topic.queue):
+                self._join(topic)
+            else:
+                return
+
+    def _join(self, topic: Topic) -> None:
+        topic.phase = Phase.JOINING
+        topic.clock = self._tick()
+        topic.view = View(1 << self._own)
+        message = Sub(self._own, topic.name, topic.clock)
+        self._broadcast(topic, topic.clock, [(self._own ^ 1 << level, message) for level in range(self._dimension)])
+
+    def _publish(self, topic: Topic, event: Event) -> None:
+        number = self._tick()
+        barrier = topic.order.publish(self._own, number)
+        if self.measures is not None:
+            self.measures.published[len(barrier)] += 1
+        self._hand_out(topic, event)
+        topic.on_its_way = event
+        copies = [
+            (broker, Pub(self._own, topic.name, number, event, barrier, pack(behind)))
+            for broker, behind in branches(self._own, self._dimension, topic.view.members)
+        ]
+        self._broadcast(topic, number, copies)
+
+    def _leave(self, topic: Topic) -> None:
+        topic.phase = Phase.LEAVING
+        topic.clock = self._tick()
+        topic.order.drop_waiting()
+        self._release(topic)
+        copies = [
+            (broker, Uns(self._own, topic.name, topic.clock, pack(behind)))
+            for broker, behind in branches(self._own, self._dimension, topic.view.members)
+        ]
+        self._broadcast(topic, topic.clock, copies)
+
+    def _broadcast(self, topic: Topic, number: int, copies: Sequence[tuple[int, Any]]) -> None:
+        wave = Wave(number, None, len(copies))
+        for broker, message in copies:
+            self._send(broker, message)
+        if copies:
+            topic.busy = True
+            self._waves[topic.name, self._own] = wave
+        else:
+            self._complete(topic, wave)
+
+    def _complete(self, topic: Topic, wave: Wave) -> None:
+        """Everyone has it."""
+        topic.busy = False
+        if topic.phase is Phase.JOINING:
+            self._start(topic, wave)
+        elif topic.phase is Phase.LEAVING:
+            topic.phase = Phase.OUT
+            if not self._has_cuts:
+                topic.order.forget()
+        elif topic.on_its_way is not None:
+            self._effects.append(Send(topic.on_its_way.publisher, Taken(topic.on_its_way.seq)))
+
+    def _start(self, topic: Topic, wave: Wave) -> None:
+        """All brokers know of the new member, and it knows where it starts."""
+        topic.phase = Phase.MEMBER
+        topic.order.adopt(wave.answers.settled)
+        raise_to(topic.last, wave.answers.last)
+        for client, number in topic.uses:
+            self._tell_ready(topic, client, number)
+        held, topic.held = topic.held, []
+        for message in held:
+            self._deliver(topic, message)
+        self._release(topic)
+
+    def _tick(self) -> int:
+        self._clock += 1
+        return self._clock
+
+    # ---- broadcasts of others (Algorithm 2, task T2) ------------------------------------------------------
+
+    def _on_sub(self, sender: int, message: Sub) -> None:
+        topic = self._topics.get(message.topic)
+        answer = None
+        if topic is not None and (self._has_cuts or topic.is_member):
+            answer = topic.answer(self._own, self._has_cuts)
+        if topic is not None and topic.is_member:
+            topic.view.update([(message.source, message.number, True)])
+        height = cluster_of(self._own, sender) - 1
+        for level in range(height):
+            self._send(self._own ^ 1 << level, message)
+        self._await(sender, message, height, answer)
+
+    def _on_uns(self, sender: int, message: Uns) -> None:
+        topic = self._topics.get(message.topic)
+        if topic is not None and topic.is_member:
+            topic.view.update([(message.source, message.number, False)])
+        onward = self._onward(sender, message, topic)
+        for broker, behind in onward:
+            self._send(broker, Uns(message.source, message.topic, message.number, pack(behind)))
+        self._await(sender, message, len(onward))
+
+    def _on_pub(self, sender: int, message: Pub) -> None:
+        topic = self._topics.get(message.topic)
+        onward = self._onward(sender, message, topic)
+        for broker, behind in onward:
+            copy = Pub(message.source, message.topic, message.number, message.event, message.barrier, pack(behind))
+            self._send(broker, copy)
+        if topic is None or not topic.is_member:
+            if self.measures is not None:
+                self.measures.false_positives += 1
+            self._await(sender, message, len(onward))
+            return
+        answer = None
+        if not self._names_receivers and message.source not in topic.order.settled:
+            answer = topic.answer(self._own, self._has_cuts)
+        full = topic.backlog >= self._options.waiting_max
+        self._await(sender, message, len(onward) + full, answer)
+        if full:
+            topic.withheld.append((message.topic, message.source))
+        if self.measures is not None:
+            self.measures.arrive(topic.name, message.source, message.number, len(message.barrier), self._now)
+        if topic.phase is Phase.JOINING and self._has_cuts:
+            topic.held.append(message)
+        else:
+            self._deliver(topic, message)
+            self._release(topic)
+
+    def _onward(self, sender: int, message: Pub | Uns, topic: Topic | None) -> list[tuple[int, int]]:
+        """Where a message goes from here, with the members behind each."""
+        height = cluster_of(self._own, sender) - 1
+        if self._names_receivers:
+            return branches(self._own, height, unpack(message.behind)) if message.behind else []
+        members = (
+            0 if topic is None else topic.view.members >> (self._own >> height << height) & (1 << (1 << height)) - 1
+        )
+        return branches(self._own, height, members)
+
+    def _deliver(self, topic: Topic, message: Pub) -> None:
+        for ready in topic.order.receive(message):
+            if self.measures is not None:
+                self.measures.deliver(topic.name, ready.source, ready.number, self._now)
+            self._hand_out(topic, ready.event)
+
+    # ---- acknowledgements ---------------------------------------------------------------------------------
+
+    def _await(self, sender: int, message: Pub | Sub | Uns, copies: int, answer: Answer | None = None) -> None:
+        """Acknowledge at once what nobody else needs; else when all behind have done so."""
+        if copies == 0:
+            self._send(sender, Ack(message.source, message.topic, message.number, answer))
+            return
+        wave = self._waves[message.topic, message.source] = Wave(message.number, sender, copies)
+        if answer is not None:
+            wave.answers.add(answer)
+
+    def _on_ack(self, sender: int, message: Ack) -> None:
+        wave = self._waves.get((message.topic, message.source))
+        if wave is None or wave.number != message.number:
+            return  # of an earlier life of this broker
+        if message.answer is not None:
+            wave.answers.add(message.answer)
+            topic = self._topics.get(message.topic)
+            if topic is not None and topic.is_member:
+                topic.view.update(message.answer.entries)
+        self._count_down(message.topic, message.source, wave)
+
+    def _count_down(self, name: str, source: int, wave: Wave) -> None:
+        wave.left -= 1
+        if wave.left:
+            return
+        del self._waves[name, source]
+        if wave.parent is not None:
+            self._send(wave.parent, Ack(source, name, wave.number, wave.answers.summary()))
+        else:
+            topic = self._topics[name]
+            self._complete(topic, wave)
+            self._advance(topic)
+
+    def _release(self, topic: Topic) -> None:
+        """Acknowledge what was withheld, once there is room again."""
+        if topic.withheld and topic.backlog < self._options.waiting_max:
+            withheld, topic.withheld = topic.withheld, []
+            for name, source in withheld:
+                self._count_down(name, source, self._waves[name, source])

@@ -1,0 +1,213 @@
+"""A client of topics, attached to one broker for good; `vcube` and `srpt` share it.
+
+It numbers its events and its calls, checks what it can check itself, and turns its broker's answers into effects. Who
+subscribes to a topic or advertises it may publish on it. The connection is FIFO, so what has been delivered when a
+subscription ends is an exact ending cut: everything of each publisher up to its last event, and nothing after.
+Whatever is still on its way then is dropped.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from gapless.events import Event
+from gapless.protocol import (
+    Activated,
+    Advertise,
+    Advertised,
+    ClientPlace,
+    Confirmed,
+    CutFixed,
+    Deliver,
+    Effect,
+    Ended,
+    Input,
+    Publish,
+    Published,
+    Received,
+    Rejected,
+    Send,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)  # fmt: skip
+from gapless.protocols.vcube.messages import (
+    ClientAdvertise,
+    ClientEnd,
+    ClientPublish,
+    ClientSubscribe,
+    Cuts,
+    Delivery,
+    Ready,
+    Refused,
+    Taken,
+)  # fmt: skip
+from gapless.protocols.vcube.topic_filter import TopicError, topic_of
+
+__all__ = ["TopicClient"]
+
+Call: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
+
+
+class _Use:
+    """A subscription or an advertisement as the client holds it."""
+
+    def __init__(self, call: Subscribe | Advertise, name: str, topic: str) -> None:
+        self.call = call
+        self.name = name
+        self.topic = topic
+        self.cuts: Cuts = {}
+        self.got: Cuts = {}
+
+    @property
+    def is_subscription(self) -> bool:
+        return isinstance(self.call, Subscribe)
+
+
+class TopicClient:
+    """A client node. With a window, publications are confirmed, and so many may be unconfirmed at a time."""
+
+    def __init__(self, place: ClientPlace, window: int | None) -> None:
+        self._name = place.name
+        self._broker = place.broker
+        self._window = window
+        self._seq = 0
+        self._calls = 0
+        self._uses: dict[int, _Use] = {}
+        self._topics: Counter[str] = Counter()
+        self._unconfirmed: dict[int, None] = {}
+        self._confirmed = 0
+        self._effects: list[Effect] = []
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Subscribe: lambda call: self._begin(call, call.subscription, ClientSubscribe),
+            Advertise: lambda call: self._begin(call, call.advertisement, ClientAdvertise),
+            Unsubscribe: self._unsubscribe,
+            Unadvertise: self._unadvertise,
+            Publish: self._publish,
+            Ready: self._on_ready,
+            Refused: self._on_refused,
+            Delivery: self._on_delivery,
+            Taken: self._on_taken,
+        }
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input; return what it causes."""
+        self._effects = []
+        given = item.message if isinstance(item, Received) else item
+        handler = self._handlers.get(type(given))
+        if handler is not None:
+            handler(given)
+        return self._effects
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the client keeps."""
+        subscriptions = sum(use.is_subscription for use in self._uses.values())
+        return {
+            "subscriptions": subscriptions,
+            "advertisements": len(self._uses) - subscriptions,
+            "unconfirmed": len(self._unconfirmed),
+        }
+
+    # ---- calls --------------------------------------------------------------------------------------------
+
+    def _begin(
+        self, call: Subscribe | Advertise, name: str, message: type[ClientSubscribe] | type[ClientAdvertise]
+    ) -> None:
+        if self._find(name, type(call)) is not None:
+            self._reject(call, f"{name!r} is taken; give it another name")
+            return
+        try:
+            topic = topic_of(call.filter)
+        except TopicError as error:
+            self._reject(call, str(error))
+            return
+        self._calls += 1
+        self._uses[self._calls] = _Use(call, name, topic)
+        self._topics[topic] += 1
+        self._send(message(self._calls, topic))
+
+    def _unsubscribe(self, call: Unsubscribe) -> None:
+        number = self._find(call.subscription, Subscribe)
+        if number is None:
+            self._reject(call, f"there is no subscription {call.subscription!r} to end")
+            return
+        use = self._end(number)
+        self._effects.append(Ended(use.name, {publisher: cut - 1 for publisher, cut in use.cuts.items()} | use.got))
+
+    def _unadvertise(self, call: Unadvertise) -> None:
+        number = self._find(call.advertisement, Advertise)
+        if number is None:
+            self._reject(call, f"there is no advertisement {call.advertisement!r} to take back")
+            return
+        self._end(number)
+
+    def _publish(self, call: Publish) -> None:
+        topic = call.attributes.get("topic")
+        if not isinstance(topic, str):
+            self._reject(call, "the event has no topic; give it a string attribute 'topic'")
+        elif not self._topics[topic]:
+            self._reject(call, f"you neither subscribe to topic {topic!r} nor advertise it; do so first")
+        elif self._window is not None and len(self._unconfirmed) >= self._window:
+            self._reject(call, f"{len(self._unconfirmed)} of your publications are still on their way; try later")
+        else:
+            self._seq += 1
+            event = Event(self._name, self._seq, call.attributes, call.payload)
+            self._effects.append(Published(event))
+            self._send(ClientPublish(topic, event))
+            if self._window is not None:
+                self._unconfirmed[self._seq] = None
+
+    def _end(self, number: int) -> _Use:
+        use = self._forget(number)
+        self._send(ClientEnd(number, use.topic))
+        return use
+
+    def _forget(self, number: int) -> _Use:
+        use = self._uses.pop(number)
+        self._topics[use.topic] -= 1
+        if not self._topics[use.topic]:
+            del self._topics[use.topic]
+        return use
+
+    def _find(self, name: str, kind: type[Subscribe] | type[Advertise]) -> int | None:
+        """The number of the use of that name; a client has few."""
+        found = (number for number, use in self._uses.items() if use.name == name and isinstance(use.call, kind))
+        return next(found, None)
+
+    def _reject(self, call: Call, reason: str) -> None:
+        self._effects.append(Rejected(call, reason))
+
+    def _send(self, message: Any) -> None:
+        self._effects.append(Send(self._broker, message))
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    def _on_ready(self, message: Ready) -> None:
+        use = self._uses.get(message.number)
+        if use is None:
+            return
+        if use.is_subscription:
+            use.cuts = message.cuts
+            self._effects += [CutFixed(use.name, publisher, cut) for publisher, cut in message.cuts.items()]
+            self._effects.append(Activated(use.name))
+        else:
+            self._effects.append(Advertised(use.name))
+
+    def _on_refused(self, message: Refused) -> None:
+        if message.number in self._uses:
+            self._reject(self._forget(message.number).call, message.reason)
+
+    def _on_delivery(self, message: Delivery) -> None:
+        event = message.event
+        for number in message.numbers:
+            use = self._uses.get(number)
+            if use is not None:
+                use.got[event.publisher] = event.seq
+                self._effects.append(Deliver(event, use.name))
+
+    def _on_taken(self, message: Taken) -> None:
+        self._unconfirmed.pop(message.seq, None)
+        confirmed = next(iter(self._unconfirmed), self._seq + 1) - 1
+        if confirmed > self._confirmed:
+            self._confirmed = confirmed
+            self._effects.append(Confirmed(confirmed))

@@ -1,0 +1,109 @@
+"""The virtual hypercube (section II of the paper): who passes a broadcast on to whom.
+
+Brokers have the numbers 0 … n - 1, in the order of the overlay, and n is a power of two. Seen from i the others fall
+into log2 n clusters. Cluster s holds the 2^(s-1) nodes whose numbers differ from i's in bit s, counted from 1, and in
+no higher one, in the order of their distance `k XOR i`. So a cluster is one half of a sub-cube of 2^s nodes whose other
+half is i's own, and every sub-cube is a run of consecutive numbers.
+
+A broadcast is split, never flooded: who is responsible for a sub-cube of 2^h nodes hands each of its clusters 1 … h to
+the first member there, which is then responsible for that cluster, a sub-cube of half the size. So every member gets
+one copy, over at most log2 n hops, and no one else gets any.
+
+Members of a sub-cube are the bits of one integer, bit k for its k-th node: finding the first in a cluster takes a
+shift and a mask where all nodes are members, and at most log2 n of them where few are.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+from gapless.overlay import Overlay
+
+__all__ = [
+    "BROKERS_MAX", "branches", "cluster", "cluster_of", "first_member", "mask_of", "numbering", "pack", "refusal", "unpack",
+]  # fmt: skip
+
+BROKERS_MAX = 1 << 16
+
+_FULL = tuple((1 << (1 << height)) - 1 for height in range(17))
+"""Every node of a sub-cube of 2^height nodes."""
+
+
+def refusal(overlay: Overlay) -> str | None:
+    """Why there is no hypercube of these brokers; None if there is."""
+    count = len(overlay.brokers)
+    if count & (count - 1):
+        below, above = 1 << (count.bit_length() - 1), 1 << count.bit_length()
+        return f"a hypercube has a power of two of brokers, and there are {count}; take {below} or {above}"
+    if count > BROKERS_MAX:
+        return f"it has numbers for {BROKERS_MAX:,} brokers, and there are {count:,}; take fewer"
+    return None
+
+
+@lru_cache(maxsize=16)
+def numbering(brokers: tuple[str, ...]) -> Mapping[str, int]:
+    """The number of each broker; one table for all brokers of a run."""
+    return MappingProxyType({name: number for number, name in enumerate(brokers)})
+
+
+@lru_cache(maxsize=1024)
+def mask_of(brokers: tuple[str, ...], members: tuple[str, ...]) -> int:
+    """These brokers, as bits of the whole cube."""
+    numbers = numbering(brokers)
+    return sum(1 << number for number in {numbers[name] for name in members})
+
+
+def cluster(i: int, s: int) -> tuple[int, ...]:
+    """c(i, s): the nodes of cluster s as i sees it, in order."""
+    first = i ^ (1 << (s - 1))
+    return tuple(first ^ k for k in range(1 << (s - 1)))
+
+
+def cluster_of(i: int, j: int) -> int:
+    """CLUSTER: in which of i's clusters j is, and i in which of j's."""
+    return (i ^ j).bit_length()
+
+
+def first_member(members: int, place: int, height: int) -> int:
+    """The member nearest to a place of a sub-cube, by XOR; there is one."""
+    if members >> place & 1:
+        return place
+    start = 0
+    while height:
+        height -= 1
+        half = 1 << height
+        start |= place & half
+        if not members >> start & _FULL[height]:
+            start ^= half
+    return start
+
+
+def branches(i: int, height: int, members: int) -> list[tuple[int, int]]:
+    """NEIGHBORHOOD: where i passes on what the members of its sub-cube of 2^height nodes shall get.
+
+    Each next node (FF_NEIGHBOR: the first member of a cluster) comes with the members behind it, as bits of the
+    sub-cube that it is responsible for.
+    """
+    found: list[tuple[int, int]] = []
+    if not members:
+        return found
+    place = i & (1 << height) - 1
+    base = i ^ place
+    for level in range(height):
+        size = 1 << level
+        start = (place ^ size) & -size
+        inside = members >> start & _FULL[level]
+        if inside:
+            first = first_member(inside, place & size - 1, level)
+            found.append((base + start + first, inside ^ 1 << first))
+    return found
+
+
+def pack(members: int) -> bytes:
+    """Members as they travel."""
+    return members.to_bytes((members.bit_length() + 7) >> 3, "little")
+
+
+def unpack(members: bytes) -> int:
+    """Members as they were packed."""
+    return int.from_bytes(members, "little")
