@@ -1,0 +1,26 @@
+"""The client library: connect, advertise, publish, subscribe.
+
+```python
+import asyncio
+import gapless
+
+async def main() -> None:
+    async with gapless.connect("gapless://127.0.0.1:7400") as client:
+        await client.advertise("topic = 'price'")
+        subscription = await client.subscribe("topic = 'price' AND amount < 10")
+        await client.publish({"topic": "price", "amount": 7}, b"any bytes")
+        async for event in subscription:
+            print(event.id, event.attributes, event.payload)
+            break
+
+asyncio.run(main())
+```
+
+`subscribe` returns when the starting cut is fixed: from then on nothing that matches is missed, whatever happens to
+brokers. `publish` returns when the event is safe. `gapless.sync` has the same names for programs without an event loop.
+"""
+
+from gapless.client.client import Advertisement, Client, Connecting, connect
+from gapless.client.subscription import Subscription
+
+__all__ = ["Advertisement", "Client", "Connecting", "Subscription", "connect"]

@@ -1,0 +1,46 @@
+"""The first contact: from some addresses to a broker that answers, and all that it knows of the network."""
+
+import asyncio
+import time
+
+from gapless.errors import ConnectError, WireError
+from gapless.runtime.address import parse_url
+from gapless.runtime.probe import probe
+from gapless.runtime.wire import Welcome
+
+__all__ = ["find_network"]
+
+PAUSE_S = 0.1
+
+
+async def find_network(url: str, timeout_s: float) -> tuple[str, Welcome]:
+    """An address of the list where a broker takes part, and its welcome.
+
+    Brokers that are not there yet, or still starting, are asked again until the time is up.
+    """
+    addresses = parse_url(url)
+    deadline = time.monotonic() + timeout_s
+    while True:
+        reasons = {}
+        for address in addresses:
+            left = deadline - time.monotonic()
+            answer = await _ask(address, max(0.1, min(left, timeout_s / len(addresses))))
+            if isinstance(answer, Welcome):
+                return address, answer
+            reasons[address] = answer
+        if time.monotonic() + PAUSE_S > deadline:
+            told = "; ".join(f"{address}: {reason}" for address, reason in reasons.items())
+            raise ConnectError(f"no broker could be reached ({told}); is the network up?")
+        await asyncio.sleep(PAUSE_S)
+
+
+async def _ask(address: str, timeout_s: float) -> Welcome | str:
+    try:
+        welcome = await probe(address, timeout_s=timeout_s)
+    except WireError as error:
+        raise ConnectError(f"{address}: {error}") from None
+    except TimeoutError:
+        return "no answer"
+    except OSError as error:
+        return error.strerror.lower() if error.strerror else str(error)
+    return welcome if welcome.is_ready else "it is still starting"

@@ -1,0 +1,16 @@
+"""The network runtime: protocol nodes over TCP, as brokers that serve people.
+
+It drives the same objects as the simulator, and promises them what `gapless.protocol` says. From the inside out:
+
+| what | file |
+| --- | --- |
+| what travels: frames, hellos, batches of messages | `wire`, `codec` |
+| bytes in, frames out | `frames` |
+| one connection, from the hello to its end | `connection` |
+| all peers of a node: dialling, heartbeats, suspicion, queues | `links` |
+| one node: inputs in, effects carried out | `host` |
+| the file that describes a network | `network_file` |
+| a broker: all of that, and a port to listen on | `broker` |
+| which life a broker starts with | `joining` |
+| health, metrics | `http_endpoint` |
+"""

@@ -1,0 +1,32 @@
+"""Addresses as people write them: `host:port`, and lists of them behind `gapless://`."""
+
+from gapless.errors import ConfigError
+
+__all__ = ["DEFAULT_PORT", "parse_url", "split_address"]
+
+DEFAULT_PORT = 7400
+SCHEME = "gapless://"
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port; an IPv6 address stands in brackets."""
+    host, colon, port = address.rpartition(":")
+    if not colon or "]" in port:
+        host, port = address, str(DEFAULT_PORT)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or not 0 <= int(port) <= 65535:
+        raise ConfigError(f"{address!r} is no address; write host:port")
+    return host, int(port)
+
+
+def parse_url(url: str) -> list[str]:
+    """The addresses in `gapless://host:port,host:port`."""
+    rest = url.removeprefix(SCHEME)
+    if "://" in rest:
+        raise ConfigError(f"{url!r} is not for us; write gapless://host:port,host:port")
+    addresses = [part.strip() for part in rest.rstrip("/").split(",") if part.strip()]
+    if not addresses:
+        raise ConfigError(f"{url!r} names no broker; write gapless://host:port,host:port")
+    for address in addresses:
+        split_address(address)
+    return addresses

@@ -1,0 +1,263 @@
+"""A broker of a real network: a node, its links, and a port to listen on.
+
+It listens from the start, so that others can ask it whether it remembers them, but lets nobody in before it has chosen
+its life (`joining`). Whoever it has met it remembers by incarnation and boot, and does not listen to an earlier start
+again. Told to stop, it lets no client in any more, stops reading those it has, sends what waits, and says goodbye, so
+that nobody has to wait for a suspicion.
+"""
+
+import asyncio
+import errno
+import time
+from typing import Any
+
+import msgspec
+
+from gapless.errors import ConfigError
+from gapless.protocol import BrokerPlace, Start
+from gapless.runtime.address import split_address
+from gapless.runtime.codec import Codec
+from gapless.runtime.connection import Connection
+from gapless.runtime.joining import choose_incarnation, later_incarnation
+from gapless.runtime.links import Links
+from gapless.runtime.logs import logger_of
+from gapless.runtime.network_file import NetworkConfig
+from gapless.runtime.wire import BROKER, CLIENT, VERSION, Hello, Refusal, Welcome, greeting
+
+__all__ = ["Broker", "listen_error"]
+
+DRAIN_POLL_S = 0.02
+
+
+class Broker:
+    """One broker of a network. `start` returns when it takes part."""
+
+    def __init__(self, config: NetworkConfig, name: str, *, trace: str = "") -> None:
+        self.config = config
+        self.name = name
+        self.entry = config.broker(name)
+        self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        """Done when the node has failed, with what it failed of."""
+        self.incarnation = 0
+        self.boot = time.time_ns()
+        self.started = time.time()
+        self.logger = logger_of(name)
+        self._trace = trace
+        self._codec = Codec(config.spec, config.runtime.frame_max)
+        self._met: dict[str, tuple[int, int]] = {}
+        self._is_ready = False
+        self._is_starting_over = False
+        self._complaints: set[str] = set()
+        self._around = list(config.overlay.within(name, config.network.f + 1))
+        self._options = msgspec.to_builtins(config.options)
+        self._links = self._make_links()
+        self._server: asyncio.Server | None = None
+
+    def _make_links(self) -> Links:
+        return Links(
+            self.name,
+            self,
+            self.config.runtime,
+            self._codec,
+            self.config.addresses,
+            handlers={},
+            failed=self._failed,
+            logger=self.logger,
+        )
+
+    # ---- a life -------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Listen, join, and take part."""
+        host, port = split_address(self.entry.listen or self.entry.address)
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(self._accept, host, port, backlog=1024)
+        except OSError as error:
+            raise listen_error(f"broker {self.name!r}", f"{host}:{port}", error) from None
+        self.logger.info("listening", extra={"address": f"{host}:{port}"})
+        self._begin(await choose_incarnation(self.config, self.name, self.logger))
+
+    def _accept(self) -> Connection:
+        return Connection(self._links, self.config.runtime)
+
+    def _begin(self, incarnation: int) -> None:
+        self.incarnation = incarnation
+        place = BrokerPlace(self.name, self.config.overlay, self.config.network.f, incarnation)
+        self._links.host.inhabit(self.config.spec.broker(place, self.config.options))
+        self._is_ready = True
+        self._links.give(Start())
+        self._links.watch(self._around)
+        self.logger.info(
+            "takes part", extra={"protocol": self.config.spec.name, "incarnation": incarnation, "f": place.f}
+        )
+
+    def _failed(self, error: BaseException) -> None:
+        self._is_ready = False
+        if not self.failure.done():
+            self.failure.set_result(error)
+
+    async def _start_over(self) -> None:
+        """Somebody remembers an earlier start of us: forget everything, and come back as a new life."""
+        self.logger.warning("is remembered by others, and starts over as a new life")
+        self._is_ready = False
+        await self._links.close(with_goodbye=False)
+        self.boot = time.time_ns()
+        self._links = self._make_links()
+        self._is_starting_over = False
+        self._begin(later_incarnation())
+
+    async def stop(self) -> None:
+        """Leave in good order."""
+        self._is_ready = False
+        self.logger.info("draining")
+        if self._server is not None:
+            self._server.close()
+        self._links.pause_clients()
+        deadline = time.monotonic() + self.config.runtime.drain_ms / 1000
+        while self._links.unsent and time.monotonic() < deadline:
+            await asyncio.sleep(DRAIN_POLL_S)
+        left = self._links.unsent
+        await self._links.close()
+        self.logger.info("stopped", extra={"unsent": left})
+
+    # ---- who is let in ------------------------------------------------------------------------------------
+
+    def greeting(self) -> bytes:
+        """What we say to brokers."""
+        return greeting(
+            BROKER, self.name, protocol=self.config.spec.name, network=self.config.fingerprint,
+            incarnation=self.incarnation, boot=self.boot,
+        )  # fmt: skip
+
+    def answer(self, hello: Hello) -> Welcome | Refusal:
+        """Whether who dialled is let in."""
+        if hello.network and hello.network != self.config.fingerprint:
+            return Refusal("network", f"{self.name!r} has another network file; give every host the same one")
+        if hello.role == BROKER:
+            refusal = self._refuse_broker(hello.name, hello.incarnation, hello.boot)
+        elif hello.role == CLIENT:
+            refusal = self._refuse_client(hello)
+        else:
+            refusal = None
+        return refusal or self._welcome(hello.name)
+
+    def _refuse_broker(self, name: str, incarnation: int, boot: int) -> Refusal | None:
+        if name not in self.config.overlay or name == self.name:
+            return Refusal("name", f"there is no other broker {name!r} in this network")
+        if not self._is_ready:
+            return Refusal("not-ready", f"broker {self.name!r} is starting or stopping")
+        met = self._met.get(name)
+        if met is not None and ((incarnation < met[0]) or (incarnation == met[0] and boot != met[1])):
+            return Refusal("stale", f"{self.name!r} has met another start of {name!r}; start over")
+        self._met[name] = (incarnation, boot)
+        return None
+
+    def _refuse_client(self, hello: Hello) -> Refusal | None:
+        spec = self.config.spec
+        if not self._is_ready:
+            return Refusal("not-ready", f"broker {self.name!r} is starting or stopping; try another")
+        if hello.protocol and hello.protocol != spec.name:
+            return Refusal("protocol", f"this network runs {spec.name!r}, not {hello.protocol!r}")
+        if hello.name in self.config.overlay:
+            return Refusal("name", f"{hello.name!r} is the name of a broker; a client needs another")
+        if self._links.client_count >= self.config.runtime.clients_max:
+            return Refusal("full", f"broker {self.name!r} has {self.config.runtime.clients_max} clients; try another")
+        return None
+
+    def _welcome(self, name: str) -> Welcome:
+        config = self.config
+        return Welcome(
+            version=VERSION,
+            name=self.name,
+            protocol=config.spec.name,
+            network=config.fingerprint,
+            incarnation=self.incarnation,
+            boot=self.boot,
+            is_ready=self._is_ready,
+            remembered=name in self._met,
+            network_name=config.network.name,
+            f=config.network.f,
+            brokers=len(config.brokers),
+            options=self._options,
+            settings=config.runtime,
+            contacts=[self.name, *self._around],
+            addresses=config.addresses,
+            trace=self._trace,
+        )
+
+    def welcomed(self, welcome: Welcome) -> Refusal | None:
+        """Whether we go on with a broker that we dialled."""
+        return self._refuse_broker(welcome.name, welcome.incarnation, welcome.boot)
+
+    def refused(self, peer: str, refusal: Refusal) -> None:
+        """A broker does not want us."""
+        if refusal.code == "stale":
+            if not self._is_starting_over and self._is_ready:
+                self._is_starting_over = True
+                self._over = asyncio.get_running_loop().create_task(self._start_over())
+        elif refusal.code not in ("duplicate", "not-ready") and refusal.reason not in self._complaints:
+            self._complaints.add(refusal.reason)
+            self.logger.error(f"turned down: {refusal.reason}", extra={"peer": peer, "code": refusal.code})
+
+    # ---- how it is ----------------------------------------------------------------------------------------
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes part."""
+        return self._is_ready
+
+    @property
+    def links(self) -> Links:
+        """Its links."""
+        return self._links
+
+    def report(self) -> dict[str, Any]:
+        """All that `gapless status` shows."""
+        links = self._links
+        node = links.host.node
+        counters = links.counters
+        overview = getattr(node, "overview", dict)
+        return {
+            "broker": self.name,
+            "protocol": self.config.spec.name,
+            "network": self.config.network.name,
+            "f": self.config.network.f,
+            "address": self.entry.address,
+            "ready": self._is_ready,
+            "incarnation": self.incarnation,
+            "uptime_s": round(time.time() - self.started, 3),
+            "clients": links.client_count,
+            "paused": links.is_paused,
+            "links": {
+                link.name: {
+                    "up": link.connection is not None,
+                    "suspected": link.is_suspected,
+                    "queue": len(link.outbox),
+                    "unsent_bytes": 0 if link.connection is None else link.connection.unsent(),
+                }
+                for link in links.links.values()
+                if not link.is_client
+            },
+            "client_queue": max((len(link.outbox) for link in links.links.values() if link.is_client), default=0),
+            "state": {} if node is None else dict(node.state_size()),
+            "overview": overview(),
+            "messages_in": counters.messages_in,
+            "messages_out": counters.messages_out,
+            "frames_in": counters.frames_in,
+            "bytes_in": links.bytes_in,
+            "bytes_out": links.bytes_out,
+            "lost": counters.lost,
+            "refusals": counters.refusals,
+            "suspicions": counters.suspicions,
+            "steps": links.host.steps,
+        }
+
+
+def listen_error(who: str, address: str, error: OSError) -> ConfigError:
+    """Why a port cannot be listened on."""
+    if error.errno == errno.EADDRINUSE:
+        return ConfigError(
+            f"{who} cannot listen on {address}: the port is in use; stop what uses it, or choose another"
+        )
+    return ConfigError(f"{who} cannot listen on {address}: {error.strerror or error}")

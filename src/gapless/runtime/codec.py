@@ -1,0 +1,96 @@
+"""Batches of a protocol's messages as bytes, and back.
+
+A message is a tagged array-like struct, so a batch is an array of arrays: `[["Wave", 7, 5], ["Ack", 0, 0, 64], …]`.
+One call encodes a batch and one decodes it, and checks every type on the way: what does not fit the protocol's
+messages never reaches a node. Payloads are opaque bytes, copied and not looked at.
+"""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any, Union
+
+import msgspec
+
+from gapless.errors import ProtocolError, WireError
+from gapless.protocol import ProtocolSpec
+from gapless.runtime.wire import HEADER, MESSAGES
+
+__all__ = ["Codec", "message_types"]
+
+
+class Codec:
+    """Encodes what nodes of one protocol say; decodes what they hear, from brokers or from clients."""
+
+    def __init__(self, spec: ProtocolSpec, frame_max: int) -> None:
+        types = message_types(spec)
+        self._frame_max = frame_max
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._from_broker = _decoder(types)
+        self._from_client = _decoder(spec.client_messages) if spec.client_messages else self._from_broker
+
+    def frames(self, messages: Sequence[Any]) -> list[bytes]:
+        """The messages as one frame, in two pieces ready to be written; as several, where one would be too large."""
+        pieces: list[bytes] = []
+        self._add(messages, pieces)
+        return pieces
+
+    def _add(self, batch: Sequence[Any], pieces: list[bytes]) -> None:
+        body = self._encode(batch)
+        if len(body) < self._frame_max:
+            pieces += (HEADER.pack(len(body) + 1, MESSAGES), body)
+        elif len(batch) > 1:
+            half = len(batch) // 2
+            self._add(batch[:half], pieces)
+            self._add(batch[half:], pieces)
+        else:
+            kind = type(batch[0]).__name__
+            raise WireError(
+                f"a {kind} of {len(body):,} bytes does not fit into a frame of {self._frame_max:,}; "
+                "raise frame_max in the network's file, or publish smaller events"
+            )
+
+    def decode(self, body: memoryview, *, is_client: bool) -> list[Any]:
+        """The messages of a batch, or a `WireError` that can be told to whoever sent it."""
+        try:
+            messages: list[Any] = (self._from_client if is_client else self._from_broker).decode(body)
+        except msgspec.DecodeError as error:
+            raise WireError(f"a batch of messages is malformed: {error}") from None
+        return messages
+
+
+def _decoder(types: tuple[type[msgspec.Struct], ...]) -> msgspec.msgpack.Decoder[list[Any]]:
+    union: Any = Union[types]  # noqa: UP007 - made of a tuple
+    return msgspec.msgpack.Decoder(list[union])
+
+
+def message_types(spec: ProtocolSpec) -> tuple[type[msgspec.Struct], ...]:
+    """What nodes of the protocol can say: its `messages`, or else all public structs of its module of that name."""
+    types = spec.messages or _found(spec)
+    if not types:
+        raise ProtocolError(
+            f"protocol {spec.name!r} does not say which messages it sends; put them into a module `messages` "
+            "beside its broker, or name them in its specification"
+        )
+    for struct in types:
+        config = struct.__struct_config__
+        if config.tag is None or not config.array_like:
+            raise ProtocolError(
+                f"{struct.__name__} of protocol {spec.name!r} cannot travel: make it tag=True, array_like=True"
+            )
+    return types
+
+
+def _found(spec: ProtocolSpec) -> tuple[type[msgspec.Struct], ...]:
+    package = spec.broker.__module__.rpartition(".")[0]
+    try:
+        module = importlib.import_module(f"{package}.messages")
+    except ModuleNotFoundError:
+        return ()
+    return tuple(
+        value
+        for name, value in sorted(vars(module).items())
+        if not name.startswith("_")
+        and isinstance(value, type)
+        and issubclass(value, msgspec.Struct)
+        and value.__module__ == module.__name__
+    )

@@ -1,0 +1,134 @@
+"""One connection, from the greeting to its end.
+
+Who dialled says `Hello` and waits; who listened looks at it and answers `Welcome` or `Refusal`. From then on both are
+equal: batches of messages, pings, goodbyes. Whatever else comes, or comes too late or too large, ends this connection
+with a `Refusal` that says why, and nothing but this connection.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from gapless.errors import WireError
+from gapless.runtime.frames import FrameStream
+from gapless.runtime.link import Link
+from gapless.runtime.settings import RuntimeSettings
+from gapless.runtime.wire import (
+    ASK,
+    BYE,
+    HELLO,
+    MESSAGES,
+    PING,
+    REFUSAL,
+    REPORT,
+    WELCOME,
+    Hello,
+    Refusal,
+    decode_hello,
+    decode_refusal,
+    decode_welcome,
+    frame,
+)
+
+if TYPE_CHECKING:
+    from gapless.runtime.links import Links
+
+__all__ = ["Connection"]
+
+
+class Connection(FrameStream):
+    """An end of a connection. `greeting` is what to say first, if it was dialled from here."""
+
+    def __init__(self, links: "Links", settings: RuntimeSettings, greeting: bytes = b"") -> None:
+        super().__init__(settings.frame_max, settings.write_max)
+        self._links = links
+        self._greeting = greeting
+        self._patience = links.loop.call_later(settings.hello_ms / 1000, self._grow_impatient)
+        self.link: Link | None = None
+        """Whose connection it is, once the greetings are over."""
+        self.boot = 0
+        """Which start of the peer's process this is."""
+        self.hello: Hello | None = None
+        self.refusal: Refusal | None = None
+        self.settled: asyncio.Future[None] = links.loop.create_future()
+        """Done when the greetings are over, well or not."""
+
+    @property
+    def is_dialled(self) -> bool:
+        """Whether this end dialled."""
+        return bool(self._greeting)
+
+    # ---- the greetings ------------------------------------------------------------------------------------
+
+    def opened(self) -> None:
+        if self._greeting:
+            self.write((self._greeting,))
+        else:
+            self._links.arrived(self)
+
+    def _grow_impatient(self) -> None:
+        if self.link is None:
+            self.refuse("silent", "you did not say who you are in time")
+
+    def _greet(self, kind: int, body: memoryview) -> None:
+        if kind == REFUSAL:
+            self.refusal = decode_refusal(body)
+            self.abort()
+        elif self._greeting and kind == WELCOME:
+            self._links.welcomed(self, decode_welcome(body))
+        elif not self._greeting and kind == HELLO and self.hello is None:
+            self.hello = decode_hello(body)
+            self._links.asked(self, self.hello)
+        elif kind == ASK and self.hello is not None:
+            self.write((frame(REPORT, self._links.report()),))
+        else:
+            raise WireError("a connection begins with a greeting")
+
+    def establish(self, link: Link) -> None:
+        """The greetings are over: this is the link's connection now."""
+        self._patience.cancel()
+        self.link = link
+        if not self.settled.done():
+            self.settled.set_result(None)
+
+    # ---- what comes in ------------------------------------------------------------------------------------
+
+    def frame_received(self, kind: int, body: memoryview) -> None:
+        try:
+            if self.link is None:
+                self._greet(kind, body)
+            elif kind == MESSAGES:
+                self._links.received(self.link, body)
+            elif kind == PING:
+                pass  # that it came is all it says
+            elif kind == BYE:
+                self._links.said_goodbye(self)
+            elif kind == REFUSAL:
+                self.refusal = decode_refusal(body)
+                self.abort()
+            else:
+                raise WireError(f"there is no frame of kind {kind}")
+        except WireError as error:
+            code = "version" if "version" in str(error) else "malformed"
+            self.refuse(code, str(error))
+
+    def frame_refused(self, length: int) -> None:
+        self.refuse(
+            "malformed",
+            f"a frame of {length:,} bytes is too large (or no frame at all); {self._frame_max:,} is the limit",
+        )
+
+    def refuse(self, code: str, reason: str) -> None:
+        """End the connection, and say why."""
+        self._links.note_refusal(self, code, reason)
+        self.close(frame(REFUSAL, Refusal(code, reason)))
+
+    # ---- the end ------------------------------------------------------------------------------------------
+
+    def drained(self) -> None:
+        self._links.drained(self)
+
+    def closed(self, error: Exception | None) -> None:
+        self._patience.cancel()
+        if not self.settled.done():
+            self.settled.set_result(None)
+        self._links.ended(self)

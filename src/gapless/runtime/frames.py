@@ -1,0 +1,161 @@
+"""Bytes in, frames out: the lowest layer, on which everything else is a callback.
+
+The connection's bytes are read straight into one buffer, and frames are handed up as views into it: valid until the
+call returns, and copied by whoever decodes them. Half a frame waits for its other half; a frame larger than allowed is
+refused as soon as its header is there, before any room is made for it.
+
+Writing is `write` of whole frames. The transport says when too much waits (`is_congested`) and when it has drained.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from struct import Struct
+from typing import cast
+
+__all__ = ["FrameStream"]
+
+READ_SIZE = 256 * 1024
+"""As much as one read may bring: some thousand events, so that a busy connection pays little for each."""
+
+_LENGTH = Struct(">I")
+
+
+class FrameStream(asyncio.BufferedProtocol):
+    """One connection as a stream of frames. Subclasses say what becomes of them."""
+
+    def __init__(self, frame_max: int, write_max: int) -> None:
+        self._frame_max = frame_max
+        self._write_max = write_max
+        self._use(bytearray(READ_SIZE))
+        self._start = 0
+        self._end = 0
+        self._transport: asyncio.Transport | None = None
+        self.is_congested = False
+        self.bytes_in = 0
+        self.bytes_out = 0
+
+    # ---- for subclasses -----------------------------------------------------------------------------------
+
+    def opened(self) -> None:
+        """The connection is there."""
+
+    def frame_received(self, kind: int, body: memoryview) -> None:
+        """A whole frame; the body is valid until this returns."""
+
+    def frame_refused(self, length: int) -> None:
+        """The peer wants to send a frame that is too large, or no frame at all. Nothing more is read."""
+
+    def drained(self) -> None:
+        """What was too much to write has been sent."""
+
+    def closed(self, error: Exception | None) -> None:
+        """The connection is over."""
+
+    # ---- writing ------------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to write to."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def peer_address(self) -> str:
+        """Where the other end is, for logs."""
+        found = None if self._transport is None else self._transport.get_extra_info("peername")
+        return f"{found[0]}:{found[1]}" if found else "nowhere"
+
+    def write(self, pieces: Sequence[bytes]) -> None:
+        """Send whole frames, in order, after all that was written before."""
+        if self._transport is not None:
+            self.bytes_out += sum(map(len, pieces))
+            self._transport.writelines(pieces)
+
+    def unsent(self) -> int:
+        """How many bytes were written but not sent."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def close(self, last: bytes = b"") -> None:
+        """End the connection after what was written has been sent, and this."""
+        if self._transport is not None and not self._transport.is_closing():
+            if last:
+                self._transport.write(last)
+            self._transport.close()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause_reading(self) -> None:
+        """Let what the peer sends wait at its end."""
+        if self.is_open:
+            cast(asyncio.Transport, self._transport).pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read on."""
+        if self.is_open:
+            cast(asyncio.Transport, self._transport).resume_reading()
+
+    # ---- what asyncio calls -------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=self._write_max)
+        self.opened()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self.closed(error)
+
+    def pause_writing(self) -> None:
+        self.is_congested = True
+
+    def resume_writing(self) -> None:
+        self.is_congested = False
+        self.drained()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._end == len(self._buffer):
+            self._make_room()
+        return self._view[self._end :]
+
+    def buffer_updated(self, count: int) -> None:
+        self.bytes_in += count
+        self._end += count
+        start, end, view = self._start, self._end, self._view
+        while end - start >= 4:
+            length = _LENGTH.unpack_from(view, start)[0]
+            if not 1 <= length <= self._frame_max:
+                self.frame_refused(length)
+                return
+            after = start + 4 + length
+            if after > end:
+                break
+            self.frame_received(view[start + 4], view[start + 5 : after])
+            if self._transport is None or self._transport.is_closing():
+                return
+            start = after
+        if start < end:
+            self._start = start
+        else:
+            self._start = self._end = 0
+            if len(self._buffer) > READ_SIZE:
+                self._use(bytearray(READ_SIZE))
+
+    def _make_room(self) -> None:
+        """Move the half frame to the front of the buffer, or of one twice as large if it fills this one.
+
+        It grows with what arrives and not with what is announced, so an empty promise costs nothing.
+        """
+        half = bytes(self._view[self._start : self._end])
+        if self._start == 0:
+            self._use(bytearray(2 * len(self._buffer)))
+        self._buffer[: len(half)] = half
+        self._start, self._end = 0, len(half)
+
+    def _use(self, buffer: bytearray) -> None:
+        self._buffer = buffer
+        self._view = memoryview(buffer)

@@ -1,0 +1,147 @@
+"""The host: gives one node its inputs, one at a time, and carries out what they cause.
+
+It keeps the promises of `gapless.protocol`: each effect is carried out before the next input, time does not run
+backwards, a timer set again replaces the one that runs. The loop in `receive` is the hot path of a broker. A message
+costs one step of the node, and for each message that this causes a dictionary lookup and an append; encoding and
+writing are done by the links, once a turn of the event loop, for all that has gathered.
+
+If a node fails on what a client sent with an error of the outside world (a filter that cannot be read), that client is
+sent away. Any other exception is a bug of ours: the node's state is in doubt, so the host stops for good and says so,
+and the network goes round this broker as round any dead one.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gapless.errors import GaplessError
+from gapless.protocol import Input, Node, Received, Send, SetTimer, TimerFired
+from gapless.runtime.link import Link
+
+__all__ = ["NodeHost", "now_us"]
+
+
+def now_us() -> int:
+    """The clock that nodes are given: microseconds, monotonic."""
+    return time.monotonic_ns() // 1000
+
+
+class NodeHost:
+    """Drives one node."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        links: dict[str, Link],
+        *,
+        open_link: Callable[[str], Link],
+        flush: Callable[[list[Link]], None],
+        failed: Callable[[BaseException], None],
+        handlers: Mapping[type, Callable[[Any], None]],
+    ) -> None:
+        self.node: Node | None = None
+        self.steps = 0
+        self._loop = loop
+        self._links = links
+        self._open_link = open_link
+        self._flush = flush
+        self._failed = failed
+        self._handlers: dict[type, Callable[[Any], None]] = {**handlers, SetTimer: self._set_timer}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._dirty: list[Link] = []
+        self._is_flush_planned = False
+
+    def inhabit(self, node: Node) -> None:
+        """Let this node live here; one that did is forgotten, with its timers."""
+        self.leave()
+        self.node = node
+
+    def leave(self) -> None:
+        """Nothing is given to the node any more."""
+        self.node = None
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    # ---- inputs -------------------------------------------------------------------------------------------
+
+    def give(self, item: Input) -> None:
+        """One input."""
+        if self.node is None:
+            return
+        self.steps += 1
+        try:
+            self.carry_out(self.node.step(item, now_us()))
+        except Exception as error:
+            self._fail(error)
+
+    def receive(self, link: Link, messages: Sequence[Any]) -> None:
+        """A batch of messages from a peer. An error of the outside world is raised, for its sender to hear of."""
+        node = self.node
+        if node is None:
+            return
+        self.steps += len(messages)
+        peer, step, now = link.name, node.step, now_us()
+        links, dirty, handlers = self._links, self._dirty, self._handlers
+        try:
+            for message in messages:
+                for effect in step(Received(peer, message), now):
+                    if effect.__class__ is Send:
+                        target = links.get(effect.peer)
+                        if target is None:
+                            target = self._open_link(effect.peer)
+                        outbox = target.outbox
+                        if not outbox:
+                            dirty.append(target)
+                        outbox.append(effect.message)
+                    else:
+                        handlers[effect.__class__](effect)
+        except GaplessError as error:
+            if link.is_client:
+                raise
+            self._fail(error)
+        except Exception as error:
+            self._fail(error)
+        if dirty and not self._is_flush_planned:
+            self._plan_flush()
+
+    def carry_out(self, effects: Sequence[Any]) -> None:
+        """Carry out effects, in order."""
+        for effect in effects:
+            if effect.__class__ is Send:
+                target = self._links.get(effect.peer) or self._open_link(effect.peer)
+                if not target.outbox:
+                    self._dirty.append(target)
+                target.outbox.append(effect.message)
+            else:
+                self._handlers[effect.__class__](effect)
+        if self._dirty and not self._is_flush_planned:
+            self._plan_flush()
+
+    def _fail(self, error: Exception) -> None:
+        self.leave()
+        self._failed(error)
+
+    # ---- effects ------------------------------------------------------------------------------------------
+
+    def _plan_flush(self) -> None:
+        self._is_flush_planned = True
+        self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Send what has gathered, to all peers."""
+        self._is_flush_planned = False
+        dirty = self._dirty[:]
+        self._dirty.clear()
+        self._flush(dirty)
+
+    def _set_timer(self, effect: SetTimer) -> None:
+        running = self._timers.get(effect.key)
+        if running is not None:
+            running.cancel()
+        self._timers[effect.key] = self._loop.call_later(effect.delay_us / 1e6, self._fire, effect.key)
+
+    def _fire(self, key: str) -> None:
+        del self._timers[key]
+        self.give(TimerFired(key))

@@ -1,0 +1,69 @@
+"""Which life a broker starts with.
+
+A protocol must be able to tell a broker that starts for the first time from one that was here before and has lost its
+memory: the first takes its place in the tree, the second has to be taken in by those who remember it. No file is kept;
+those around know.
+
+A broker that starts asks all brokers at most f + 1 away whether they have met an earlier start of it.
+
+- If one has, it is a new life: its incarnation is the time of the wall clock in milliseconds, later than any before.
+- If all answer and none has, nobody holds anything of it: it is its first life, incarnation 0. So a network that is
+  started, or started again, as a whole begins at once, with nothing to recover.
+- If some do not answer, it waits for `join_ms`. If nobody answers at all it goes on waiting, because a broker that
+  hears nobody can do nobody any good.
+
+Those who did not answer may remember it all the same. They notice when it greets them (the same incarnation, another
+boot) and turn it down as *stale*; then it starts over with a new life, by the clock.
+"""
+
+import asyncio
+import time
+
+from gapless.errors import WireError
+from gapless.runtime.logs import Logger
+from gapless.runtime.network_file import NetworkConfig
+from gapless.runtime.probe import probe
+
+__all__ = ["choose_incarnation", "later_incarnation"]
+
+ASK_AGAIN_S = 0.1
+
+
+def later_incarnation() -> int:
+    """Later than that of any earlier start."""
+    return time.time_ns() // 1_000_000
+
+
+async def choose_incarnation(config: NetworkConfig, name: str, logger: Logger) -> int:
+    """The incarnation to start with, once enough is known."""
+    around = config.overlay.within(name, config.network.f + 1)
+    answers: dict[str, bool] = {}
+    complaints: set[str] = set()
+    deadline = time.monotonic() + config.runtime.join_ms / 1000
+    while True:
+        missing = [peer for peer in around if peer not in answers]
+        found = await asyncio.gather(*(_remembers(config, name, peer) for peer in missing))
+        for peer, answer in zip(missing, found, strict=True):
+            if isinstance(answer, bool):
+                answers[peer] = answer
+            elif answer and answer not in complaints:
+                complaints.add(answer)
+                logger.error(f"{peer} does not answer: {answer}", extra={"peer": peer})
+        if any(answers.values()):
+            return later_incarnation()
+        if len(answers) == len(around) or (answers and time.monotonic() >= deadline):
+            return 0
+        await asyncio.sleep(ASK_AGAIN_S)
+
+
+async def _remembers(config: NetworkConfig, name: str, peer: str) -> bool | str:
+    """Whether the broker there has met an earlier start of us; otherwise why it cannot be asked."""
+    timeout_s = config.runtime.suspect_ms / 1000
+    try:
+        address = config.addresses[peer]
+        welcome = await probe(address, name=name, network=config.fingerprint, timeout_s=timeout_s)
+    except WireError as error:
+        return str(error)
+    except (OSError, TimeoutError):
+        return ""
+    return welcome.remembered

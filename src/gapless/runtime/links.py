@@ -1,0 +1,503 @@
+"""All peers of one node: who is connected, who dials whom, who is silent, and what waits to be sent.
+
+**Connections.** A link is opened by the first message for a peer, and kept: a connection that is lost is dialled again,
+with growing pauses. `Connected` is given on every new connection, at both ends. Both ends may dial at the same time;
+one connection must win, and both must agree which. The *senior* of the two, whose name is smaller, decides: it turns
+down what comes in while its own greeting is under way or its own connection stands, and the junior takes whatever the
+senior dials. A peer that started anew (another `boot`) is always let in.
+
+**What is lost.** Before the first connection to a peer, messages for it wait. When a connection is lost, what waits is
+lost with it, and so is what is sent until the next: `Connected` tells the node, and the protocol repeats what matters.
+
+**Failure detector.** Any byte is a sign of life; where there is nothing to say, a ping is sent. A watched peer from
+which nothing has come for `suspect_ms` is suspected, whether or not there is a connection, and trusted when it is
+heard again. Who says goodbye is suspected at once. If this process itself was asleep, its own silence is not held
+against others.
+
+**Queues.** What a turn of the event loop causes for one peer leaves in as few frames as possible, in one write. If a
+connection takes no more, messages wait in the peer's outbox; from `queue_pause` on, clients are not read, which holds
+publishers back; from `queue_max` on, the connection is given up. Nothing is ever taken out of the middle.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from gapless.errors import GaplessError, WireError
+from gapless.protocol import Connected, Input, Suspected, Trusted
+from gapless.runtime.address import split_address
+from gapless.runtime.codec import Codec
+from gapless.runtime.connection import Connection
+from gapless.runtime.host import NodeHost, now_us
+from gapless.runtime.link import Link
+from gapless.runtime.logs import Logger
+from gapless.runtime.settings import RuntimeSettings
+from gapless.runtime.wire import BROKER, BYE, CLIENT, PING, PROBE, WELCOME, Hello, Refusal, Welcome, frame
+
+__all__ = ["Links", "Owner"]
+
+SILENT_SUSPICIONS = 10
+"""After that many times `suspect_ms` without a byte, a connection is given up: nobody holds the other end."""
+
+GONE_MAX = 10_000
+"""Clients that are remembered as suspected after they went away."""
+
+ANONYMOUS_MAX = 1_000
+"""Connections that have not said who they are; further ones are closed at once."""
+
+
+class Owner(Protocol):
+    """Whose links they are: it introduces itself, and decides who is let in."""
+
+    def greeting(self) -> bytes:
+        """What to say to who listens."""
+
+    def answer(self, hello: Hello) -> Welcome | Refusal:
+        """What to say to who dialled."""
+
+    def welcomed(self, welcome: Welcome) -> Refusal | None:
+        """Somebody answered our greeting; a refusal if we do not want it after all."""
+
+    def refused(self, peer: str, refusal: Refusal) -> None:
+        """Somebody turned us down, or ended a connection."""
+
+    def report(self) -> dict[str, Any]:
+        """Our state, for who asks."""
+
+
+class Counters:
+    """What went through, for metrics."""
+
+    __slots__ = ("bytes_in", "bytes_out", "frames_in", "lost", "messages_in", "messages_out", "refusals", "suspicions")
+
+    def __init__(self) -> None:
+        self.frames_in = 0
+        self.messages_in = 0
+        self.messages_out = 0
+        self.lost = 0
+        """Messages sent to a peer without a connection."""
+        self.refusals = 0
+        self.suspicions = 0
+        self.bytes_in = 0
+        """Of connections that are over; those that last count for themselves."""
+        self.bytes_out = 0
+
+
+class Links:
+    """The links of one node."""
+
+    def __init__(
+        self,
+        name: str,
+        owner: Owner,
+        settings: RuntimeSettings,
+        codec: Codec,
+        addresses: Mapping[str, str],
+        *,
+        handlers: Mapping[type, Callable[[Any], None]],
+        failed: Callable[[BaseException], None],
+        logger: Logger,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.name = name
+        self.settings = settings
+        self.codec = codec
+        self.addresses = addresses
+        self.links: dict[str, Link] = {}
+        self.counters = Counters()
+        self.host = NodeHost(
+            self.loop, self.links, open_link=self.open, flush=self._flush, failed=failed, handlers=handlers
+        )
+        self.is_paused = False
+        """Whether clients are not read, because too much waits."""
+        self._owner = owner
+        self._logger = logger
+        self._gone: dict[str, None] = {}
+        self._anonymous: dict[Connection, None] = {}
+        self._congested: dict[Link, None] = {}
+        self._nobody = Link("nobody", is_client=True)
+        self._nobody.was_up = True
+        self._is_closing = False
+        self._ping = (frame(PING),)
+        self._ticked_us = now_us()
+        self._tick_s = settings.heartbeat_ms / 2000
+        self._ticking = self.loop.call_later(self._tick_s, self._tick)
+
+    # ---- opening ------------------------------------------------------------------------------------------
+
+    def open(self, peer: str) -> Link:
+        """The link to a peer; a broker is dialled, a client that is not here is nobody."""
+        link = self.links.get(peer)
+        if link is not None:
+            return link
+        address = self.addresses.get(peer)
+        if address is None or peer == self.name:
+            return self._nobody
+        link = self.links[peer] = Link(peer, is_client=False, address=address, now=now_us())
+        self._dial(link)
+        return link
+
+    def _dial(self, link: Link) -> None:
+        if link.address and link.connection is None and link.dialling is None and not self._is_closing:
+            link.dialling = self.loop.create_task(self._keep_dialling(link))
+
+    async def _keep_dialling(self, link: Link) -> None:
+        pause = self.settings.redial_min_ms / 1000
+        try:
+            while link.connection is None and not self._is_closing:
+                await self._dial_once(link)
+                if link.connection is not None:
+                    return
+                await asyncio.sleep(pause * random.uniform(0.75, 1.25))
+                pause = min(2 * pause, self.settings.redial_max_ms / 1000)
+        finally:
+            link.dialling = None
+
+    async def _dial_once(self, link: Link) -> None:
+        connection = Connection(self, self.settings, self._owner.greeting())
+        host, port = split_address(link.address)
+        try:
+            async with asyncio.timeout(self.settings.hello_ms / 1000):
+                await self.loop.create_connection(lambda: connection, host, port)
+                if link.connection is not None:
+                    connection.abort()
+                    return
+                link.greeting_connection = connection
+                await connection.settled
+        except (OSError, TimeoutError):
+            connection.abort()
+        finally:
+            link.greeting_connection = None
+        if connection.refusal is not None:
+            self._owner.refused(link.name, connection.refusal)
+
+    async def introduce(self, address: str) -> Connection:
+        """Dial an address without knowing who is there. The connection may turn out refused or lost."""
+        connection = Connection(self, self.settings, self._owner.greeting())
+        host, port = split_address(address)
+        await self.loop.create_connection(lambda: connection, host, port)
+        await connection.settled
+        return connection
+
+    # ---- greetings ----------------------------------------------------------------------------------------
+
+    def arrived(self, connection: Connection) -> None:
+        """Somebody dialled, and has not said yet who it is."""
+        if len(self._anonymous) >= ANONYMOUS_MAX:
+            connection.abort()
+        else:
+            self._anonymous[connection] = None
+
+    def asked(self, connection: Connection, hello: Hello) -> None:
+        """Who dialled says who it is."""
+        answer = self._owner.answer(hello)
+        if isinstance(answer, Welcome) and hello.role == BROKER and self._insists(hello):
+            answer = Refusal("duplicate", "there is a connection already, or will be in a moment")
+        if isinstance(answer, Refusal):
+            connection.refuse(answer.code, answer.reason)
+            return
+        connection.write((frame(WELCOME, answer),))
+        if hello.role == PROBE:
+            return
+        link = self.links.get(hello.name)
+        if link is None:
+            is_client = hello.role == CLIENT
+            address = "" if is_client else self.addresses.get(hello.name, "")
+            link = self.links[hello.name] = Link(hello.name, is_client=is_client, address=address, now=now_us())
+            link.is_suspected = self._gone.pop(hello.name, 0) is None
+        self._establish(link, connection, hello.boot)
+
+    def _insists(self, hello: Hello) -> bool:
+        """Whether we are the senior, and our own connection to the same start of the peer stands or is coming."""
+        link = self.links.get(hello.name)
+        if link is None or self.name > hello.name:
+            return False
+        if link.connection is not None:
+            return link.connection.is_dialled and link.connection.boot == hello.boot
+        return link.greeting_connection is not None
+
+    def welcomed(self, connection: Connection, welcome: Welcome) -> None:
+        """Our greeting is answered."""
+        refusal = self._owner.welcomed(welcome)
+        if refusal is not None:
+            connection.refuse(refusal.code, refusal.reason)
+            return
+        link = self.links.get(welcome.name)
+        if link is None:
+            address = self.addresses.get(welcome.name, "")
+            link = self.links[welcome.name] = Link(welcome.name, is_client=False, address=address, now=now_us())
+        if link.connection is not None and self.name > welcome.name:
+            connection.abort()  # the senior's came first
+            return
+        self._establish(link, connection, welcome.boot)
+
+    def _establish(self, link: Link, connection: Connection, boot: int) -> None:
+        if link.connection is not None:
+            self._disconnect(link)
+        self._anonymous.pop(connection, None)
+        if link.was_up:
+            link.outbox.clear()
+        link.connection = connection
+        link.was_up = True
+        link.heard_us = link.sent_us = now_us()
+        link.seen_in = link.seen_out = -1
+        connection.boot = boot
+        connection.establish(link)
+        if link.is_client and self.is_paused:
+            connection.pause_reading()
+        if link.outbox:
+            self._flush([link])
+        self._logger.debug("connected", extra={"peer": link.name, "address": connection.peer_address})
+        self.host.give(Connected(link.name))
+        self._trust(link)
+
+    def report(self) -> dict[str, Any]:
+        """Our state, for who asks."""
+        return self._owner.report()
+
+    # ---- the end of a connection --------------------------------------------------------------------------
+
+    def _disconnect(self, link: Link) -> None:
+        """Take the connection away; whatever it still brings is not ours any more."""
+        connection = link.connection
+        assert connection is not None
+        link.connection = None
+        connection.link = None
+        connection.abort()
+        self._count(connection)
+        link.outbox.clear()
+        if self._congested.pop(link, 0) is None:
+            self._look_at_queues()
+
+    def _count(self, connection: Connection) -> None:
+        self.counters.bytes_in += connection.bytes_in
+        self.counters.bytes_out += connection.bytes_out
+
+    def ended(self, connection: Connection) -> None:
+        """The connection is over, for whatever reason."""
+        self._anonymous.pop(connection, None)
+        link = connection.link
+        if link is None or link.connection is not connection:
+            return
+        self._logger.debug("disconnected", extra={"peer": link.name})
+        self._disconnect(link)
+        if connection.refusal is not None:
+            self._owner.refused(link.name, connection.refusal)
+        self._dial(link)
+
+    def said_goodbye(self, connection: Connection) -> None:
+        """The peer leaves in good order: it need not be missed first."""
+        link = connection.link
+        assert link is not None
+        self._disconnect(link)
+        self._suspect(link)
+        self._dial(link)
+
+    def expel(self, link: Link, code: str, reason: str) -> None:
+        """End the connection of a peer that we cannot go on with."""
+        connection = link.connection
+        if connection is not None:
+            connection.refuse(code, reason)
+
+    def note_refusal(self, connection: Connection, code: str, reason: str) -> None:
+        """A connection is about to be ended by us."""
+        self.counters.refusals += 1
+        who = (
+            connection.link.name if connection.link is not None else connection.hello.name if connection.hello else "?"
+        )
+        level = logging.DEBUG if code in ("duplicate", "not-ready") else logging.WARNING
+        self._logger.log(
+            level, f"refused: {reason}", extra={"peer": who, "address": connection.peer_address, "code": code}
+        )
+
+    # ---- messages -----------------------------------------------------------------------------------------
+
+    def received(self, link: Link, body: memoryview) -> None:
+        """A batch of messages."""
+        messages = self.codec.decode(body, is_client=link.is_client)
+        self.counters.frames_in += 1
+        self.counters.messages_in += len(messages)
+        try:
+            self.host.receive(link, messages)
+        except GaplessError as error:
+            self.expel(link, "malformed", str(error))
+
+    def _flush(self, dirty: list[Link]) -> None:
+        for link in dirty:
+            connection = link.connection
+            if connection is None:
+                self._keep_or_lose(link)
+            elif connection.is_congested:
+                self._congested[link] = None
+            else:
+                self._send(link, connection)
+        if self._congested:
+            self._look_at_queues()
+
+    def _keep_or_lose(self, link: Link) -> None:
+        if link.was_up or len(link.outbox) > self.settings.queue_max:
+            self.counters.lost += len(link.outbox)
+            link.outbox.clear()
+
+    def _send(self, link: Link, connection: Connection) -> None:
+        outbox = link.outbox
+        batch_max = self.settings.batch_max
+        try:
+            if len(outbox) <= batch_max:
+                self.counters.messages_out += len(outbox)
+                connection.write(self.codec.frames(outbox))
+                outbox.clear()
+                return
+            start = 0
+            while start < len(outbox) and not connection.is_congested:
+                connection.write(self.codec.frames(outbox[start : start + batch_max]))
+                start += batch_max
+            self.counters.messages_out += min(start, len(outbox))
+            del outbox[:start]
+        except WireError as error:
+            self._logger.error(f"cannot be sent: {error}", extra={"peer": link.name})
+            self._give_up(link)
+            return
+        if outbox:
+            self._congested[link] = None
+
+    def drained(self, connection: Connection) -> None:
+        """A connection takes more again."""
+        link = connection.link
+        if link is not None and self._congested.pop(link, 0) is None:
+            self._send(link, connection)
+            self._look_at_queues()
+
+    def _look_at_queues(self) -> None:
+        longest = 0
+        for link in list(self._congested):
+            waiting = len(link.outbox)
+            if waiting > self.settings.queue_max:
+                self._logger.error("gave up a connection: too much waits for it", extra={"peer": link.name})
+                self._give_up(link)
+            else:
+                longest = max(longest, waiting)
+        if not self.is_paused and longest > self.settings.queue_pause:
+            self._pause(True)
+        elif self.is_paused and longest <= self.settings.queue_pause // 2:
+            self._pause(False)
+
+    def _give_up(self, link: Link) -> None:
+        if link.connection is not None:
+            self._disconnect(link)
+        self._dial(link)
+
+    def _pause(self, is_paused: bool) -> None:
+        self.is_paused = is_paused
+        for link in self.links.values():
+            if link.is_client and link.connection is not None:
+                if is_paused:
+                    link.connection.pause_reading()
+                else:
+                    link.connection.resume_reading()
+
+    # ---- the failure detector -----------------------------------------------------------------------------
+
+    def watch(self, peers: list[str]) -> None:
+        """Keep connected to these brokers, and suspect those that are not heard of."""
+        for peer in peers:
+            self.open(peer)
+
+    def _tick(self) -> None:
+        now = now_us()
+        asleep = now - self._ticked_us - int(self._tick_s * 1e6)
+        self._ticked_us = now
+        suspect_us = int(self.settings.suspect_ms * 1000)
+        heartbeat_us = int(self.settings.heartbeat_ms * 1000)
+        for link in list(self.links.values()):
+            if asleep > suspect_us // 4:
+                link.heard_us += asleep
+            self._look_at(link, now, suspect_us, heartbeat_us)
+        self._ticking = self.loop.call_later(self._tick_s, self._tick)
+
+    def _look_at(self, link: Link, now: int, suspect_us: int, heartbeat_us: int) -> None:
+        connection = link.connection
+        if connection is not None:
+            if connection.bytes_out != link.seen_out:
+                link.seen_out, link.sent_us = connection.bytes_out, now
+            elif now - link.sent_us >= heartbeat_us // 2 and not connection.is_congested:
+                connection.write(self._ping)
+            if connection.bytes_in != link.seen_in or (self.is_paused and link.is_client):
+                link.seen_in, link.heard_us = connection.bytes_in, now
+                self._trust(link)
+                return
+        silence = now - link.heard_us
+        if silence > suspect_us:
+            self._suspect(link)
+        if connection is not None and silence > SILENT_SUSPICIONS * suspect_us:
+            self._give_up(link)
+
+    def _suspect(self, link: Link) -> None:
+        if not link.is_suspected:
+            link.is_suspected = True
+            self.counters.suspicions += 1
+            self._logger.info("suspected", extra={"peer": link.name})
+            self.host.give(Suspected(link.name))
+        if link.is_client and link.connection is None and self.links.get(link.name) is link:
+            del self.links[link.name]
+            self._gone[link.name] = None
+            while len(self._gone) > GONE_MAX:
+                del self._gone[next(iter(self._gone))]
+
+    def _trust(self, link: Link) -> None:
+        if link.is_suspected:
+            link.is_suspected = False
+            self._logger.info("trusted", extra={"peer": link.name})
+            self.host.give(Trusted(link.name))
+
+    # ---- the end ------------------------------------------------------------------------------------------
+
+    @property
+    def client_count(self) -> int:
+        """Clients that are connected."""
+        return sum(link.is_client and link.connection is not None for link in self.links.values())
+
+    @property
+    def bytes_in(self) -> int:
+        """Read so far, of all connections."""
+        lasting = (link.connection.bytes_in for link in self.links.values() if link.connection is not None)
+        return self.counters.bytes_in + sum(lasting)
+
+    @property
+    def bytes_out(self) -> int:
+        """Written so far, to all connections."""
+        lasting = (link.connection.bytes_out for link in self.links.values() if link.connection is not None)
+        return self.counters.bytes_out + sum(lasting)
+
+    def pause_clients(self) -> None:
+        """Read no client any more."""
+        self._pause(True)
+
+    @property
+    def unsent(self) -> int:
+        """Messages and bytes that have not left yet."""
+        return sum(
+            len(link.outbox) + link.connection.unsent() for link in self.links.values() if link.connection is not None
+        )
+
+    def give(self, item: Input) -> None:
+        """One input for the node."""
+        self.host.give(item)
+
+    async def close(self, *, with_goodbye: bool = True) -> None:
+        """End all connections, after what was written has been sent."""
+        self._is_closing = True
+        self._ticking.cancel()
+        self.host.leave()
+        dialling = [link.dialling for link in self.links.values() if link.dialling is not None]
+        for task in dialling:
+            task.cancel()
+        await asyncio.gather(*dialling, return_exceptions=True)
+        last = frame(BYE) if with_goodbye else b""
+        for connection in [*(link.connection for link in self.links.values()), *self._anonymous]:
+            if connection is not None:
+                connection.link = None
+                connection.close(last)
+        self.links.clear()

@@ -1,0 +1,65 @@
+"""Logs: a line for people, or a JSON document a line for machines. Both say the same."""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from datetime import UTC, datetime
+from typing import Any, TextIO, TypeAlias
+
+import msgspec
+
+__all__ = ["Logger", "log_to", "logger_of"]
+
+Logger: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
+
+_USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class _Named(logging.LoggerAdapter[logging.Logger]):
+    """Says with every line whose it is, and keeps what else is said."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        kwargs["extra"] = {**(self.extra or {}), **kwargs.get("extra", {})}
+        return msg, kwargs
+
+
+def logger_of(broker: str) -> Logger:
+    """The logger of a broker."""
+    return _Named(logging.getLogger("gapless.broker"), {"broker": broker})
+
+
+def _facts(record: logging.LogRecord) -> dict[str, Any]:
+    return {key: value for key, value in vars(record).items() if key not in _USUAL}
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        facts = _facts(record)
+        broker = facts.pop("broker", "")
+        told = "".join(f"  {key}={value}" for key, value in facts.items())
+        text = f"{_time(record)} {record.levelname.lower():<8} {broker}: {record.getMessage()}{told}"
+        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        document = {
+            "time": _time(record), "level": record.levelname.lower(), "message": record.getMessage(), **_facts(record)
+        }  # fmt: skip
+        if record.exc_info:
+            document["traceback"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(document, enc_hook=str).decode()
+
+
+def log_to(stream: TextIO = sys.stderr, *, as_json: bool = False, level: str = "info") -> None:
+    """Write what this process logs to the stream."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_Json() if as_json else _Lines())
+    logger = logging.getLogger("gapless")
+    logger.handlers = [handler]
+    logger.setLevel(level.upper())
+    logger.propagate = False

@@ -1,0 +1,254 @@
+"""The file that describes a network. Every host has the same one.
+
+```toml
+[network]
+name = "shop"
+f = 1
+edges = [["b0", "b1"], ["b0", "b2"]]
+
+[[brokers]]
+name = "b0"
+address = "10.0.0.1:7400"
+
+[[brokers]]
+name = "b1"
+address = "10.0.0.2:7400"
+http = "127.0.0.1:8400"
+
+[[brokers]]
+name = "b2"
+address = "broker2.example:7400"
+listen = "0.0.0.0:7400"
+
+[protocol]
+name = "gapless"
+
+[protocol.options]
+wave_ms = 100
+
+[runtime]
+suspect_ms = 2000
+```
+
+`[network]`
+: `edges` is the tree (left out where there is one broker); `f` (default 1) is how many neighbouring brokers may fail.
+
+`[[brokers]]`
+: `address` is where others find it; `listen` where it binds, if that is another place; `http`, if given, serves
+  `/healthz` and `/metrics`.
+
+`[protocol]`, `[runtime]`
+: may be left out. `gapless protocols NAME` lists a protocol's options, `gapless.runtime.settings` the runtime's.
+
+Brokers compare the *fingerprint* of all that must be the same for everybody, and turn down who has another file.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gapless.errors import ConfigError, OverlayError, ProtocolError
+from gapless.overlay import Overlay
+from gapless.protocol import ProtocolSpec, convert_options, find_protocol
+from gapless.runtime.address import split_address
+from gapless.runtime.settings import RuntimeSettings
+
+__all__ = ["BrokerEntry", "NetworkConfig", "ProtocolEntry", "TreeEntry", "load_network", "parse_network"]
+
+
+class TreeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[network]`."""
+
+    name: str = "gapless"
+    f: int = 1
+    edges: tuple[tuple[str, str], ...] = ()
+
+
+class BrokerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of `[[brokers]]`."""
+
+    name: str
+    address: str
+    listen: str = ""
+    http: str = ""
+
+
+class ProtocolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[protocol]`."""
+
+    name: str = "gapless"
+    options: dict[str, Any] = {}
+
+
+class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """A network, checked."""
+
+    brokers: tuple[BrokerEntry, ...]
+    network: TreeEntry = TreeEntry()
+    protocol: ProtocolEntry = ProtocolEntry()
+    runtime: RuntimeSettings = RuntimeSettings()
+
+    @cached_property
+    def overlay(self) -> Overlay:
+        """The tree."""
+        return Overlay([broker.name for broker in self.brokers], self.network.edges)
+
+    @cached_property
+    def spec(self) -> ProtocolSpec:
+        """The protocol."""
+        return find_protocol(self.protocol.name)
+
+    @cached_property
+    def options(self) -> msgspec.Struct:
+        """The protocol's options."""
+        return convert_options(self.spec, self.protocol.options)
+
+    @cached_property
+    def addresses(self) -> dict[str, str]:
+        """Where to find each broker."""
+        return {broker.name: broker.address for broker in self.brokers}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Two hosts with the same fingerprint describe the same network."""
+        runtime = msgspec.structs.asdict(self.runtime)
+        same = [self.network, self.protocol.name, self.options, self.addresses, runtime]
+        text = msgspec.json.encode(same, order="deterministic")
+        return blake2b(text, digest_size=8).hexdigest()
+
+    def broker(self, name: str) -> BrokerEntry:
+        """The entry of a broker."""
+        for entry in self.brokers:
+            if entry.name == name:
+                return entry
+        raise ConfigError(f"there is no broker {name!r}; {_hint(name, [entry.name for entry in self.brokers])}")
+
+    @property
+    def url(self) -> str:
+        """What a client connects to."""
+        return "gapless://" + ",".join(self.addresses.values())
+
+    def to_toml(self) -> str:
+        """The text of a file that holds this network."""
+        lines = ["[network]", f"name = {_toml(self.network.name)}", f"f = {self.network.f}"]
+        if self.network.edges:
+            lines.append(f"edges = {_toml(self.network.edges)}")
+        for entry in self.brokers:
+            fields = {key: value for key, value in msgspec.structs.asdict(entry).items() if value}
+            lines += ["", "[[brokers]]", *(f"{key} = {_toml(value)}" for key, value in fields.items())]
+        lines += ["", "[protocol]", f"name = {_toml(self.protocol.name)}"]
+        if self.protocol.options:
+            lines += ["", "[protocol.options]", *(f"{k} = {_toml(v)}" for k, v in self.protocol.options.items())]
+        usual = msgspec.structs.asdict(RuntimeSettings())
+        unusual = {k: v for k, v in msgspec.structs.asdict(self.runtime).items() if v != usual[k]}
+        if unusual:
+            lines += ["", "[runtime]", *(f"{key} = {_toml(value)}" for key, value in unusual.items())]
+        return "\n".join(lines) + "\n"
+
+
+_TABLES: dict[str, type[msgspec.Struct]] = {
+    "": NetworkConfig,
+    "network": TreeEntry,
+    "protocol": ProtocolEntry,
+    "runtime": RuntimeSettings,
+}
+
+
+def load_network(path: str | Path) -> NetworkConfig:
+    """The network in this file, checked."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+    try:
+        return parse_network(text)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def parse_network(text: str) -> NetworkConfig:
+    """The network in this text, checked."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"this is not TOML: {error}") from None
+    for place, table, struct in _tables_of(document):
+        for key in table:
+            if key not in struct.__struct_fields__:
+                where = f"{place}.{key}" if place else key
+                raise ConfigError(f"{where}: there is no such key; {_hint(key, list(struct.__struct_fields__))}")
+    try:
+        config = msgspec.convert(document, NetworkConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_with_place(str(error))) from None
+    check_network(config)
+    return config
+
+
+def _tables_of(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], type[msgspec.Struct]]]:
+    for place, struct in _TABLES.items():
+        table = document.get(place) if place else document
+        if isinstance(table, Mapping):
+            yield place, table, struct
+    brokers = document.get("brokers", [])
+    if not isinstance(brokers, list) or not all(isinstance(row, Mapping) for row in brokers):
+        raise ConfigError("brokers: write each broker as a table that starts with [[brokers]]")
+    for number, row in enumerate(brokers):
+        yield f"brokers[{number}]", row, BrokerEntry
+
+
+def check_network(config: NetworkConfig) -> None:
+    """Raise a `ConfigError` if no network can be made of it."""
+    if config.network.f < 0:
+        raise ConfigError(f"network.f: {config.network.f} is negative; 0 means that no broker may fail")
+    taken: dict[str, str] = {}
+    for number, entry in enumerate(config.brokers):
+        for key in ("address", "listen", "http"):
+            address = getattr(entry, key)
+            if address:
+                _check_address(f"brokers[{number}].{key}", address)
+        for address in {entry.address, entry.http} - {""}:
+            if address in taken and split_address(address)[1] != 0:
+                raise ConfigError(f"brokers[{number}]: {address} is taken by {taken[address]!r} already")
+            taken[address] = entry.name
+    try:
+        config.overlay.root  # noqa: B018 - made when asked for
+    except OverlayError as error:
+        raise ConfigError(f"network: {error}") from None
+    try:
+        config.options  # noqa: B018
+    except ProtocolError as error:
+        raise ConfigError(f"protocol: {error}") from None
+
+
+def _check_address(place: str, address: str) -> None:
+    try:
+        split_address(address)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def _hint(word: str, known: list[str]) -> str:
+    close = get_close_matches(word, known, 1)
+    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+
+
+def _with_place(message: str) -> str:
+    """msgspec's sentence, with the place in front and in our notation."""
+    found = re.fullmatch(r"(.*) - at `(?:key in )?\$\.?(.*)`", message)
+    sentence, place = found.groups() if found else (message, "")
+    sentence = sentence.replace("Object missing required field", "needs a value for").replace("`", "'")
+    return f"{place}: {sentence}" if place else sentence
+
+
+def _toml(value: Any) -> str:
+    """Strings, numbers, booleans and lists of them are the same in TOML and JSON."""
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,107 @@
+"""Asking a broker who it is, without taking part: a probe greets, reads the welcome, and is gone."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from gapless.errors import WireError
+from gapless.runtime.address import split_address
+from gapless.runtime.frames import FrameStream
+from gapless.runtime.settings import RuntimeSettings
+from gapless.runtime.wire import (
+    ASK,
+    PROBE,
+    REFUSAL,
+    REPORT,
+    WELCOME,
+    Welcome,
+    decode_refusal,
+    decode_welcome,
+    frame,
+    greeting,
+)
+
+__all__ = ["ask_for_report", "probe"]
+
+NOT_OURS = "whoever listens there is no Gapless broker"
+
+
+class _Probe(FrameStream):
+    def __init__(self, settings: RuntimeSettings, hello: bytes) -> None:
+        super().__init__(settings.frame_max, settings.write_max)
+        loop = asyncio.get_running_loop()
+        self.welcome: asyncio.Future[Welcome] = loop.create_future()
+        self.report: asyncio.Future[dict[str, Any]] = loop.create_future()
+        self._hello = hello
+
+    def opened(self) -> None:
+        self.write((self._hello,))
+
+    def frame_received(self, kind: int, body: memoryview) -> None:
+        try:
+            if kind == WELCOME and not self.welcome.done():
+                self.welcome.set_result(decode_welcome(body))
+            elif kind == REPORT and not self.report.done():
+                self.report.set_result(msgspec.msgpack.decode(body, type=dict[str, Any]))
+            elif kind == REFUSAL:
+                raise WireError(decode_refusal(body).reason)
+            else:
+                raise WireError(NOT_OURS)
+        except WireError as error:
+            self._fail(error)
+        except msgspec.DecodeError:
+            self._fail(WireError(NOT_OURS))
+
+    def frame_refused(self, length: int) -> None:
+        self._fail(WireError(NOT_OURS))
+
+    def closed(self, error: Exception | None) -> None:
+        self._fail(WireError("whoever listens there closed the connection without a word"))
+
+    def _fail(self, error: WireError) -> None:
+        for future in (self.welcome, self.report):
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # looked at, so that nobody complains if it is not asked for
+        self.abort()
+
+
+async def probe(
+    address: str,
+    *,
+    name: str = PROBE,
+    network: str = "",
+    timeout_s: float = 2.0,
+    settings: RuntimeSettings | None = None,
+) -> Welcome:
+    """A broker's welcome; `OSError`, `TimeoutError` or `WireError` if there is none to be had."""
+    asking, welcome = await _ask(address, name, network, timeout_s, settings or RuntimeSettings())
+    asking.abort()
+    return welcome
+
+
+async def ask_for_report(address: str, *, timeout_s: float = 2.0) -> dict[str, Any]:
+    """What a broker says about its own state."""
+    asking, _ = await _ask(address, PROBE, "", timeout_s, RuntimeSettings())
+    try:
+        async with asyncio.timeout(timeout_s):
+            asking.write((frame(ASK),))
+            return await asking.report
+    finally:
+        asking.abort()
+
+
+async def _ask(
+    address: str, name: str, network: str, timeout_s: float, settings: RuntimeSettings
+) -> tuple[_Probe, Welcome]:
+    host, port = split_address(address)
+    hello = greeting(PROBE, name, network=network)
+    async with asyncio.timeout(timeout_s):
+        loop = asyncio.get_running_loop()
+        _, asking = await loop.create_connection(lambda: _Probe(settings, hello), host, port)
+        try:
+            return asking, await asking.welcome
+        except BaseException:
+            asking.abort()
+            raise

@@ -1,0 +1,135 @@
+"""What travels on a connection. `docs/WIRE.md` describes it for those who write a client in another language.
+
+A frame is a length (4 bytes, big-endian, of what follows), a kind (1 byte), and a body in MessagePack. The first frame
+each way is a greeting: `Hello` from who dialled, `Welcome` or `Refusal` from who listened. After that come batches of
+the protocol's messages, pings where there is nothing to say, and at the end a `Refusal` or a goodbye, which tell the
+other side that silence follows, and why.
+
+Greetings are arrays that may grow at the end, so that another version can be told what is the matter.
+"""
+
+from struct import Struct
+from typing import Any
+
+import msgspec
+
+from gapless.errors import WireError
+from gapless.runtime.settings import RuntimeSettings
+
+__all__ = [
+    "ASK", "BROKER", "BYE", "CLIENT", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE", "REFUSAL", "REPORT", "VERSION",
+    "WELCOME", "Hello", "Refusal", "Welcome", "decode_hello", "decode_refusal", "decode_welcome", "frame", "greeting",
+]  # fmt: skip
+
+VERSION = 1
+MAGIC = "gapless"
+
+HEADER = Struct(">IB")
+
+HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT = range(1, 9)
+"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer, as JSON."""
+
+BROKER, CLIENT, PROBE = "broker", "client", "probe"
+"""Who dials. A probe asks, and takes no part."""
+
+
+class Hello(msgspec.Struct, frozen=True, array_like=True):
+    """Who dialled. A probe only wants to see the `Welcome`."""
+
+    magic: str = ""
+    version: int = 0
+    role: str = ""
+    name: str = ""
+    protocol: str = ""
+    """Empty if the client takes any."""
+    network: str = ""
+    """Fingerprint of the network's file; a client, who has none, leaves it empty."""
+    incarnation: int = 0
+    boot: int = 0
+    """Tells one start of a process from another."""
+
+
+class Welcome(msgspec.Struct, frozen=True, array_like=True):
+    """Who listens, and all that a client needs to know of the network."""
+
+    version: int
+    name: str
+    protocol: str
+    network: str
+    """Fingerprint of the network's file."""
+    incarnation: int
+    boot: int
+    is_ready: bool
+    """Whether the broker takes part yet."""
+    remembered: bool
+    """Whether the listener has met an earlier start of who dialled."""
+    network_name: str
+    f: int
+    brokers: int
+    options: dict[str, Any]
+    settings: RuntimeSettings
+    contacts: list[str]
+    """Brokers that a client of this one may turn to: itself first, then by distance."""
+    addresses: dict[str, str]
+    trace: str = ""
+    """Where clients on the same machine are asked to write their part of the trace."""
+
+
+class Refusal(msgspec.Struct, frozen=True, array_like=True):
+    """The end of a connection, with the reason."""
+
+    code: str
+    """One word: version, network, protocol, name, full, not-ready, duplicate, stale, malformed, silent, slow."""
+    reason: str
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_hello = msgspec.msgpack.Decoder(Hello)
+_welcome = msgspec.msgpack.Decoder(Welcome)
+_refusal = msgspec.msgpack.Decoder(Refusal)
+
+
+def frame(kind: int, body: Any = None) -> bytes:
+    """One whole frame. Batches of messages are made by the codec, which does not copy them."""
+    content = b"" if body is None else _encode(body)
+    return HEADER.pack(len(content) + 1, kind) + content
+
+
+def greeting(
+    role: str, name: str, *, protocol: str = "", network: str = "", incarnation: int = 0, boot: int = 0
+) -> bytes:
+    """The frame with which who dials begins."""
+    return frame(HELLO, Hello(MAGIC, VERSION, role, name, protocol, network, incarnation, boot))
+
+
+def decode_hello(body: memoryview) -> Hello:
+    """The hello, or a `WireError` that can be told to whoever sent it."""
+    try:
+        hello = _hello.decode(body)
+    except msgspec.DecodeError:
+        raise WireError("this is no greeting; a Gapless broker listens here") from None
+    if hello.magic != MAGIC:
+        raise WireError("this is no greeting; a Gapless broker listens here")
+    if hello.version != VERSION:
+        raise WireError(f"you speak version {hello.version} of the wire format, but this broker speaks {VERSION}")
+    if hello.role not in (BROKER, CLIENT, PROBE):
+        raise WireError(f"there is no role {hello.role!r}; it is broker, client or probe")
+    if not hello.name or len(hello.name) > 200:
+        raise WireError("a name has 1 to 200 characters")
+    return hello
+
+
+def decode_welcome(body: memoryview) -> Welcome:
+    """The welcome, or a `WireError`."""
+    try:
+        return _welcome.decode(body)
+    except msgspec.DecodeError as error:
+        raise WireError(f"whoever listens there is no Gapless broker of version {VERSION}: {error}") from None
+
+
+def decode_refusal(body: memoryview) -> Refusal:
+    """Why the peer ends the connection."""
+    try:
+        return _refusal.decode(body)
+    except msgspec.DecodeError:
+        return Refusal("malformed", "the connection was refused, in words that cannot be read")

@@ -1,0 +1,18 @@
+"""The client library for programs without an event loop: scripts, notebooks, Spark workers.
+
+```python
+import gapless.sync
+
+with gapless.sync.connect("gapless://127.0.0.1:7400") as client:
+    client.advertise("topic = 'price'")
+    subscription = client.subscribe("topic = 'price'")
+    client.publish({"topic": "price", "amount": 7})
+    for event in subscription:
+        print(event)
+        break
+```
+"""
+
+from gapless.client.sync_client import Advertisement, Client, Subscription, connect
+
+__all__ = ["Advertisement", "Client", "Subscription", "connect"]
