@@ -35,8 +35,8 @@ from gapless.overlay import Overlay
 __all__ = [
     "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "CutFixed",
     "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Linked", "Node", "ProtocolSpec", "Publish",
-    "Published", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired",
-    "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "convert_options", "find_protocol", "protocols",
+    "PublishMany", "Published", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected",
+    "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "convert_options", "find_protocol", "protocols",
     "check_overlay",
 ]  # fmt: skip
 
@@ -127,9 +127,15 @@ class Publish(msgspec.Struct, frozen=True):
     payload: bytes = b""
 
 
+class PublishMany(msgspec.Struct, frozen=True):
+    """Several publications in order, answered one by one; for protocols that take them (`takes_many`)."""
+
+    publications: Sequence[Publish]
+
+
 Input: TypeAlias = (
     Start | Received | Connected | Suspected | Trusted | Linked | Unlinked | TimerFired
-    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
+    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany
 )  # fmt: skip
 
 
@@ -271,6 +277,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """Frozen struct with a default for every field; scenario files set its fields by name."""
     broker: Callable[[BrokerPlace, Any], Node]
     client: Callable[[ClientPlace, Any], Node]
+    takes_many: bool = False
+    """Whether clients take `PublishMany`."""
     copes_with: frozenset[str] = frozenset()
     """Faults under which the guarantee holds: of crash, restart, cut, suspicion, loss, duplication, relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()

@@ -58,6 +58,8 @@ class Segments:
 
     def match(self, attributes: Attributes) -> Iterator[Found]:
         """What each segment finds for the event."""
+        if self._is_empty():
+            return
         names = self._known_names(attributes)
         alphabets = self._alphabets
         codes = [alphabets[name].code(attributes[name]) for name in names]
@@ -67,6 +69,8 @@ class Segments:
 
     def match_many(self, batch: Sequence[Attributes]) -> Iterator[tuple[int, Found]]:
         """What each segment finds for each of the events, with the event's place in the batch."""
+        if self._is_empty():
+            return
         by_names: dict[tuple[str, ...], list[int]] = {}
         for place, attributes in enumerate(batch):
             by_names.setdefault(self._known_names(attributes), []).append(place)
@@ -78,6 +82,9 @@ class Segments:
                 for place, row in zip(places, rows, strict=True):
                     codes = row if plan.places is None else [row[i] for i in plan.places]
                     yield place, segment.match(plan, codes)
+
+    def _is_empty(self) -> bool:
+        return not self._old and not len(self._young)
 
     def _known_names(self, attributes: Attributes) -> tuple[str, ...]:
         """Those of the event's names that some conjunction mentions."""

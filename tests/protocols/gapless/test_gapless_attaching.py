@@ -95,10 +95,10 @@ def test_a_client_whose_home_nobody_succeeded_has_to_wait() -> None:
 
 def test_a_subscription_starts_at_the_next_number_of_a_publisher_next_door() -> None:
     desk = publishing_desk()
-    assert desk.hear("p", ClientPublish(2, event(1))) == [Safe(2, 1)]
+    assert desk.hear("p", ClientPublish(2, [event(1)])) == [Safe(2, 1)]
     assert desk.hear("c", ClientSubscribe(2, "s", "TRUE")) == [Cut(2, "s", {"p": 2})]
-    told = desk.give(Received("p", ClientPublish(2, event(2))))
-    assert told == [("p", Safe(2, 2)), ("c", Delivery(2, 1, event(2), ["s"]))]
+    told = desk.give(Received("p", ClientPublish(2, [event(2)])))
+    assert told == [("p", Safe(2, 2)), ("c", Delivery(2, 1, [event(2)], ["s"]))]
 
 
 def test_a_subscription_that_nobody_serves_is_active_at_once() -> None:
@@ -111,31 +111,31 @@ def test_an_ending_names_the_last_number_that_came_by() -> None:
     desk = publishing_desk()
     desk.hear("c", ClientSubscribe(2, "s", "x = 1"))
     for seq in (1, 2):
-        desk.hear("p", ClientPublish(2, event(seq)))
+        desk.hear("p", ClientPublish(2, [event(seq)]))
     assert desk.hear("c", ClientUnsubscribe(2, "s")) == [Unsubscribed(2, "s", {"p": 2})]
 
 
 def test_publications_that_do_not_follow_on_each_other_are_dropped() -> None:
     desk = publishing_desk()
-    assert desk.hear("p", ClientPublish(2, event(2))) == []
-    assert desk.hear("p", ClientPublish(2, event(1))) == [Safe(2, 1)]
-    assert desk.hear("p", ClientPublish(2, event(1))) == []
+    assert desk.hear("p", ClientPublish(2, [event(2)])) == []
+    assert desk.hear("p", ClientPublish(2, [event(1)])) == [Safe(2, 1)]
+    assert desk.hear("p", ClientPublish(2, [event(1)])) == []
 
 
 def test_who_resumes_gets_what_it_lacks_once() -> None:
     desk = publishing_desk()
     desk.hear("c", ClientSubscribe(2, "s", "TRUE"))
     for seq in (1, 2, 3):
-        desk.hear("p", ClientPublish(2, event(seq)))
+        desk.hear("p", ClientPublish(2, [event(seq)]))
     desk.hear("c", ClientGot(2, 1))
     told = desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {"p": 2}))
-    assert [message for message in told if isinstance(message, Delivery)] == [Delivery(3, 1, event(3), ["s"])]
+    assert [message for message in told if isinstance(message, Delivery)] == [Delivery(3, 1, [event(3)], ["s"])]
     assert told[0] == Attached(3, "b0/0", [], ["b0"])
 
 
 def test_who_resumes_publishes_nothing_twice() -> None:
     desk = publishing_desk()
-    desk.hear("p", ClientPublish(2, event(1)))
+    desk.hear("p", ClientPublish(2, [event(1)]))
     told = desk.hear("p", Attach(3, "b0/0", [], {"a": "TRUE"}, [event(1), event(2)], 1))
     assert [message for message in told if isinstance(message, Stable)] == [Stable(3, "a")]
     assert told[-1] == Safe(3, 2)

@@ -370,8 +370,11 @@ def test_who_was_let_go_stays_let_go_when_its_broker_dies() -> None:
     assert delivered(trace, "s") == events("p", first, last)
 
 
-def test_while_a_client_is_away_no_broker_keeps_more_than_the_window_and_then_publishing_resumes() -> None:
-    """One broker admits: it lets out `window` events before they have reached everyone, and further ones wait."""
+def test_while_a_client_is_away_no_broker_keeps_more_than_two_windows_and_then_publishing_resumes() -> None:
+    """One broker admits: it lets out `window` events before they have reached everyone, and further ones wait.
+
+    Others may forget an event one wave later than the broker that admitted it.
+    """
     window = 5
     scene = Scene(window=window, sample_ms=10, settle_ms=20_000)
     scene.publisher("p", "b0")
@@ -380,7 +383,7 @@ def test_while_a_client_is_away_no_broker_keeps_more_than_the_window_and_then_pu
     scene.publish(2000, "p", 60, 10.0)
     away(scene, 2100, 5000)
     result, trace = scene.play()
-    assert max(retained(result).values()) <= window
+    assert max(retained(result).values()) <= 2 * window
     assert delivered(trace, "s") == events("p", 1, 60)
     times = [row.time_ms for row in trace.history if row.subscription_id == "s"]
     assert sum(2160 < time < 5000 for time in times) == 0

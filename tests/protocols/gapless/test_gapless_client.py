@@ -103,7 +103,7 @@ def test_publications_are_numbered_and_must_match_an_advertisement() -> None:
     assert bench.step(Advertise("a", "x = 1")) == [Send("b", ClientAdvertise(2, "a", "x = 1"))]
     for seq in (1, 2):
         event = Event("c", seq, {"x": 1})
-        assert bench.step(call) == [Published(event), Send("b", ClientPublish(2, event))]
+        assert bench.step(call) == [Published(event), Send("b", ClientPublish(2, [event]))]
     assert isinstance(bench.step(Publish({"x": 2}))[0], Rejected)
 
 
@@ -178,14 +178,14 @@ def test_a_subscription_is_active_with_its_first_cut_even_an_empty_one() -> None
 def test_deliveries_are_confirmed_and_nothing_is_delivered_twice() -> None:
     bench = Bench().attach().active("s", p=1).active("t", p=2)
     event = Event("p", 2, {})
-    assert bench.hear(Delivery(2, 1, event, ["s", "t", "gone"])) == [
+    assert bench.hear(Delivery(2, 1, [event], ["s", "t", "gone"])) == [
         Deliver(event, "s"),
         Deliver(event, "t"),
         Send("b", ClientGot(2, 1)),
     ]
-    assert bench.hear(Delivery(2, 1, event, ["s"])) == []
-    assert bench.hear(Delivery(2, 3, Event("p", 4, {}), ["s"])) == []
-    assert bench.hear(Delivery(2, 2, event, ["s"])) == [Send("b", ClientGot(2, 2))]
+    assert bench.hear(Delivery(2, 1, [event], ["s"])) == []
+    assert bench.hear(Delivery(2, 3, [Event("p", 4, {})], ["s"])) == []
+    assert bench.hear(Delivery(2, 2, [event], ["s"])) == [Send("b", ClientGot(2, 2))]
 
 
 def test_an_advertisement_is_reported_stable_once() -> None:
@@ -199,7 +199,7 @@ def test_an_advertisement_is_reported_stable_once() -> None:
 def test_a_subscription_ends_where_the_broker_says() -> None:
     bench = Bench().attach().active("s", p=4)
     bench.step(Unsubscribe("s"))
-    bench.hear(Delivery(2, 1, Event("p", 4, {}), ["s"]))
+    bench.hear(Delivery(2, 1, [Event("p", 4, {})], ["s"]))
     assert bench.hear(Unsubscribed(2, "s", {"p": 4})) == [Ended("s", {"p": 4})]
     assert bench.hear(Unsubscribed(2, "s", {"p": 4})) == []
     assert bench.node.state_size()["subscriptions"] == 0
@@ -223,7 +223,7 @@ def test_everything_it_knows_goes_with_it() -> None:
     for _ in range(3):
         bench.step(Publish({"x": 1}))
     bench.hear(Safe(2, 1))
-    bench.hear(Delivery(2, 1, Event("p", 5, {}), ["s"]))
+    bench.hear(Delivery(2, 1, [Event("p", 5, {})], ["s"]))
     [(peer, message)] = attaches(bench.step(Connected("b")))
     unsafe = [Event("c", seq, {"x": 1}) for seq in (2, 3)]
     standing = Standing("s", "TRUE", {"p": 4, "q": 2}, {"p": 5})
@@ -233,8 +233,8 @@ def test_everything_it_knows_goes_with_it() -> None:
 def test_answers_to_an_earlier_attempt_or_from_another_broker_are_ignored() -> None:
     bench = Bench().attach().active("s", p=1)
     event = Event("p", 1, {})
-    assert bench.hear(Delivery(1, 1, event, ["s"])) == []
-    assert bench.hear(Delivery(2, 1, event, ["s"]), broker="b1") == []
+    assert bench.hear(Delivery(1, 1, [event], ["s"])) == []
+    assert bench.hear(Delivery(2, 1, [event], ["s"]), broker="b1") == []
     assert bench.hear(Redirect(1, "b2")) == []
 
 
@@ -279,7 +279,7 @@ def test_without_an_answer_it_asks_again_later(answer: NotYet | Gone) -> None:
 
 def test_an_expired_session_ends_every_subscription_where_the_client_stopped() -> None:
     bench = Bench().attach().active("s", p=4).active("t", p=1, q=3)
-    bench.hear(Delivery(2, 1, Event("p", 6, {}), ["s"]))
+    bench.hear(Delivery(2, 1, [Event("p", 6, {})], ["s"]))
     effects = bench.hear(Expired(2))
     assert [item for item in effects if isinstance(item, Ended)] == [Ended("s", {"p": 6}), Ended("t", {"p": 0, "q": 2})]
     assert attaches(effects) == [("b", Attach(3, "", [], {}, [], 1))]
@@ -294,7 +294,7 @@ def test_cuts_of_a_subscription_that_was_lost_with_its_broker_are_void() -> None
 
 def test_what_delivered_already_cannot_be_unknown_to_its_heir() -> None:
     bench = Bench().attach().active("s", p=4)
-    bench.hear(Delivery(2, 1, Event("p", 4, {}), ["s"]))
+    bench.hear(Delivery(2, 1, [Event("p", 4, {})], ["s"]))
     bench.step(Suspected("b"))
     with pytest.raises(AssertionError):
         bench.hear(Attached(3, "b1/0", ["s"], ["b1"]), broker="b1")
@@ -302,7 +302,7 @@ def test_what_delivered_already_cannot_be_unknown_to_its_heir() -> None:
 
 def test_a_subscription_that_was_about_to_end_ends_where_it_stands_when_its_broker_is_lost() -> None:
     bench = Bench().attach().active("s", p=4)
-    bench.hear(Delivery(2, 1, Event("p", 5, {}), ["s"]))
+    bench.hear(Delivery(2, 1, [Event("p", 5, {})], ["s"]))
     bench.step(Unsubscribe("s"))
     effects = bench.step(Suspected("b"))
     assert effects[0] == Ended("s", {"p": 5})

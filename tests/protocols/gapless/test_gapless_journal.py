@@ -28,9 +28,9 @@ def held(copy: JournalCopy) -> list[tuple[Event, Cuts]]:
     return [(item.event, item.after) for item in copy.estate("b", 0).admissions]
 
 
-def entries(sent: Sent) -> list[tuple[str, int, Cuts, Event | None]]:
-    """What went to which backup: number, what is new in the past, and the publication."""
-    return [(name, body.number, body.after, body.event) for name, body in sent if isinstance(body, Backup)]
+def entries(sent: Sent) -> list[tuple[str, int, Cuts, list[Event]]]:
+    """What went to which backup: number, what is new in the past, and the publications."""
+    return [(name, body.number, body.after, body.events) for name, body in sent if isinstance(body, Backup)]
 
 
 def restored(body: Body) -> JournalCopy:
@@ -74,16 +74,16 @@ def test_answers_of_others_and_of_other_lives_do_not_count() -> None:
 def test_entries_go_to_all_backups_with_what_was_processed_since_the_entry_before() -> None:
     journal, sent = make()
     journal.choose_backups({"u": 0})
-    journal.processed(event("q", 1))
-    journal.processed(event("q", 2))
+    journal.processed([event("q", 1)])
+    journal.processed([event("q", 2)])
     journal.write([edge("c")])
-    journal.write([], event("p", 1))
-    journal.processed(event("r", 1))
-    journal.write([], event("p", 2))
+    journal.admit([event("p", 1)])
+    journal.processed([event("r", 1)])
+    journal.admit([event("p", 2)])
     assert entries(sent) == [
-        ("u", 1, {}, None),
-        ("u", 2, {"q": 2}, event("p", 1)),
-        ("u", 3, {"r": 1}, event("p", 2)),
+        ("u", 1, {}, []),
+        ("u", 2, {"q": 2}, [event("p", 1)]),
+        ("u", 3, {"r": 1}, [event("p", 2)]),
     ]
 
 
@@ -91,8 +91,8 @@ def test_a_replaced_backup_is_dismissed_and_the_new_one_gets_everything_first() 
     journal, sent = make()
     journal.choose_backups({"u": 0, "w": 0})
     journal.write([edge("p")])
-    journal.processed(event("q", 5))
-    journal.write([], event("p", 1))
+    journal.processed([event("q", 5)])
+    journal.admit([event("p", 1)])
     for name in ("u", "w"):
         journal.answered(name, 0, 2)
     assert journal.held == 2
@@ -125,9 +125,9 @@ def test_a_new_life_of_a_backup_starts_from_nothing() -> None:
 
 def test_forgetting_folds_the_past_into_what_is_left() -> None:
     copy = JournalCopy()
-    copy.admit(1, {"q": 1}, event("p", 1))
-    copy.admit(2, {"r": 5}, event("p", 2))
-    copy.admit(4, {"q": 3}, event("p", 3))
+    copy.admit(1, {"q": 1}, [event("p", 1)])
+    copy.admit(2, {"r": 5}, [event("p", 2)])
+    copy.admit(4, {"q": 3}, [event("p", 3)])
     copy.forget(1)
     assert held(copy) == [(event("p", 2), {"q": 1, "r": 5}), (event("p", 3), {"q": 3, "r": 5})]
     copy.forget(3)
@@ -138,7 +138,7 @@ def test_forgetting_folds_the_past_into_what_is_left() -> None:
 def test_backups_learn_what_they_may_forget() -> None:
     journal, sent = make()
     journal.choose_backups({"u": 0})
-    journal.write([], event("p", 1))
+    journal.admit([event("p", 1)])
     journal.forget([1])
     assert len(journal.copy) == 0
     assert isinstance(sent[-1][1], Backup)
@@ -151,7 +151,7 @@ def test_backups_learn_what_they_may_forget() -> None:
 def test_what_is_done_out_of_order_waits_for_what_stands_before_it() -> None:
     journal, _ = make()
     for seq in (1, 2, 3):
-        journal.write([], event("p", seq))
+        journal.admit([event("p", seq)])
     journal.forget([2])
     assert len(journal.copy) == 3
     journal.forget([1])
@@ -162,8 +162,8 @@ def test_a_copy_restored_from_the_whole_journal_is_the_same() -> None:
     journal, sent = make()
     journal.write([edge("p"), edge("c")])
     for seq in (1, 2, 3):
-        journal.processed(event("q", seq))
-        journal.write([], event("p", seq))
+        journal.processed([event("q", seq)])
+        journal.admit([event("p", seq)])
     journal.forget([2, 3])
     journal.choose_backups({"u": 0})
     [(_, message)] = sent
@@ -175,12 +175,12 @@ def test_a_copy_restored_from_the_whole_journal_is_the_same() -> None:
 
 def test_what_is_admitted_after_a_restart_from_the_whole_journal_comes_after_all_of_it() -> None:
     journal, sent = make()
-    journal.processed(event("q", 4))
-    journal.write([], event("p", 1))
+    journal.processed([event("q", 4)])
+    journal.admit([event("p", 1)])
     journal.choose_backups({"u": 0})
     copy = restored(sent[0][1])
-    journal.processed(event("r", 1))
-    number = journal.write([], event("p", 2))
-    copy.admit(number, {"r": 1}, event("p", 2))
+    journal.processed([event("r", 1)])
+    number = journal.admit([event("p", 2)])
+    copy.admit(number, {"r": 1}, [event("p", 2)])
     assert held(copy)[-1] == (event("p", 2), {"q": 4, "r": 1})
     assert held(copy) == held(journal.copy)

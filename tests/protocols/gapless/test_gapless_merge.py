@@ -53,7 +53,7 @@ class Star:
         self.past[name_of(event)] = {name_of(before) for before, _ in self.logs[broker]}
         if broker == "y":
             self.admitted += 1
-            self.estate.admit(self.admitted, {item.publisher: item.seq for item, _ in self.logs["y"]}, event)
+            self.estate.admit(self.admitted, {item.publisher: item.seq for item, _ in self.logs["y"]}, [event])
         self._process(broker, event, "")
 
     def _process(self, broker: str, event: Event, source: str) -> None:
@@ -153,7 +153,7 @@ def test_an_answer_that_crossed_the_dead_broker_first_waits_for_its_cause() -> N
 def admitted(event: Event, **after: int) -> list[Admission]:
     """The estate of a broker that admitted one event, after all that it had processed."""
     copy = JournalCopy()
-    copy.admit(1, after, event)
+    copy.admit(1, after, [event])
     return copy.estate("y", 0).admissions
 
 

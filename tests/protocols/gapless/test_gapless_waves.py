@@ -14,8 +14,10 @@ class Root:
     def __init__(self) -> None:
         self.log = EventLog()
         self.forgotten: list[int] = []
-        self.waves = Waves(self.log.cut, self.forget, lambda: len(self.log) > 0)
+        self.is_pressed = False
+        self.waves = Waves(self.log.cut, self.forget, lambda: len(self.log) > 0, lambda: self.is_pressed)
         self.confirmed = 0
+        self.next: Wave | None = None
 
     def forget(self, done: int) -> None:
         self.forgotten.append(done)
@@ -32,10 +34,10 @@ class Root:
 
     def echo(self, wave: Wave, busy: bool = False) -> bool:
         """The child echoes; tell whether that completes the wave."""
-        self.waves.echoed("u", Echo(wave.number, busy))
+        self.waves.echoed("u", Echo(wave.number, busy, False))
         echo = self.waves.settled(lambda client: self.confirmed)
         if echo is not None:
-            self.waves.completed(echo)
+            self.next = self.waves.completed(echo)
         return echo is not None
 
 
@@ -79,7 +81,7 @@ def test_nothing_is_done_while_a_child_is_silent() -> None:
     root = Root()
     wave = root.start()
     assert root.waves.settled(lambda client: 0) is None
-    root.waves.echoed("u", Echo(wave.number - 1, False))
+    root.waves.echoed("u", Echo(wave.number - 1, False, False))
     assert root.waves.settled(lambda client: 0) is None
     assert root.echo(wave)
 
@@ -109,16 +111,16 @@ def test_a_wave_that_was_seen_or_voided_does_not_begin() -> None:
 def test_a_leaf_echoes_at_once_and_tells_whether_anyone_below_it_is_busy() -> None:
     leaf = Root()
     leaf.waves.begin(Wave(1, 0), [], {})
-    assert leaf.waves.settled(lambda client: 0) == Echo(1, False)
+    assert leaf.waves.settled(lambda client: 0) == Echo(1, False, False)
     assert leaf.waves.settled(lambda client: 0) is None
     leaf.add(1)
     leaf.waves.begin(Wave(2, 0), [], {})
-    assert leaf.waves.settled(lambda client: 0) == Echo(2, True)
+    assert leaf.waves.settled(lambda client: 0) == Echo(2, True, False)
     inner = Root()
     inner.waves.begin(Wave(1, 0), ["u", "w"], {})
-    inner.waves.echoed("u", Echo(1, True))
-    inner.waves.echoed("w", Echo(1, False))
-    assert inner.waves.settled(lambda client: 0) == Echo(1, True)
+    inner.waves.echoed("u", Echo(1, True, False))
+    inner.waves.echoed("w", Echo(1, False, False))
+    assert inner.waves.settled(lambda client: 0) == Echo(1, True, False)
 
 
 def ticks_until(tick: Callable[[], Wave | None]) -> int:
@@ -146,3 +148,18 @@ def test_the_pace_falls_when_nothing_is_kept_and_is_back_at_once_when_something_
     assert waits == [1, 2, 4, 8, IDLE_MAX, IDLE_MAX, IDLE_MAX]
     root.add(1)
     assert ticks_until(root.waves.tick) == 1
+
+
+def test_the_next_wave_follows_at_once_while_someone_is_pressed() -> None:
+    root = Root()
+    assert root.echo(root.start())
+    assert root.next is None, "nobody is pressed"
+    root.is_pressed = True
+    root.echo(root.start())
+    assert root.next == Wave(3, 1)
+    root.is_pressed = False
+    assert root.waves.begin(Wave(3, 1), ["u"], {})
+    root.waves.echoed("u", Echo(3, True, True))
+    echo = root.waves.settled(lambda client: 0)
+    assert echo == Echo(3, True, True)
+    assert root.waves.completed(echo) == Wave(4, 2)

@@ -3,6 +3,7 @@
 from gapless.protocol import ProtocolSpec
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.client import GaplessClient
+from gapless.protocols.gapless.messages import CLIENT_MESSAGES
 from gapless.protocols.gapless.options import GaplessOptions
 
 PROTOCOL = ProtocolSpec(
@@ -12,5 +13,8 @@ PROTOCOL = ProtocolSpec(
     options=GaplessOptions,
     broker=GaplessBroker,
     client=GaplessClient,
+    takes_many=True,
+    confirms=True,
+    client_messages=CLIENT_MESSAGES,
     copes_with=frozenset({"crash", "restart", "cut", "suspicion"}),
 )

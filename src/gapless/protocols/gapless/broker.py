@@ -7,6 +7,7 @@
 | who is next to whom | `contraction` |
 | who publishes, who subscribes, from which cut on | `routing_table` |
 | what survives a broker, and who inherits it | `journal`, `estates` |
+| where an event goes | `sorting` |
 | what may be forgotten | `waves`, `event_log` |
 | going round the dead, and back | `handover`, `merge`, `takeover` |
 | clients | `sessions`, `client_side` |
@@ -76,6 +77,7 @@ from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.routing_table import Link, RoutingTable
 from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.sorting import sort_out
 from gapless.protocols.gapless.status import alive_status, is_excluded, life_of
 from gapless.protocols.gapless.takeover import (
     Takeover,
@@ -159,7 +161,12 @@ class GaplessBroker:
         )
         self._journal = Journal(self._send)
         self._log = EventLog()
-        self._waves = Waves(self._log.cut, self._forget, lambda: len(self._log) > 0)
+        self._waves = Waves(
+            self._log.cut,
+            self._forget,
+            is_busy=lambda: len(self._log) > 0,
+            is_pressed=lambda: 2 * len(self._journal.copy) > self._options.window,
+        )
         self._estates = Estates(self._home, self._membership, self._journal, self._tell_near)
         self._clients = ClientSide(
             self._home,
@@ -168,7 +175,7 @@ class GaplessBroker:
             self._journal,
             send=self._send_client,
             set_timer=lambda effect: self._effects.append(effect),
-            process=lambda event, number: self._process(event, LOCAL, None, number),
+            process=lambda events, number: self._process(events, LOCAL, None, number),
             find_home=self._estates.find_home,
             contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
         )
@@ -419,7 +426,7 @@ class GaplessBroker:
             tag=unit.tag,
             core=list(unit.core),
             status=dict(status),
-            subscriptions=side_subscriptions(self._table, is_own, self._clients.is_away, self._options.coverage),
+            subscriptions=side_subscriptions(self._table, is_own, self._options.coverage),
             advertisements=side_advertisements(self._table, is_own, inside),
             marks=side_marks(self._table, is_own),
             log=self._log.share(lambda via: is_inside(unit, self._name, via)),
@@ -545,7 +552,7 @@ class GaplessBroker:
             self._handovers[message.tag].early.append((peer, message.body))
 
     def _on_publication(self, link: Link, body: Publication) -> None:
-        self._process(body.event, link.via, link)
+        self._process(body.events, link.via, link)
 
     def _on_add_subscription(self, link: Link, body: AddSubscription) -> None:
         if body.subscription not in self._table.subscriptions:
@@ -570,45 +577,50 @@ class GaplessBroker:
 
     # ---- events -------------------------------------------------------------------------------------------
 
-    def _process(self, event: Event, via: str, origin: Link | None, number: int = 0, after: Cuts | None = None) -> None:
-        """The way of an event through the broker."""
-        if event.seq <= self._table.passed.get(event.publisher, 0):
-            if number and not self._log.has_number(number):
-                self._journal.forget([number])
-            return
-        self._table.passed[event.publisher] = event.seq
-        self._journal.processed(event)
-        self._log.append(Logged(event, via, number, after))
-        links: dict[str, Link] = {}
-        local: dict[str, list[str]] = {}
-        for subscription in self._table.match(event.attributes):
-            target = subscription.origin
-            if target is None:
-                if self._clients.sessions[subscription.client].wants(subscription, event):
-                    local.setdefault(subscription.client, []).append(subscription.name)
-            elif target is not origin:
-                links[target.peer] = target
-        for peer, link in links.items():
-            if self._table.links.get(peer) is link:
-                self._send_tree(link, Publication(event))
+    def _process(
+        self, events: list[Event], via: str, origin: Link | None, number: int = 0, after: Cuts | None = None
+    ) -> None:
+        """The way of events through the broker; those that it admits have numbers from `number` on."""
+        fresh = self._log_fresh(events, via, number, after)
+        sorted_out = sort_out(fresh, self._table, self._clients.sessions, origin)
+        for link, passing in sorted_out.onward.items():
+            if self._table.links.get(link.peer) is link:
+                self._send_tree(link, Publication(passing))
         for handover in self._handovers.values():
             if not is_inside(handover.unit, self._name, via):
-                handover.late.append(event)
-        for client, names in local.items():
-            if client not in self._inheriting:
-                self._clients.deliver(client, event, names)
+                handover.late += fresh
+        for client, deliveries in sorted_out.local.items():
+            if deliveries and client not in self._inheriting:
+                self._clients.deliver(client, deliveries)
+
+    def _log_fresh(self, events: list[Event], via: str, number: int, after: Cuts | None) -> list[Event]:
+        """Log those that this broker has not processed yet."""
+        passed, append = self._table.passed, self._log.append
+        fresh = []
+        own = number
+        for event in events:
+            publisher, seq = event.publisher, event.seq
+            if seq > passed.get(publisher, 0):
+                passed[publisher] = seq
+                append(Logged(event, via, own, after))
+                fresh.append(event)
+            elif own and not self._log.has_number(own):
+                self._journal.forget([own])
+            own += number > 0
+        self._journal.processed(fresh)
+        return fresh
 
     def _process_merged(
         self, event: Event, via: str, after: Cuts | None, inherited: dict[str, Session], number: int
     ) -> None:
         """An event of a merged log; sessions inherited here collect it even if this broker knew it already."""
         self._inheriting = inherited
-        self._process(event, via, None, number, after)
+        self._process([event], via, None, number, after)
         self._inheriting = {}
         for client, session in inherited.items():
             names = session.matching(event)
             if names:
-                self._clients.deliver(client, event, names)
+                self._clients.deliver(client, [(event, names)])
 
     # ---- waves --------------------------------------------------------------------------------------------
 
@@ -663,7 +675,9 @@ class GaplessBroker:
             return
         parent = self._parent()
         if parent is None:
-            self._waves.completed(echo)
+            wave = self._waves.completed(echo)
+            if wave is not None:
+                self._begin_wave(wave)
         elif parent in self._table.links:
             self._send_tree(self._table.links[parent], echo)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from gapless.events import Event
 from gapless.filters import Filter, FilterError, parse
+from gapless.filters.evaluation import Test
 from gapless.protocol import (
     Activated,
     Advertise,
@@ -26,6 +27,7 @@ from gapless.protocol import (
     Input,
     Publish,
     Published,
+    PublishMany,
     Received,
     Rejected,
     Send,
@@ -122,7 +124,8 @@ class GaplessClient:
             Unadvertise: self._unadvertise,
             Subscribe: self._subscribe,
             Unsubscribe: self._unsubscribe,
-            Publish: self._publish,
+            Publish: lambda call: self._publish((call,)),
+            PublishMany: lambda item: self._publish(item.publications),
         }
         self._answers: dict[type, Callable[[Any], None]] = {
             Attached: self._on_attached,
@@ -269,33 +272,45 @@ class GaplessClient:
             held.is_ending = True
             self._send(ClientUnsubscribe(self._attempt, call.subscription))
 
-    def _publish(self, call: Publish) -> None:
+    def _publish(self, calls: Sequence[Publish]) -> None:
+        tests = [offer.filter.test for offer in self._advertisements.values() if offer.leaving_after is None]
+        events: list[Event] = []
+        for call in calls:
+            reason = self._refusal(tests, call)
+            if reason:
+                self._effects.append(Rejected(call, reason))
+                continue
+            self._seq += 1
+            event = Event(self._name, self._seq, call.attributes, call.payload)
+            self._unsafe.append(event)
+            self._effects.append(Published(event))
+            events.append(event)
+        if events:
+            self._send(ClientPublish(self._attempt, events))
+
+    def _refusal(self, tests: list[Test], call: Publish) -> str:
+        """Why the event cannot be published; nothing if it can."""
         if len(self._unsafe) >= self._options.client_window:
-            self._effects.append(Rejected(call, f"{len(self._unsafe)} publications wait to become safe; try later"))
-            return
-        offers = [offer for offer in self._advertisements.values() if offer.leaving_after is None]
-        if not any(offer.filter.matches(call.attributes) for offer in offers):
-            self._effects.append(Rejected(call, "the event matches none of your advertisements; advertise it first"))
-            return
-        self._seq += 1
-        event = Event(self._name, self._seq, call.attributes, call.payload)
-        self._unsafe.append(event)
-        self._effects.append(Published(event))
-        self._send(ClientPublish(self._attempt, event))
+            return f"{len(self._unsafe)} publications wait to become safe; try later"
+        for test in tests:
+            if test(call.attributes):
+                return ""
+        return "the event matches none of your advertisements; advertise it first"
 
     # ---- answers ------------------------------------------------------------------------------------------
 
     def _on_delivery(self, message: Delivery) -> None:
         if message.number != self._received + 1:
             return
-        self._received = message.number
-        event = message.event
-        for name in message.subscriptions:
-            held = self._subscriptions.get(name)
-            if held is not None and held.got.get(event.publisher, 0) < event.seq:
-                held.got[event.publisher] = event.seq
-                self._effects.append(Deliver(event, name))
-        self._send(ClientGot(self._attempt, message.number))
+        self._received += len(message.events)
+        asked = [(name, self._subscriptions[name].got) for name in message.subscriptions if name in self._subscriptions]
+        for event in message.events:
+            publisher, seq = event.publisher, event.seq
+            for name, got in asked:
+                if got.get(publisher, 0) < seq:
+                    got[publisher] = seq
+                    self._effects.append(Deliver(event, name))
+        self._send(ClientGot(self._attempt, self._received))
 
     def _on_cut(self, message: Cut) -> None:
         held = self._subscriptions.get(message.subscription)

@@ -54,7 +54,7 @@ class ClientSide:
         journal: Journal,
         send: Callable[[str, Any], None],
         set_timer: Callable[[SetTimer], None],
-        process: Callable[[Event, int], None],
+        process: Callable[[list[Event], int], None],
         find_home: Callable[[str, str], str | None],
         contacts: tuple[str, ...],
     ) -> None:
@@ -68,7 +68,7 @@ class ClientSide:
         self._process = process
         self._find_home = find_home
         self._contacts = list(contacts)
-        self._admissions: deque[tuple[int, Session, Event]] = deque()
+        self._admissions: deque[tuple[int, Session, list[Event]]] = deque()
         self._insecure: dict[str, None] = {}
         self._stuck: dict[str, None] = {}
         self._expired: dict[str, None] = {}
@@ -130,8 +130,7 @@ class ClientSide:
         passed = self._table.passed.get(session.client, 0)
         session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)
         session.queued = max(session.queued, session.admitted, passed)
-        for event in message.publications:
-            self._queue(session, event)
+        self._queue(session, message.publications)
         self.secure(session)
         self._confirm(session)
         self._advance(session)
@@ -155,7 +154,7 @@ class ClientSide:
         session = self.sessions.get(event.publisher)
         if session is not None:
             session.in_flight += 1
-            self._admissions.append((number, session, event))
+            self._admissions.append((number, session, [event]))
         for other in self.sessions.values():
             other.secure_at = max(other.secure_at, number)
             self._insecure[other.client] = None
@@ -184,20 +183,16 @@ class ClientSide:
         for name in list(session.advertisements):
             self._end_advertisement(session, name)
         del self.sessions[client]
-        self._journal.write([], gone=client)
+        self._journal.write([], client)
         self._expired[client] = None
         while len(self._expired) > TOMBSTONES_MAX:
             del self._expired[next(iter(self._expired))]
-
-    def is_away(self, client: str) -> bool:
-        """Whether a client of this broker is out of sight."""
-        return client in self.sessions and self.sessions[client].is_away
 
     def yield_session(self, client: str) -> Session | None:
         """Let go of a session that another broker holds in a newer state, if it is still here."""
         session = self.sessions.pop(client, None)
         if session is not None:
-            self._journal.write([], gone=client)
+            self._journal.write([], client)
             if not session.is_orphan:
                 self._send(client, Gone(session.attempt))
         return session
@@ -219,7 +214,7 @@ class ClientSide:
         if kind is ClientGot:
             session.got(message.number)
         elif kind is ClientPublish:
-            self._queue(session, message.event)
+            self._queue(session, message.events)
             self._advance(session)
         elif kind is ClientSubscribe:
             self._subscribe(session, message.subscription, message.filter)
@@ -279,7 +274,9 @@ class ClientSide:
 
     def tell_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
         """Cuts of a client's subscription were fixed."""
-        session = self.sessions[subscription.client]
+        session = self.sessions.get(subscription.client)
+        if session is None:
+            return
         if not session.is_orphan:
             self._send(session.client, Cut(session.attempt, subscription.name, cuts))
         if subscription.name in session.subscriptions:
@@ -303,10 +300,11 @@ class ClientSide:
 
     # ---- publications -------------------------------------------------------------------------------------
 
-    def _queue(self, session: Session, event: Event) -> None:
-        if event.seq == session.queued + 1:
-            session.queued = event.seq
-            session.inbox.append(event)
+    def _queue(self, session: Session, events: list[Event]) -> None:
+        for event in events:
+            if event.seq == session.queued + 1:
+                session.queued = event.seq
+                session.inbox.append(event)
 
     def _advance(self, session: Session) -> None:
         """Carry out what the client did, in order, as far as nothing holds it back."""
@@ -319,15 +317,17 @@ class ClientSide:
                     self._end_advertisement(session, head.advertisement)
                     self.secure(session)
                     self.recheck_reach()
-            elif not session.relies_on(head):
-                return
-            elif len(self._journal.copy) >= self._options.window:
-                self._stuck[session.client] = None
-                return
+                session.inbox.popleft()
             else:
-                session.in_flight += 1
-                self._admissions.append((self._journal.write([], head), session, head))
-            session.inbox.popleft()
+                room = self._options.window - len(self._journal.copy)
+                if room <= 0:
+                    self._stuck[session.client] = None
+                    return
+                events = session.take_publications(room)
+                if not events:
+                    return
+                session.in_flight += len(events)
+                self._admissions.append((self._journal.admit(events), session, events))
             self.held()
 
     def secure(self, session: Session) -> None:
@@ -338,12 +338,13 @@ class ClientSide:
 
     def held(self) -> None:
         """The backups hold more: admit what waited for it, and deliver."""
-        while self._admissions and self._admissions[0][0] <= self._journal.held:
-            number, session, event = self._admissions.popleft()
-            session.in_flight -= 1
-            session.admitted = event.seq
+        held = self._journal.held
+        while self._admissions and self._admissions[0][0] <= held:
+            number, session, events = self._admissions.popleft()
+            session.in_flight -= len(events)
+            session.admitted = events[-1].seq
             self._confirm(session)
-            self._process(event, number)
+            self._process(events, number - len(events) + 1)
             if session.inbox and isinstance(session.inbox[0], ClientUnadvertise):
                 self._advance(session)
         for client in [c for c in self._insecure if c in self.sessions]:
@@ -364,10 +365,10 @@ class ClientSide:
 
     # ---- deliveries ---------------------------------------------------------------------------------------
 
-    def deliver(self, client: str, event: Event, names: list[str]) -> None:
-        """An event for some of a client's subscriptions."""
+    def deliver(self, client: str, deliveries: list[tuple[Event, list[str]]]) -> None:
+        """Events, each for some of a client's subscriptions."""
         session = self.sessions[client]
-        session.put(event, names)
+        session.put(deliveries)
         self._flush(session)
 
     def _flush(self, session: Session) -> None:

@@ -56,8 +56,8 @@ class Estates:
         copy.forget(message.forget)
         copy.note_edges(message.edges)
         copy.edges.pop(message.gone, None)
-        if message.event is not None:
-            copy.admit(message.number, message.after, message.event, message.original)
+        if message.events:
+            copy.admit(message.number, message.after, message.events, message.original)
         return True
 
     def end(self, broker: str, life: int) -> None:

@@ -32,7 +32,7 @@ from gapless.protocols.gapless.contraction import Unit, excluded, stand_in
 from gapless.protocols.gapless.messages import Admission, Cuts, Edge, Estate, Sync, TreeBody
 from gapless.protocols.gapless.status import Statuses
 
-__all__ = ["Handover", "Inheritance", "divide_estates", "join_admissions", "name_life", "settle_claims"]
+__all__ = ["Handover", "Inheritance", "alias_of", "divide_estates", "join_admissions", "name_life", "settle_claims"]
 
 
 class Handover:
@@ -113,9 +113,10 @@ def divide_estates(
 
 
 def settle_claims(handover: Handover) -> dict[str, str]:
-    """Who keeps the session of a client that several members hold; what the others list for it no longer counts.
+    """Who keeps the session of a client that several members hold, and what becomes of what the others list for it.
 
     Two halves that lost sight of each other may both have inherited it. The client is where its session is newest.
+    Elsewhere its subscriptions go on under another name, for they may represent others, until those took their place.
     """
     claims: dict[str, list[tuple[int, str]]] = {}
     for member, sync in handover.ordered():
@@ -126,10 +127,20 @@ def settle_claims(handover: Handover) -> dict[str, str]:
         for member, sync in handover.ordered():
             handover.syncs[member] = msgspec.structs.replace(
                 sync,
-                subscriptions=[item for item in sync.subscriptions if owners.get(item.client, member) == member],
+                subscriptions=[
+                    msgspec.structs.replace(item, subscription=alias_of(item.subscription, member))
+                    if owners.get(item.client, member) != member
+                    else item
+                    for item in sync.subscriptions
+                ],
                 advertisements=[item for item in sync.advertisements if owners.get(item.publisher, member) == member],
             )
     return owners
+
+
+def alias_of(subscription: str, member: str) -> str:
+    """The name under which a subscription goes on for a while at a member that no longer holds its session."""
+    return f"{subscription}@{member}"
 
 
 def join_admissions(copies: Iterable[Sequence[Admission]]) -> list[Admission]:

@@ -9,7 +9,7 @@ them on the boundary of the failed part, where the hand-over needs it.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -47,9 +47,15 @@ class JournalCopy:
             admitted = edge.admitted if known is None else max(edge.admitted, known.admitted)
             self.edges[edge.client] = msgspec.structs.replace(edge, admitted=admitted)
 
-    def admit(self, number: int, after: Cuts, event: Event, original: Cuts | None = None) -> None:
-        """A publication is to be admitted, or was by another broker (`original` is what came before it there)."""
-        self._entries.append((number, after, event, original, original is not None))
+    def admit(self, number: int, after: Cuts, events: Sequence[Event], original: Cuts | None = None) -> None:
+        """A client's publications, the last with this number, are to be admitted.
+
+        Or they were by another broker: then `original` is what came before them there.
+        """
+        first = number - len(events) + 1
+        for place, event in enumerate(events):
+            self._entries.append((first + place, after, event, original, original is not None))
+            after = {}
         edge = self.edges.get(event.publisher)
         if edge is not None and edge.admitted < event.seq:
             self.edges[event.publisher] = msgspec.structs.replace(edge, admitted=event.seq)
@@ -59,9 +65,15 @@ class JournalCopy:
         while self._entries and self._entries[0][0] <= number:
             self._base.update(self._entries.popleft()[1])
 
-    def first(self) -> int:
-        """The lowest number that is not forgotten; 0 if there is none."""
-        return self._entries[0][0] if self._entries else 0
+    def forget_done(self, done: set[int], last: int) -> int:
+        """Forget up to the first that is not done, and take out of `done` what is forgotten; return the last number."""
+        entries, base = self._entries, self._base
+        while entries and entries[0][0] in done:
+            last, after, *_ = entries.popleft()
+            done.discard(last)
+            if after:
+                base.update(after)
+        return last
 
     def admissions(self) -> list[Admission]:
         """What is not forgotten, each with all that preceded it."""
@@ -103,32 +115,35 @@ class Journal:
         """The number of the last entry."""
         return self._number
 
-    def processed(self, event: Event) -> None:
-        """The broker processed an event: whatever it admits from now on comes after it."""
-        self._fresh[event.publisher] = event.seq
+    def processed(self, events: Iterable[Event]) -> None:
+        """The broker processed events: whatever it notes from now on comes after them."""
+        self._fresh.update([(event.publisher, event.seq) for event in events])
 
-    def write(self, edges: list[Edge], event: Event | None = None, original: Cuts | None = None, gone: str = "") -> int:
-        """Add an entry and send it to the backups; return its number."""
+    def write(self, edges: list[Edge], gone: str = "") -> int:
+        """Note sessions that changed or are over, and tell the backups; return the number of the entry."""
         self._number += 1
-        after: Cuts = {}
         self.copy.note_edges(edges)
         self.copy.edges.pop(gone, None)
-        if event is not None:
-            after, self._fresh = self._fresh, {}
-            self.copy.admit(self._number, after, event, original)
-        message = Backup(self._number, self._forgotten, after, edges, event, original, gone)
+        self._tell(Backup(self._number, self._forgotten, {}, edges, [], None, gone))
+        return self._number
+
+    def admit(self, events: list[Event], original: Cuts | None = None) -> int:
+        """Note a client's publications before they are admitted; return the number of the last."""
+        self._number += len(events)
+        after, self._fresh = self._fresh, {}
+        self.copy.admit(self._number, after, events, original)
+        self._tell(Backup(self._number, self._forgotten, after, [], events, original))
+        return self._number
+
+    def _tell(self, message: Backup) -> None:
         for name in self._backups:
             self._send(name, message)
-        return self._number
 
     def forget(self, numbers: Iterable[int]) -> None:
         """These admissions have reached everyone. Forget up to the first that has not: the rest may be out of order."""
         self._done.update(numbers)
         before = self._forgotten
-        while (first := self.copy.first()) in self._done:
-            self._done.discard(first)
-            self._forgotten = first
-            self.copy.forget(first)
+        self._forgotten = self.copy.forget_done(self._done, before)
         if self._forgotten > before:
             self.write([])
 

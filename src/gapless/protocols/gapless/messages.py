@@ -60,9 +60,9 @@ class Fenced(_Message, frozen=True):
 
 
 class Publication(_Message, frozen=True):
-    """An event on its way."""
+    """Events on their way, in order."""
 
-    event: Event
+    events: list[Event]
 
 
 class AddAdvertisement(_Message, frozen=True):
@@ -127,11 +127,12 @@ class Wave(_Message, frozen=True):
 class Echo(_Message, frozen=True):
     """From the leaves to the root: all below have seen the wave, and their clients confirmed what came before.
 
-    `busy` if any of them retains events.
+    `busy` if any of them retains events, `pressed` if so many that its publishers may soon have to wait.
     """
 
     number: int
     busy: bool
+    pressed: bool
 
 
 TreeBody: TypeAlias = (
@@ -275,15 +276,16 @@ class Resolved(_Message, frozen=True):
 
 
 class Backup(_Message, frozen=True):
-    """One entry of a broker's journal: a session that changed, or a publication to be admitted."""
+    """One entry of a broker's journal: sessions that changed, or publications to be admitted."""
 
     number: int
+    """Of the entry, or of the last of its publications: each counts as one."""
     forget: int
     """Admissions up to this number have reached everyone."""
     after: Cuts
     """What the sender has processed since the entry before."""
     edges: list[Edge]
-    event: Event | None
+    events: list[Event]
     original: Cuts | None
     """For what another broker had admitted: all that came before it there."""
     gone: str = ""
@@ -408,7 +410,7 @@ class ClientUnsubscribe(_Message, frozen=True):
 
 class ClientPublish(_Message, frozen=True):
     attempt: int
-    event: Event
+    events: list[Event]
 
 
 class ClientGot(_Message, frozen=True):
@@ -418,12 +420,18 @@ class ClientGot(_Message, frozen=True):
     number: int
 
 
+CLIENT_MESSAGES = (
+    Attach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
+)  # fmt: skip
+"""All that a broker takes from a client."""
+
+
 class Delivery(_Message, frozen=True):
-    """An event for some of the client's subscriptions."""
+    """Events for some of the client's subscriptions, all for the same; `number` is that of the first."""
 
     attempt: int
     number: int
-    event: Event
+    events: list[Event]
     subscriptions: list[str]
 
 

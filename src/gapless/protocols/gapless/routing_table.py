@@ -20,9 +20,10 @@ inherit those that the representative has further on, and those of its markers t
 Markers go back to the subscriber alone; on a tree that is enough.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
+from gapless.events import Event
 from gapless.filters import Filter, FilterIndex, parse
 from gapless.protocols.gapless.messages import (
     AddAdvertisement,
@@ -122,9 +123,15 @@ class RoutingTable:
 
     # ---- events -------------------------------------------------------------------------------------------
 
-    def match(self, attributes: dict[str, str | int | float | bool]) -> Iterator[Subscription]:
+    def match(self, event: Event) -> Iterable[Subscription]:
         """The subscriptions that the event matches, in the order in which they became known."""
-        return map(self.subscriptions.__getitem__, self._index.match(attributes))
+        return map(self.subscriptions.__getitem__, self._index.match(event.attributes))
+
+    def match_many(self, events: list[Event]) -> list[list[str]]:
+        """The names of the subscriptions that each of the events matches, in the same order."""
+        if len(events) == 1:
+            return [self._index.match(events[0].attributes)]
+        return self._index.match_many([event.attributes for event in events])
 
     # ---- subscriptions ------------------------------------------------------------------------------------
 

@@ -13,12 +13,16 @@ rule for a lost connection and a lost broker.
 """
 
 from collections import deque
+from itertools import islice
 
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Attach, ClientUnadvertise, Cuts, Delivery, Edge, Standing, Unsubscribed
 from gapless.protocols.gapless.routing_table import Advertisement, Subscription
 
 __all__ = ["Session"]
+
+DELIVERY_MAX = 256
+"""Events in one message."""
 
 
 class Session:
@@ -90,12 +94,13 @@ class Session:
         cut = subscription.cuts.get(event.publisher)
         return self.is_orphan or (cut is not None and event.seq >= cut)
 
-    def put(self, event: Event, names: list[str]) -> None:
-        """Another delivery."""
+    def put(self, deliveries: list[tuple[Event, list[str]]]) -> None:
+        """Further deliveries."""
         if self.is_orphan:
-            self._keep_cuts(event.publisher, names)
-        self.outbox.append((event, names))
-        self._total += 1
+            for event, names in deliveries:
+                self._keep_cuts(event.publisher, names)
+        self.outbox += deliveries
+        self._total += len(deliveries)
 
     def _keep_cuts(self, publisher: str, names: list[str]) -> None:
         for name in names:
@@ -117,10 +122,16 @@ class Session:
     def unsent(self) -> list[Delivery | Unsubscribed]:
         """The deliveries and endings that can go out now, in order."""
         found: list[Delivery | Unsubscribed] = []
-        for place in range(self._sent, len(self.outbox)):
-            self._say_farewell(self.confirmed + place, found)
-            event, names = self.outbox[place]
-            found.append(Delivery(self.attempt, self._first + place, event, names))
+        latest: list[str] | None = None
+        events: list[Event] = []
+        for place, (event, names) in enumerate(islice(self.outbox, self._sent, None), self._sent):
+            if self.farewells and self.farewells[0][0] <= self.confirmed + place:
+                self._say_farewell(self.confirmed + place, found)
+                latest = None
+            if names != latest or len(events) >= DELIVERY_MAX:
+                events, latest = [], names
+                found.append(Delivery(self.attempt, self._first + place, events, names))
+            events.append(event)
         self._sent = len(self.outbox)
         self._say_farewell(self._total, found)
         return found
@@ -164,9 +175,22 @@ class Session:
         cut = (known if is_voided else {**known, **standing.cuts}).get(event.publisher)
         return cut is not None and event.seq >= cut and event.seq > standing.got.get(event.publisher, 0)
 
-    def relies_on(self, event: Event) -> bool:
-        """Whether a stable advertisement allows the event out."""
-        return any(self.advertisements[name].filter.matches(event.attributes) for name in self.stable)
+    def take_publications(self, most: int) -> list[Event]:
+        """The next publications out of the inbox that may go out."""
+        tests = [self.advertisements[name].filter.test for name in self.stable]
+        found: list[Event] = []
+        for head in self.inbox:
+            if len(found) == most or isinstance(head, ClientUnadvertise):
+                break
+            for test in tests:
+                if test(head.attributes):
+                    found.append(head)
+                    break
+            else:
+                break
+        for _ in found:
+            self.inbox.popleft()
+        return found
 
     def cuts_missing(self, name: str, held: Cuts) -> Cuts:
         """What the broker knows of the subscription's cuts and the client does not."""

@@ -12,7 +12,14 @@ from gapless.overlay import Overlay
 from gapless.protocols.gapless.client_side import ClientSide
 from gapless.protocols.gapless.contraction import Unit, effective_links, path_inside
 from gapless.protocols.gapless.event_log import EventLog
-from gapless.protocols.gapless.handover import Handover, Inheritance, divide_estates, join_admissions, settle_claims
+from gapless.protocols.gapless.handover import (
+    Handover,
+    Inheritance,
+    alias_of,
+    divide_estates,
+    join_admissions,
+    settle_claims,
+)  # fmt: skip
 from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.merge import find_pasts, merge_cuts, merge_logs
 from gapless.protocols.gapless.messages import (
@@ -109,7 +116,7 @@ class Takeover:
 
     def run(self) -> None:
         """All steps, in order."""
-        self._yield_sessions()
+        aliases = self._yield_sessions()
         self._take_marks()
         gone_advertisements = self._enter_advertisements()
         gone_subscriptions = self._enter_subscriptions()
@@ -123,6 +130,8 @@ class Takeover:
         for name in gone_advertisements:
             self._table.remove_advertisement(name)
         self._install()
+        for name in aliases:
+            self._table.remove_subscription(name)
         self._send_late_marks()
         self._answer_advertisements()
         self._pass_on_late()
@@ -136,18 +145,26 @@ class Takeover:
     def _others(self) -> list[str]:
         return [member for member in self._unit.group if member != self._name]
 
-    def _yield_sessions(self) -> None:
-        """Another member holds a newer session of the client: what it subscribes and publishes comes from there."""
+    def _yield_sessions(self) -> list[str]:
+        """Another member holds a newer session of the client: what it subscribes and publishes comes from there.
+
+        Returns the names under which its subscriptions go on here until the links are installed.
+        """
+        aliases = []
         for client, owner in self.owners.items():
             if owner == self._name:
                 continue
             session = self._clients.yield_session(client)
             if session is not None:
                 for subscription in session.subscriptions.values():
+                    alias = alias_of(subscription.name, self._name)
+                    self._table.enter_subscription(alias, subscription.filter.text, None, subscription.cuts)
+                    aliases.append(alias)
                     subscription.origin = self._link_to(owner)
                     subscription.client = ""
                 for advertisement in session.advertisements.values():
                     self._table.move_advertisement(advertisement, self._link_to(owner))
+        return aliases
 
     # ---- 1: markers ---------------------------------------------------------------------------------------
 
@@ -341,7 +358,7 @@ class Takeover:
             via = self._via if member == self._name else self._link_to(member).via
             is_new = event.seq > self._table.passed.get(event.publisher, 0)
             is_owed = key in own and (is_new or self._log.lacks_number(event))
-            number = self._journal.write([], event, self._pasts[key]) if is_owed else 0
+            number = self._journal.admit([event], self._pasts[key]) if is_owed else 0
             self._process(event, via, self._pasts[key], self.sessions, number)
             if is_owed and not is_new:
                 self._log.number(event, number)
@@ -442,10 +459,10 @@ class Takeover:
 
     def _pass_on_late(self) -> None:
         for event in self._handover.late:
-            peers = {s.origin.peer: None for s in self._table.match(event.attributes) if s.origin is not None}
+            peers = {s.origin.peer: None for s in self._table.match(event) if s.origin is not None}
             for peer, link in self._links.items():
                 if peer in peers:
-                    self._send(link, Publication(event))
+                    self._send(link, Publication([event]))
         for peer, names in self._ended.items():
             for name in names:
                 self._send(self._links[peer], RemoveSubscription(name))
@@ -465,16 +482,13 @@ def is_inside(unit: Unit, name: str, via: str) -> bool:
 
 
 def side_subscriptions(
-    table: RoutingTable, is_own: Callable[[Link | None], bool], is_away: Callable[[str], bool], coverage: bool
+    table: RoutingTable, is_own: Callable[[Link | None], bool], coverage: bool
 ) -> list[SideSubscription]:
-    """The subscriptions of one's own side, but for those that others of them cover.
-
-    A client that is away may have its session elsewhere by now: its subscriptions represent nobody.
-    """
+    """The subscriptions of one's own side, but for those that others of them cover."""
     kept: list[Subscription] = []
     for subscription in table.subscriptions.values():
         if is_own(subscription.origin) and not (
-            coverage and any(other.filter.covers(subscription.filter) for other in kept if not is_away(other.client))
+            coverage and any(other.filter.covers(subscription.filter) for other in kept)
         ):
             kept.append(subscription)
     return [SideSubscription(item.name, item.filter.text, dict(item.cuts), item.client) for item in kept]

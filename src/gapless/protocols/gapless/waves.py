@@ -9,6 +9,9 @@ well, everything before the first has been confirmed by every client, and the th
 Two properties of this cut are used elsewhere: an effect is never forgotten before its cause (a cut contains the
 causes of what it contains), and forgetting costs two messages a link and round, however many events there were.
 
+The root starts a wave each interval, and at once after the last one while a broker is pressed: a full window waits
+for round trips, not for the clock.
+
 A hand-over voids the waves that its members have seen; the root starts another one when no echo comes.
 """
 
@@ -26,15 +29,23 @@ IDLE_MAX = 16
 class Waves:
     """One broker's part in the waves."""
 
-    def __init__(self, cut_here: Callable[[int], None], forget: Callable[[int], None], is_busy: Callable[[], bool]):
+    def __init__(
+        self,
+        cut_here: Callable[[int], None],
+        forget: Callable[[int], None],
+        is_busy: Callable[[], bool],
+        is_pressed: Callable[[], bool],
+    ) -> None:
         self.number = 0
         self._cut_here = cut_here
         self._forget = forget
         self._is_busy = is_busy
+        self._is_pressed = is_pressed
         self._open = False
         self._children: dict[str, None] = {}
         self._sessions: dict[str, int] = {}
         self._busy = False
+        self._pressed = False
         self._completed = 0
         self._done = 0
         self._patience = PATIENCE_MIN
@@ -59,6 +70,9 @@ class Waves:
             if self._waited < self._idle and not self._is_busy():
                 return None
         self._silent = self._waited = 0
+        return self._next()
+
+    def _next(self) -> Wave:
         return Wave(self.number + 1, self._done)
 
     def begin(self, wave: Wave, children: Iterable[str], sessions: dict[str, int]) -> bool:
@@ -71,6 +85,7 @@ class Waves:
         self._children = dict.fromkeys(children)
         self._sessions = sessions
         self._busy = self._is_busy()
+        self._pressed = self._is_pressed()
         self._open = True
         return True
 
@@ -79,6 +94,7 @@ class Waves:
         if self._open and echo.number == self.number:
             self._children.pop(child, None)
             self._busy |= echo.busy
+            self._pressed |= echo.pressed
 
     def settled(self, confirmed: Callable[[str], int]) -> Echo | None:
         """The echo, once nothing is missing. `confirmed` tells how many deliveries a client has confirmed."""
@@ -89,10 +105,11 @@ class Waves:
                 return None
             del self._sessions[client]
         self._open = False
-        return Echo(self.number, self._busy)
+        return Echo(self.number, self._busy, self._pressed)
 
-    def completed(self, echo: Echo) -> None:
-        """At the root: everyone has echoed."""
+    def completed(self, echo: Echo) -> Wave | None:
+        """At the root: everyone has echoed. Returns the wave to start at once, if there is need."""
         self._done, self._completed = self._completed, echo.number
         self._patience = PATIENCE_MIN
         self._idle = 1 if echo.busy else min(2 * self._idle, IDLE_MAX)
+        return self._next() if echo.pressed else None
