@@ -7,7 +7,8 @@ events fly: the covering ones end first. Publishers that advertise late and publ
 must have come.
 
 For a protocol that serves topics only, every filter names a topic, replies stay on the topic of what they answer, so
-that chains of cause and effect form within topics, and any two brokers are linked directly.
+that chains of cause and effect form within topics, and any two brokers are linked directly. A source that waits for
+acknowledgements before it sends on takes its time, so links are faster, and there is more time to settle.
 """
 
 import random
@@ -119,12 +120,15 @@ class _Draft:
             name=f"random-{faults}-{self._seed}",
             network=self._with_losses(),
             protocol=ProtocolChoice(protocol, dict(options)),
-            run=Run(seed=self._seed, settle_ms=limits.settle_ms, max_steps=2_000_000),
+            run=Run(seed=self._seed, settle_ms=self._settle_ms(), max_steps=2_000_000),
             clients=tuple(self._clients),
             actions=tuple(self._actions),
             replies=tuple(self._replies),
             faults=plan.draw(self._kinds) if self._kinds else (),
         )
+
+    def _settle_ms(self) -> float:
+        return self._limits.settle_ms
 
     # ---- the network
 
@@ -312,7 +316,12 @@ class _TopicDraft(_Draft):
 
     def _draw_network(self, brokers: int) -> Network:
         network = super()._draw_network(brokers)
-        return msgspec.structs.replace(network, latency=msgspec.structs.replace(network.latency, direct=True))
+        latency = network.latency
+        most = max(latency.min_ms or 0.0, (latency.max_ms or 0.0) / 4)
+        return msgspec.structs.replace(network, latency=msgspec.structs.replace(latency, max_ms=most, direct=True))
+
+    def _settle_ms(self) -> float:
+        return 10 * self._limits.settle_ms
 
     def _draw_offer(self) -> tuple[str | None, tuple[int, int]]:
         return self._rng.choice(_TOPICS[:2]), _RANGES[0]

@@ -138,7 +138,7 @@ class VcubeBroker:
             self._advance(topic)
 
     def _tell_ready(self, topic: Topic, client: str, number: int) -> None:
-        cuts = topic.cuts() if topic.uses[client, number] else {}
+        cuts = topic.cuts() if topic.uses[client, number] and self._has_cuts else {}
         self._effects.append(Send(client, Ready(number, cuts)))
 
     def _hand_out(self, topic: Topic, event: Event) -> None:

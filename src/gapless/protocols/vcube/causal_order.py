@@ -4,9 +4,9 @@ A message carries its *barrier*: those messages that it directly depends on. It 
 settled. `settled` says for each source up to which number everything has been delivered here or never will be: it is
 the paper's `delvs` and `first_rec` in one, for both are only ever asked whether a message need not be waited for.
 
-**Why the barrier suffices.** Call a set of messages *closed* if it holds the causes of all that it holds. What is settled
-is closed at all times. Delivering a message whose barrier is settled keeps it closed, because the barrier generates
-the message's past: whatever leaves the barrier of a broker has just become a cause of something that enters it. A new
+**Why the barrier suffices.** Call a set of messages *closed* if it holds the causes of all that it holds. What is
+settled is closed at all times. Delivering a message whose barrier is settled keeps it closed, because the barrier
+generates the message's past: whatever leaves the barrier of a broker is a cause of something that enters it. A new
 member starts with the union of what others have settled (see `broker`), and a union of closed sets is closed. So
 nothing that was left out is the effect of something that is still to be delivered.
 

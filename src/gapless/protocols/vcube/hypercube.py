@@ -20,7 +20,8 @@ from types import MappingProxyType
 from gapless.overlay import Overlay
 
 __all__ = [
-    "BROKERS_MAX", "branches", "cluster", "cluster_of", "first_member", "mask_of", "numbering", "pack", "refusal", "unpack",
+    "BROKERS_MAX", "branches", "cluster", "cluster_of", "first_member", "mask_of", "numbering", "pack", "refusal",
+    "unpack",
 ]  # fmt: skip
 
 BROKERS_MAX = 1 << 16

@@ -115,7 +115,7 @@ class ClientPublish(_Message, frozen=True):
 
 
 class Ready(_Message, frozen=True):
-    """The broker is a member of the topic; a subscription starts with these numbers, and with all of other publishers."""
+    """The broker is a member of the topic. A subscription starts with these numbers, and with all of any other one."""
 
     number: int
     cuts: Cuts
