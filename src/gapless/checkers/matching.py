@@ -10,7 +10,7 @@ from gapless.events import Attributes
 from gapless.filters import Filter, parse
 from gapless.trace import EventRow, attributes_from_text
 
-__all__ = ["Matching"]
+__all__ = ["Matching", "parsed_filter"]
 
 
 class Matching:
@@ -27,7 +27,7 @@ class Matching:
         return self._found[filter_text]
 
     def _find(self, filter_text: str) -> dict[str, list[EventRow]]:
-        test = _parsed(filter_text).test
+        test = parsed_filter(filter_text).test
         answers: dict[str, bool] = {}
         found = {}
         for publisher, events in self._by_publisher.items():
@@ -44,7 +44,8 @@ class Matching:
         return found
 
 
-def _parsed(filter_text: str) -> Filter:
+def parsed_filter(filter_text: str) -> Filter:
+    """The filter of a subscription, or a `TraceError`."""
     try:
         return parse(filter_text)
     except GaplessError as error:
