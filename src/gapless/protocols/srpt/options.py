@@ -1,0 +1,13 @@
+"""The options of the `srpt` protocol."""
+
+import msgspec
+
+__all__ = ["SrptOptions"]
+
+
+class SrptOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
+
+    initial_members: dict[str, tuple[str, ...]] = {}
+    """By topic, brokers to which the tree leads from the start: as in the paper's experiments. Without it each broker
+    joins when a client of its first subscribes."""
