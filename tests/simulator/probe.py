@@ -17,6 +17,7 @@ from gapless.protocol import (
     Connected,
     Effect,
     Input,
+    Linked,
     ProtocolSpec,
     Publish,
     Received,
@@ -26,6 +27,7 @@ from gapless.protocol import (
     Suspected,
     TimerFired,
     Trusted,
+    Unlinked,
 )
 from gapless.simulator import Settings, Simulation
 
@@ -77,7 +79,7 @@ class Logs:
             match item:
                 case Start():
                     found.append((now, "start", ""))
-                case Connected(peer) | Suspected(peer) | Trusted(peer):
+                case Connected(peer) | Suspected(peer) | Trusted(peer) | Linked(peer) | Unlinked(peer):
                     found.append((now, type(item).__name__.lower(), peer))
                 case TimerFired(key):
                     found.append((now, "timer", key))
@@ -127,6 +129,7 @@ class Probe:
             options=NoOptions,
             broker=lambda place, _: ProbeNode(place, self.logs),
             client=lambda place, _: ProbeNode(place, self.logs),
+            copes_with=frozenset({"relink"}),
         )
         self.simulation = Simulation(overlay, self.spec, f=f, settings=settings, seed=seed)
         for name in overlay.brokers:
