@@ -43,6 +43,7 @@ Where the paper leaves a question or cannot be followed:
 from gapless.protocol import ProtocolSpec
 from gapless.protocols.gryphon.broker import GryphonBroker
 from gapless.protocols.gryphon.client import GryphonClient
+from gapless.protocols.gryphon.messages import Acknowledgement, Missing, Packet
 from gapless.protocols.gryphon.options import GryphonOptions
 
 PROTOCOL = ProtocolSpec(
@@ -52,5 +53,6 @@ PROTOCOL = ProtocolSpec(
     options=GryphonOptions,
     broker=GryphonBroker,
     client=GryphonClient,
+    client_messages=(Packet, Acknowledgement, Missing),
     copes_with=frozenset({"cut", "suspicion", "loss", "duplication"}),
 )

@@ -22,6 +22,7 @@ from gapless.protocols.gryphon.messages import (
     AddAdvertisement,
     AddSubscription,
     Answered,
+    Body,
     ClientAdvertise,
     ClientPublish,
     ClientSubscribe,
@@ -106,7 +107,7 @@ class GryphonBroker:
             )
         return stream
 
-    def _send(self, peer: str, body: Any) -> None:
+    def _send(self, peer: str, body: Body) -> None:
         stream = self._stream(peer)
         stream.send(body)
         if stream.is_full:
@@ -124,7 +125,7 @@ class GryphonBroker:
             for body in stream.receive(message):
                 self._process(peer, body)
 
-    def _process(self, peer: str, body: Any) -> None:
+    def _process(self, peer: str, body: Body) -> None:
         link = self._tables.links.get(peer)
         if link is not None:
             self._from_link[type(body)](link, body)

@@ -14,9 +14,8 @@ as if the link had lost it.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
 
-from gapless.protocols.gryphon.messages import Acknowledgement, Missing, Packet
+from gapless.protocols.gryphon.messages import Acknowledgement, Body, Missing, Packet
 from gapless.protocols.gryphon.options import GryphonOptions
 
 __all__ = ["LinkStream"]
@@ -33,21 +32,22 @@ class LinkStream:
     """What one node keeps of the link to one peer."""
 
     def __init__(
-        self, options: GryphonOptions, send: Callable[[Any], None], set_timer: Callable[[str, int], None]
+        self,
+        options: GryphonOptions,
+        send: Callable[[Packet | Acknowledgement | Missing], None],
+        set_timer: Callable[[str, int], None],
     ) -> None:
         self._options = options
         self._repeats = "repeats" not in options.switched_off
         self._send = send
         self._set_timer = set_timer
-        self._kept: deque[tuple[int, Any]] = deque()
+        self._kept: deque[tuple[int, Body]] = deque()
         """With their numbers: what the peer has not acknowledged."""
         self._sent = 0
-        self._watched: int | None = None
-        """The oldest packet that was kept when the timer was set that repeats; None if it does not run."""
         self._received = 0
         self._owed = 0
         """Packets received that no acknowledgement covers yet."""
-        self._early: dict[int, Any] = {}
+        self._early: dict[int, Body] = {}
         self._asked = 0
         """Up to this number everything came or was asked for."""
         self._answers_soon = False
@@ -65,19 +65,23 @@ class LinkStream:
 
     # ---- sending ------------------------------------------------------------------------------------------
 
-    def send(self, body: Any) -> None:
+    def send(self, body: Body) -> None:
         """Let the peer have this, after all that went before."""
         self._sent += 1
         if self._repeats:
-            self._kept.append((self._sent, body))
-            if self._watched is None:
+            if not self._kept:
                 self._watch()
+            self._kept.append((self._sent, body))
         self._transmit(self._sent, body)
 
     def acknowledged(self, number: int) -> None:
         """The peer has everything up to this number."""
+        if not self._kept or self._kept[0][0] > number:
+            return
         while self._kept and self._kept[0][0] <= number:
             self._kept.popleft()
+        if self._kept:
+            self._watch()
 
     def missed(self, message: Missing) -> None:
         """The peer lacks these."""
@@ -95,28 +99,26 @@ class LinkStream:
             self._answer_late()
 
     def _repeat_late(self) -> None:
-        """Repeat what was there already when the timer was set."""
-        watched, self._watched = self._watched, None
+        """For too long the oldest packet has been the same."""
         if self._kept:
-            if self._kept[0][0] == watched:
-                self._repeat(islice(self._kept, REPEAT_MAX))
+            self._repeat(islice(self._kept, REPEAT_MAX))
             self._watch()
 
-    def _repeat(self, packets: Iterable[tuple[int, Any]]) -> None:
+    def _repeat(self, packets: Iterable[tuple[int, Body]]) -> None:
         for number, body in list(packets):
             self._transmit(number, body)
 
-    def _transmit(self, number: int, body: Any) -> None:
+    def _transmit(self, number: int, body: Body) -> None:
         self._owed = 0
         self._send(Packet(number, self._received, body))
 
     def _watch(self) -> None:
-        self._watched = self._kept[0][0]
+        """Another packet is the oldest now: give it its time."""
         self._set_timer("repeat", self._options.repeat_ms * 1000)
 
     # ---- receiving ----------------------------------------------------------------------------------------
 
-    def receive(self, packet: Packet) -> Iterator[Any]:
+    def receive(self, packet: Packet) -> Iterator[Body]:
         """What can be processed now that this packet is here, in order."""
         number = packet.number
         if number <= self._received:
@@ -136,7 +138,7 @@ class LinkStream:
         self._owed = 0
         self._send(Acknowledgement(self._received))
 
-    def _take(self, body: Any) -> Any:
+    def _take(self, body: Body) -> Body:
         self._received += 1
         if self._repeats:
             self._owed += 1
@@ -145,7 +147,7 @@ class LinkStream:
                 self.acknowledge()
         return body
 
-    def _keep_early(self, number: int, body: Any) -> None:
+    def _keep_early(self, number: int, body: Body) -> None:
         if len(self._early) < EARLY_MAX:
             self._early[number] = body
         first = max(self._received, self._asked) + 1

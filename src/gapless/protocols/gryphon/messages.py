@@ -4,14 +4,14 @@ Everything travels in the `Packet`s of a link (`link_stream`). Between brokers, 
 named `client/number`: the client numbers its calls, so a name that its user takes twice means two things here.
 """
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from gapless.events import Event
 
 __all__ = [
-    "Acknowledgement", "AddAdvertisement", "AddSubscription", "Answered", "ClientAdvertise", "ClientPublish",
+    "Acknowledgement", "AddAdvertisement", "AddSubscription", "Answered", "Body", "ClientAdvertise", "ClientPublish",
     "ClientSubscribe", "ClientUnadvertise", "ClientUnsubscribe", "Cuts", "Delivery", "Missing", "Offered", "Packet",
     "PathStable", "Publication", "RemoveAdvertisement", "RemoveSubscription", "Started",
 ]  # fmt: skip
@@ -32,7 +32,7 @@ class Packet(_Message, frozen=True):
 
     number: int
     received: int
-    body: Any
+    body: "Body"
 
 
 class Acknowledgement(_Message, frozen=True):
@@ -151,3 +151,10 @@ class Delivery(_Message, frozen=True):
 
     event: Event
     numbers: list[int]
+
+
+Body: TypeAlias = (
+    Publication | AddAdvertisement | Answered | RemoveAdvertisement | AddSubscription | RemoveSubscription | PathStable
+    | ClientAdvertise | ClientUnadvertise | ClientSubscribe | ClientUnsubscribe | ClientPublish
+    | Offered | Started | Delivery
+)  # fmt: skip

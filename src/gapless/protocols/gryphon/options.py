@@ -11,10 +11,10 @@ REPAIRS = frozenset({"flooding", "repeats"})
 class GryphonOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
 
-    acknowledge_ms: int = 200
+    acknowledge_ms: int = 100
     """How long an acknowledgement waits for a packet to ride on, and a receiver until it asks again."""
 
-    repeat_ms: int = 600
+    repeat_ms: int = 350
     """What stays unacknowledged for so long is sent again; less than `acknowledge_ms` and a round trip is a waste."""
 
     buffer: int = 10_000

@@ -17,7 +17,6 @@ by one of two things:
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from gapless.events import Event
 from gapless.filters import parse
@@ -25,6 +24,7 @@ from gapless.protocols.gryphon.messages import (
     AddAdvertisement,
     AddSubscription,
     Answered,
+    Body,
     Cuts,
     PathStable,
     RemoveAdvertisement,
@@ -41,7 +41,7 @@ class Routing:
     def __init__(
         self,
         tables: Tables,
-        send: Callable[[str, Any], None],
+        send: Callable[[str, Body], None],
         begin: Callable[[OwnSubscription, Cuts], None],
         offered: Callable[[Advertisement], None],
     ) -> None:
