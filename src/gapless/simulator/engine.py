@@ -19,7 +19,7 @@ import random
 from collections.abc import Callable, Mapping
 from functools import partial
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, TypeAlias
 
 from gapless.errors import ScenarioError
 from gapless.overlay import Overlay
@@ -39,6 +39,7 @@ from gapless.protocol import (
     ProtocolSpec,
     Publish,
     Published,
+    PublishMany,
     Received,
     Rejected,
     Send,
@@ -65,6 +66,8 @@ from gapless.simulator.settings import Settings
 from gapless.trace import Recorder
 
 __all__ = ["Simulation"]
+
+ClientCall: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany
 
 
 def _ignore(slot: Slot, effect: Any, now: int) -> None:
@@ -123,7 +126,7 @@ class Simulation:
         else:
             self._act(at, partial(self._join, slot))
 
-    def call(self, client: str, item: Advertise | Unadvertise | Subscribe | Unsubscribe | Publish, *, at: int) -> None:
+    def call(self, client: str, item: ClientCall, *, at: int) -> None:
         """A client's call."""
         self._act(at, partial(self._call, self.slots[client], item))
 

@@ -9,7 +9,16 @@ from typing import Any
 
 import msgspec
 
-from gapless.protocol import Advertise, ProtocolSpec, Publish, Subscribe, Unadvertise, Unsubscribe, find_protocol
+from gapless.protocol import (
+    Advertise,
+    ProtocolSpec,
+    Publish,
+    PublishMany,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    find_protocol,
+)
 from gapless.simulator import scenario as parts
 from gapless.simulator.engine import Simulation
 from gapless.simulator.networks import microseconds, overlay_of, settings_of
@@ -84,6 +93,9 @@ def _(row: parts.UnadvertiseAction, simulation: Simulation, at: int) -> None:
 
 @_put.register
 def _(row: parts.PublishAction, simulation: Simulation, at: int) -> None:
+    if row.count > 1 and not row.every_ms and simulation.spec.takes_many:
+        simulation.call(row.client, PublishMany([Publish(row.attributes)] * row.count), at=at)
+        return
     for number in range(row.count):
         simulation.call(row.client, Publish(row.attributes), at=at + number * microseconds(row.every_ms))
 

@@ -5,10 +5,12 @@ More of them by hand: `gapless sim search --protocol gapless --faults all --runs
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from gapless.protocol import find_protocol
 from gapless.simulator import GeneratorLimits, generate, run_scenario, try_scenario
+from gapless.simulator.scenario import PublishAction
 
 RUNS = 150
 CHUNK = 25
@@ -72,3 +74,15 @@ def test_it_claims_to_cope_with_all_of_this() -> None:
     spec = find_protocol("gapless")
     assert spec.guarantee == "gcd"
     assert spec.copes_with == {"crash", "restart", "cut", "suspicion"}
+
+
+@pytest.mark.parametrize("faults", ["none", "all"])
+def test_no_violation_when_events_come_in_bursts(faults: str) -> None:
+    for seed in range(40):
+        scenario = generate(seed, "gapless", faults)
+        actions = tuple(
+            msgspec.structs.replace(action, count=1 + place % 4) if isinstance(action, PublishAction) else action
+            for place, action in enumerate(scenario.actions)
+        )
+        outcome = try_scenario(msgspec.structs.replace(scenario, actions=actions))
+        assert not outcome.failed, f"{faults} {seed}: {outcome.symptoms} {outcome.summary}"
