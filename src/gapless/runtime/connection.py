@@ -42,7 +42,8 @@ class Connection(FrameStream):
         super().__init__(settings.frame_max, settings.write_max)
         self._links = links
         self._greeting = greeting
-        self._patience = links.loop.call_later(settings.hello_ms / 1000, self._grow_impatient)
+        self._hello_s = settings.hello_ms / 1000
+        self._patience: asyncio.TimerHandle | None = None
         self.link: Link | None = None
         """Whose connection it is, once the greetings are over."""
         self.boot = 0
@@ -60,6 +61,7 @@ class Connection(FrameStream):
     # ---- the greetings ------------------------------------------------------------------------------------
 
     def opened(self) -> None:
+        self._patience = self._links.loop.call_later(self._hello_s, self._grow_impatient)
         if self._greeting:
             self.write((self._greeting,))
         else:
@@ -68,6 +70,10 @@ class Connection(FrameStream):
     def _grow_impatient(self) -> None:
         if self.link is None:
             self.refuse("silent", "you did not say who you are in time")
+
+    def _calm_down(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
 
     def _greet(self, kind: int, body: memoryview) -> None:
         if kind == REFUSAL:
@@ -85,7 +91,7 @@ class Connection(FrameStream):
 
     def establish(self, link: Link) -> None:
         """The greetings are over: this is the link's connection now."""
-        self._patience.cancel()
+        self._calm_down()
         self.link = link
         if not self.settled.done():
             self.settled.set_result(None)
@@ -128,7 +134,7 @@ class Connection(FrameStream):
         self._links.drained(self)
 
     def closed(self, error: Exception | None) -> None:
-        self._patience.cancel()
+        self._calm_down()
         if not self.settled.done():
             self.settled.set_result(None)
         self._links.ended(self)

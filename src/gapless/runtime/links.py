@@ -161,8 +161,8 @@ class Links:
         try:
             async with asyncio.timeout(self.settings.hello_ms / 1000):
                 await self.loop.create_connection(lambda: connection, host, port)
-                if link.connection is not None:
-                    connection.abort()
+                if link.connection not in (None, connection):
+                    connection.abort()  # the peer was quicker
                     return
                 link.greeting_connection = connection
                 await connection.settled
