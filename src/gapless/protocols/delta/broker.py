@@ -1,0 +1,284 @@
+"""A broker of the `delta` protocol: takes what comes and hands it to whoever has the rule for it.
+
+| rule | file |
+| --- | --- |
+| who is near, who can be reached, and over whom | `neighbourhood` |
+| what two brokers have told each other | `sessions` |
+| who cannot be reached, and who has to know | `partitions` |
+| subscriptions: passing on, confirming, partial recovery | `subscriptions`, `propagation` |
+| full recovery | `recovery` |
+| publications: passing on, confirming | `forwarding` |
+| duplicates and legitimacy | `sequences` |
+| clients | `attachments` |
+
+What the broker itself adds is patience: a gate that cannot be reached for longer is given up, and the subscriptions
+behind it end. Their brokers, should they come back, are told so, and tell their clients: no gap is passed over in
+silence.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gapless.protocol import (
+    BrokerPlace,
+    Connected,
+    Effect,
+    Input,
+    Received,
+    Send,
+    SetTimer,
+    Start,
+    Suspected,
+    TimerFired,
+    Trusted,
+)
+from gapless.protocols.delta.attachments import Attachments
+from gapless.protocols.delta.forwarding import Forwarding
+from gapless.protocols.delta.messages import (
+    Acknowledge,
+    AddSubscription,
+    Attach,
+    ClientOffers,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnsubscribe,
+    ConfirmPublication,
+    ConfirmSubscription,
+    Detach,
+    Heard,
+    Hello,
+    PartitionOver,
+    Partitions,
+    Publication,
+    Recovered,
+    RemoveSubscription,
+    Synchronised,
+    Use,
+)
+from gapless.protocols.delta.neighbourhood import Neighbourhood
+from gapless.protocols.delta.options import DeltaOptions
+from gapless.protocols.delta.partitions import PartitionTable
+from gapless.protocols.delta.propagation import Propagation
+from gapless.protocols.delta.recovery import Recovery
+from gapless.protocols.delta.sequences import Sequences
+from gapless.protocols.delta.sessions import Session, Sessions
+from gapless.protocols.delta.subscriptions import SubscriptionTable
+
+__all__ = ["DeltaBroker"]
+
+GATE, CLIENT = "gate/", "client/"
+"""What timers are about."""
+
+
+class DeltaBroker:
+    """A broker node."""
+
+    def __init__(self, place: BrokerPlace, options: DeltaOptions) -> None:
+        name, delta, incarnation = place.name, place.f, place.incarnation
+        self._incarnation = incarnation
+        self._patience_us = round(options.patience_ms * 1000)
+        self._now = 0
+        self._effects: list[Effect] = []
+        self._unreachable: dict[str, int] = {}
+        """Gates that cannot be reached, and since when."""
+        send = self._send
+        self._neighbourhood = Neighbourhood(name, place.overlay, delta + 1)
+        self._sessions = Sessions(incarnation, self._neighbourhood, send, self)
+        self._table = SubscriptionTable(self._neighbourhood)
+        self._sequences = Sequences(name, incarnation, delta)
+        self._partitions = PartitionTable(name, incarnation, delta, self._neighbourhood, self._sessions, send)
+        self._attachments = Attachments(
+            self._table,
+            options,
+            send,
+            lambda: self._recovery.is_recovering,
+            lambda client: self._set_timer(CLIENT, client),
+        )
+        self._forwarding = Forwarding(
+            self._neighbourhood, self._sessions, self._table, self._partitions, self._sequences, self._attachments,
+            options, send,
+        )  # fmt: skip
+        self._propagation = Propagation(
+            name, delta, self._neighbourhood, self._sessions, self._table, self._partitions, self._sequences,
+            self._forwarding, self._attachments, options, send,
+        )  # fmt: skip
+        self._attachments.forwarding = self._forwarding
+        self._attachments.propagation = self._propagation
+        self._recovery = Recovery(
+            self._neighbourhood, self._sessions, send, self._attachments.on_broker_recovered,
+            is_recovering=incarnation > 0 and "synchronise" not in options.switched_off,
+        )  # fmt: skip
+        self._inputs: dict[type, Callable[[Any], None]] = {
+            Received: self._on_received,
+            Start: self._on_start,
+            Connected: self._on_connected,
+            Suspected: self._on_suspected,
+            Trusted: self._on_trusted,
+            TimerFired: self._on_timer,
+        }
+        self._from_broker: dict[type, Callable[[Session, Any], None]] = {
+            Publication: self._forwarding.on_publication,
+            ConfirmPublication: self._forwarding.on_confirmed,
+            Recovered: self._forwarding.on_notice,
+            AddSubscription: self._on_add,
+            ConfirmSubscription: self._propagation.on_confirm,
+            RemoveSubscription: self._propagation.on_remove,
+            Heard: self._propagation.on_heard,
+            Synchronised: self._on_synchronised,
+            Partitions: self._partitions.on_partitions,
+            PartitionOver: self._partitions.on_over,
+        }
+        self._from_client: dict[type, Callable[[str, Any], None]] = {
+            Attach: self._attachments.on_attach,
+            Detach: lambda client, message: self._attachments.on_detach(client),
+            ClientSubscribe: self._attachments.on_subscribe,
+            ClientUnsubscribe: lambda client, message: self._attachments.on_unsubscribe(client, message.name),
+            ClientOffers: lambda client, message: self._attachments.on_offers(client),
+            ClientPublish: self._attachments.on_publish,
+            Acknowledge: self._attachments.on_acknowledge,
+        }
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input; return what it causes."""
+        self._effects = []
+        self._now = now
+        self._inputs[item.__class__](item)
+        return self._effects
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the broker keeps; `active_sessions` and `neighbourhood` are what the paper's figures show."""
+        return {
+            "neighbourhood": len(self._neighbourhood.paths),
+            "active_sessions": len(self._neighbourhood.active),
+            "sessions": len(self._sessions),
+            "partitions": len(self._partitions),
+            "barriers": self._partitions.barriers,
+            "subscriptions": len(self._table),
+            "pending": len(self._table.pending),
+            "publications": len(self._forwarding),
+            "parked": self._forwarding.parked,
+            "backlog": self._attachments.backlog,
+            "sequences": len(self._sequences),
+            "clients": len(self._attachments),
+        }
+
+    @property
+    def active_sessions(self) -> tuple[str, ...]:
+        """The brokers to which this one routes."""
+        return tuple(self._neighbourhood.active)
+
+    # ---- inputs -------------------------------------------------------------------------------------------
+
+    def _on_start(self, item: Start) -> None:
+        if self._incarnation == 0:
+            self._sessions.agree_silently()
+        else:
+            self._sessions.use_active()
+            self._recovery.proceed()
+
+    def _on_received(self, item: Received) -> None:
+        peer, message = item.peer, item.message
+        if peer not in self._neighbourhood.paths:
+            self._from_client[message.__class__](peer, message)
+        elif message.__class__ is Hello:
+            self._sessions.on_hello(peer, message)
+        elif message.__class__ is Use:
+            self._sessions.on_use(peer, message)
+        else:
+            session = self._sessions.get(peer)
+            if session.is_heard:
+                self._from_broker[message.__class__](session, message)
+
+    def _on_connected(self, item: Connected) -> None:
+        if item.peer in self._neighbourhood.paths:
+            self._sessions.on_connected(item.peer)
+        else:
+            self._attachments.on_missing(item.peer, is_broken=True)
+
+    def _on_suspected(self, item: Suspected) -> None:
+        if item.peer not in self._neighbourhood.paths:
+            self._attachments.on_missing(item.peer, is_broken=False)
+            return
+        changed = self._neighbourhood.suspect(item.peer)
+        self._sessions.on_suspected(item.peer)
+        if changed:
+            self._rearrange()
+
+    def _on_trusted(self, item: Trusted) -> None:
+        if item.peer not in self._neighbourhood.paths:
+            self._attachments.on_back(item.peer)
+            return
+        if self._neighbourhood.trust(item.peer):
+            self._rearrange()
+        self._sessions.on_trusted(item.peer)
+
+    def _on_timer(self, item: TimerFired) -> None:
+        latest = self._now - self._patience_us
+        if item.key.startswith(GATE):
+            self._give_up(item.key.removeprefix(GATE), latest)
+        else:
+            self._attachments.on_timer(item.key.removeprefix(CLIENT), latest)
+
+    def _on_add(self, session: Session, message: AddSubscription) -> None:
+        self._propagation.on_add(session, message)
+        self._watch_gates()
+
+    def _on_synchronised(self, session: Session, message: Synchronised) -> None:
+        session.is_synchronised = True
+        self._propagation.end_partitions(session)
+        self._forwarding.flush(session)
+        self._recovery.proceed()
+
+    # ---- what sessions tell -------------------------------------------------------------------------------
+
+    def summary(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The subscriptions known here: those confirmed, and the others."""
+        return self._table.summary()
+
+    def on_greeted(self, session: Session, hello: Hello) -> None:
+        """A session begins."""
+        self._partitions.introduce(session)
+        self._propagation.tell_all(session, hello)
+        self._recovery.proceed()
+
+    def on_closed(self, session: Session) -> None:
+        """A session is over."""
+        self._propagation.on_closed(session)
+
+    # ---- inside -------------------------------------------------------------------------------------------
+
+    def _rearrange(self) -> None:
+        """Somebody has to be bypassed, or need not be any more."""
+        self._neighbourhood.survey()
+        self._table.forget_plans()
+        self._sessions.use_active()
+        self._partitions.detect()
+        self._forwarding.reroute()
+        self._propagation.conclude_all()
+        self._recovery.proceed()
+        self._watch_gates()
+
+    def _watch_gates(self) -> None:
+        """Be patient with gates that cannot be reached."""
+        if not self._neighbourhood.failed:
+            self._unreachable.clear()
+            return
+        for gate in self._table.gates:
+            if self._neighbourhood.hop(gate):
+                self._unreachable.pop(gate, None)
+            elif gate not in self._unreachable:
+                self._unreachable[gate] = self._set_timer(GATE, gate)
+
+    def _give_up(self, gate: str, latest: int) -> None:
+        if self._unreachable.get(gate, latest + 1) <= latest:
+            del self._unreachable[gate]
+            self._forwarding.give_up(gate)
+            for name in self._table.behind(gate):
+                self._propagation.unsubscribe(name)
+
+    def _send(self, peer: str, message: object) -> None:
+        self._effects.append(Send(peer, message))
+
+    def _set_timer(self, kind: str, name: str) -> int:
+        self._effects.append(SetTimer(f"{kind}{name}", self._patience_us))
+        return self._now

@@ -1,0 +1,350 @@
+"""Publication forwarding (section V): queueing, barrier checking, matching, routing, clean-up.
+
+A broker keeps each publication until everyone behind it who should have it has confirmed it, and then confirms it to
+whoever sent it. So up to its publisher somebody always keeps what has not been delivered, and whoever loses a session
+sends again, in order, what is not confirmed from there, over the session that takes its place. Receivers tell
+duplicates by their sequence vectors.
+
+**Not for whom it missed.** A publication must be delivered to a subscription only if every broker on its way knew the
+subscription when it processed the publication; else the next one may have been dropped somewhere, and there would be a
+gap. FIFO links alone do not give this, since publications are sent again and go round. So each publication carries the
+names of the subscriptions that it *missed*, and gets a name added
+
+- when a broker learns of a subscription while it keeps the publication, and
+- when it comes from a broker that had not heard of the subscription yet: told, but not heard (`Session.unheard`).
+
+**Nobody to send to.** What is meant for a broker that cannot be reached, with nobody behind it who could be asked
+instead, is parked (under the empty name) until it is back, or until it is given up.
+
+**Legitimacy.** A session over which the next publication must not be sent, because it would have bypassed too many,
+stands still until another copy comes that has bypassed fewer, or another session takes its place.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeAlias
+
+from gapless.events import Event
+from gapless.protocols.delta.messages import ConfirmPublication, Heard, Publication, Recovered, Tags, Vector
+from gapless.protocols.delta.neighbourhood import Neighbourhood
+from gapless.protocols.delta.options import DeltaOptions
+from gapless.protocols.delta.partitions import NO_TAGS, PartitionTable, ended_by
+from gapless.protocols.delta.sequences import BYPASSED, Sequences
+from gapless.protocols.delta.sessions import Session, Sessions
+from gapless.protocols.delta.subscriptions import HERE, Route, Subscription, SubscriptionTable
+
+__all__ = ["Forwarding", "Held"]
+
+HOMES_MAX = 100_000
+"""How many publishers nearby are remembered, with the direction that they publish from."""
+
+NOTHING: frozenset[str] = frozenset()
+
+_Id: TypeAlias = tuple[str, int]
+
+
+class Held:
+    """A publication, or the notice that a partition has recovered, that somebody has not confirmed."""
+
+    __slots__ = ("content", "id", "missed", "number", "senders", "tags", "vector", "waiting")
+
+    def __init__(self, content: Event | Recovered, id_: _Id, vector: Vector) -> None:
+        self.content = content
+        self.id = id_
+        self.vector = vector
+        self.number = 0
+        self.tags: Tags = NO_TAGS
+        self.missed = NOTHING
+        self.senders: dict[str, tuple[int, int]] = {}
+        """Who sent it, under which number, in which session of theirs: they number anew when they restart."""
+        self.waiting: dict[str, tuple[str, ...]] = {}
+        """Who has to confirm it: brokers, with the gates they are to serve, and clients, with their subscriptions."""
+
+
+class _Clients(Protocol):
+    """The clients attached here."""
+
+    def offer(self, held: Held, routes: list[Route]) -> None: ...
+
+    def on_delivered(self, client: str, seq: int) -> None: ...
+
+
+class Forwarding:
+    """The queue of one broker."""
+
+    def __init__(
+        self, neighbourhood: Neighbourhood, sessions: Sessions, table: SubscriptionTable, partitions: PartitionTable,
+        sequences: Sequences, clients: _Clients, options: DeltaOptions, send: Callable[[str, object], None],
+    ) -> None:  # fmt: skip
+        self._neighbourhood = neighbourhood
+        self._sessions = sessions
+        self._table = table
+        self._partitions = partitions
+        self._sequences = sequences
+        self._clients = clients
+        self._send = send
+        self._waits = options.legitimacy == "wait"
+        self._tells_duplicates = "duplicates" not in options.switched_off
+        self._notes_missed = "missed" not in options.switched_off
+        self._queue: dict[int, Held] = {}
+        self._by_id: dict[_Id, Held] = {}
+        self._homes: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    @property
+    def parked(self) -> int:
+        """How many publications wait for somebody who cannot be reached."""
+        return sum(HERE in held.waiting for held in self._queue.values())
+
+    # ---- what comes in ------------------------------------------------------------------------------------
+
+    def publish(self, client: str, event: Event) -> None:
+        """A client here publishes, perhaps once more."""
+        held = Held(event, (event.publisher, event.seq), ((client, 0, event.seq),))
+        self._take(held, HERE, client, (event.seq, 0))
+
+    def on_publication(self, session: Session, message: Publication) -> None:
+        """An event from another broker."""
+        event = message.event
+        held = Held(event, (event.publisher, event.seq), message.vector)
+        held.tags = message.tags
+        held.missed = message.missed
+        if session.unheard and self._notes_missed:
+            subscriptions = [subscription for _, subscription in session.unheard.values()]
+            held.missed |= {sub.name for sub in subscriptions if sub.filter.matches(event.attributes)}
+        if len(self._partitions):
+            held.tags |= self._partitions.tags_of(event.publisher, message.vector)
+        self._take(held, session.direction, session.peer, (message.number, session.theirs))
+
+    def on_notice(self, session: Session, message: Recovered) -> None:
+        """A notifier from another broker."""
+        held = Held(message, (f"{message.origin}!", message.serial), message.vector)
+        self._take(held, session.direction, session.peer, (message.number, session.theirs))
+
+    def notify(self, origin: str, serial: int, detector: str, node: str) -> None:
+        """Let the subscriptions know that the detector's partitions with the node are over."""
+        notice = Recovered(origin, serial, detector, node, 0, ())
+        self._process(Held(notice, (f"{origin}!", serial), ()), HERE)
+
+    def _take(self, held: Held, direction: str, sender: str, number: tuple[int, int]) -> None:
+        """Queueing: is it new?"""
+        known = self._by_id.get(held.id)
+        home = self._home(held, direction)
+        if known is not None:
+            known.senders[sender] = number
+            self._sequences.is_duplicate(held.vector)
+            if home != direction:
+                self._serve_home(known, home)
+            elif _bypasses(held.vector) < _bypasses(known.vector):
+                known.vector = held.vector
+                self._retry(known)
+            return
+        held.senders[sender] = number
+        if self._sequences.is_duplicate(held.vector) and self._tells_duplicates:
+            if home != direction:
+                self._serve_home(held, home)
+            else:
+                self._confirm(held)
+            return
+        if home != direction:
+            self._homes[held.id[0]] = direction
+        self._process(held, direction)
+
+    def _home(self, held: Held, direction: str) -> str:
+        """Where the publisher was when it last published something new, as far as it is near enough to be known."""
+        publisher = held.id[0]
+        if not held.vector or held.vector[0][0] != publisher:
+            return direction
+        home = self._homes.setdefault(publisher, direction)
+        if len(self._homes) > HOMES_MAX:
+            del self._homes[next(iter(self._homes))]
+        return home
+
+    def _serve_home(self, held: Held, home: str) -> None:
+        """A duplicate from elsewhere: its publisher has moved, and those around its old place may not have it.
+
+        It gets a new number, as those it is sent to now may have seen higher ones, and all that wait for it start over.
+        """
+        if held.number:
+            self._withdraw(held)
+        held.number = self._sequences.next()
+        self._queue[held.number] = self._by_id[held.id] = held
+        hops = [hop for hop in held.waiting if hop == HERE or hop in self._neighbourhood.paths]
+        gates = dict.fromkeys([gate for hop in hops for gate in held.waiting.pop(hop)])
+        if home != HERE:
+            gates |= dict.fromkeys([gate for gate in self._gates(held) if self._neighbourhood.direction(gate) == home])
+        for gate in gates:
+            hop = self._neighbourhood.hop(gate)
+            held.waiting[hop] = (*held.waiting.get(hop, ()), gate)
+        self._send_out(held)
+
+    def _process(self, held: Held, direction: str) -> None:
+        """Matching and routing."""
+        held.number = self._sequences.next()
+        self._queue[held.number] = self._by_id[held.id] = held
+        content = held.content
+        if isinstance(content, Event):
+            routes = self._table.match(content.attributes)
+            held.waiting = self._table.plan(routes, direction)
+            self._clients.offer(held, routes)
+        else:
+            for gate in self._gates(held):
+                if self._neighbourhood.direction(gate) != direction:
+                    hop = self._neighbourhood.hop(gate)
+                    held.waiting[hop] = (*held.waiting.get(hop, ()), gate)
+        self._send_out(held)
+
+    def _gates(self, held: Held) -> dict[str, None]:
+        """The gates behind which somebody wants it."""
+        content = held.content
+        if isinstance(content, Event):
+            return {gate: None for route in self._table.match(content.attributes) for gate in route.gates}
+        gates: dict[str, None] = {}
+        for subscription in self._table:
+            ended = ended_by(subscription.tags, content.detector, content.node)
+            if ended:
+                subscription.tags -= ended
+                if subscription.gate != HERE:
+                    gates[subscription.gate] = None
+        return gates
+
+    # ---- what goes out ------------------------------------------------------------------------------------
+
+    def _send_out(self, held: Held) -> None:
+        if not held.waiting:
+            self._finish(held)
+            return
+        message: Publication | Recovered | None = None
+        for hop in held.waiting:
+            if hop not in self._neighbourhood.paths:
+                continue
+            session = self._sessions.get(hop)
+            session.outbox[held.number] = held
+            if session.unsent or not self._is_ready(session):
+                session.unsent[held.number] = held
+            elif session.bypassed:
+                session.unsent[held.number] = held
+                self.flush(session)
+            else:
+                if message is None:
+                    message = self._message(held, ())
+                self._tell_heard(session)
+                self._send(hop, message)
+
+    def flush(self, session: Session) -> None:
+        """Send what has not been sent in this session, in order, as far as it may be."""
+        if not session.unsent or not self._is_ready(session):
+            return
+        self._tell_heard(session)
+        for number, held in list(session.unsent.items()):
+            message = self._message(held, session.bypassed)
+            if session.bypassed and self._waits and not self._sequences.is_legitimate(message.vector):
+                return
+            del session.unsent[number]
+            self._send(session.peer, message)
+
+    def _is_ready(self, session: Session) -> bool:
+        return session.is_synchronised and session.is_told
+
+    def _tell_heard(self, session: Session) -> None:
+        if session.heard != session.heard_told:
+            session.heard_told = session.heard
+            self._send(session.peer, Heard(session.heard))
+
+    def _message(self, held: Held, bypassed: tuple[str, ...]) -> Publication | Recovered:
+        vector = self._sequences.extended(held.vector, held.number, bypassed)
+        content = held.content
+        if isinstance(content, Event):
+            return Publication(content, held.number, vector, held.tags, held.missed)
+        return Recovered(content.origin, content.serial, content.detector, content.node, held.number, vector)
+
+    def _retry(self, held: Held) -> None:
+        """A copy has come that bypassed fewer."""
+        for hop in list(held.waiting):
+            if hop in self._neighbourhood.paths:
+                self.flush(self._sessions.get(hop))
+
+    # ---- confirmations and clean-up -----------------------------------------------------------------------
+
+    def on_confirmed(self, session: Session, message: ConfirmPublication) -> None:
+        """All behind the peer have it."""
+        held = self._queue.get(message.number)
+        if held is not None:
+            session.outbox.pop(held.number, None)
+            session.unsent.pop(held.number, None)
+            self.settle(held, session.peer)
+
+    def settle(self, held: Held, waiting: str) -> None:
+        """One less to wait for."""
+        if held.waiting.pop(waiting, None) is not None and not held.waiting:
+            self._finish(held)
+
+    def _finish(self, held: Held) -> None:
+        del self._queue[held.number]
+        del self._by_id[held.id]
+        self._confirm(held)
+
+    def _confirm(self, held: Held) -> None:
+        for sender, (number, session) in held.senders.items():
+            if sender not in self._neighbourhood.paths:
+                self._clients.on_delivered(sender, number)
+            elif self._sessions.get(sender).theirs == session:
+                self._send(sender, ConfirmPublication(number))
+
+    def _withdraw(self, held: Held) -> None:
+        del self._queue[held.number]
+        for hop in held.waiting:
+            if hop in self._neighbourhood.paths:
+                session = self._sessions.get(hop)
+                session.outbox.pop(held.number, None)
+                session.unsent.pop(held.number, None)
+
+    # ---- changes ------------------------------------------------------------------------------------------
+
+    def reroute(self) -> None:
+        """The active sessions have changed: what is not confirmed goes over those that took their place."""
+        changed: dict[str, Session] = {}
+        for held in self._queue.values():
+            for hop in [hop for hop in held.waiting if hop == HERE or hop in self._neighbourhood.paths]:
+                gates = held.waiting[hop]
+                if all(self._neighbourhood.hop(gate) == hop for gate in gates):
+                    continue
+                del held.waiting[hop]
+                if hop != HERE:
+                    session = self._sessions.get(hop)
+                    session.outbox.pop(held.number, None)
+                    session.unsent.pop(held.number, None)
+                for gate in gates:
+                    new = self._neighbourhood.hop(gate)
+                    held.waiting[new] = (*held.waiting.get(new, ()), gate)
+                    if new != HERE:
+                        session = changed[new] = self._sessions.get(new)
+                        session.outbox[held.number] = session.unsent[held.number] = held
+        for session in changed.values():
+            session.outbox = dict(sorted(session.outbox.items()))
+            session.unsent = dict(sorted(session.unsent.items()))
+            self.flush(session)
+
+    def give_up(self, gate: str) -> None:
+        """Nobody waits any longer for what is behind the gate."""
+        for held in list(self._queue.values()):
+            gates = held.waiting.get(HERE, ())
+            if gate in gates:
+                held.waiting[HERE] = tuple([other for other in gates if other != gate])
+                if not held.waiting[HERE]:
+                    self.settle(held, HERE)
+
+    def note_missed(self, subscription: Subscription) -> None:
+        """A subscription has just become known: what is kept was processed without it."""
+        if self._notes_missed:
+            for held in self._events():
+                if isinstance(held.content, Event) and subscription.filter.matches(held.content.attributes):
+                    held.missed |= {subscription.name}
+
+    def _events(self) -> Iterator[Held]:
+        return (held for held in self._queue.values() if isinstance(held.content, Event))
+
+
+def _bypasses(vector: Vector) -> int:
+    return sum(number == BYPASSED for _, _, number in vector)

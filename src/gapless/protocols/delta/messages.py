@@ -1,0 +1,232 @@
+"""What brokers and clients of the `delta` protocol say to each other.
+
+Between brokers a subscription is named `client/number.attempt`: the client numbers its calls, and a subscription that
+had not started when a connection broke is asked for anew, as another one.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from gapless.events import Event
+
+__all__ = [
+    "Accepted", "Acknowledge", "AddSubscription", "Attach", "Claim", "ClientOffers", "ClientPublish",
+    "ClientSubscribe", "ClientUnsubscribe", "ConfirmPublication", "ConfirmSubscription", "Cuts", "Delivery", "Detach",
+    "Heard", "Hello", "Lost", "Partition", "PartitionOver", "Partitions", "Publication", "Recovered",
+    "RemoveSubscription", "Started", "Synchronised", "Tags", "Use", "Vector",
+]  # fmt: skip
+
+Cuts: TypeAlias = dict[str, int]
+"""For each publisher, a sequence number."""
+
+Vector: TypeAlias = tuple[tuple[str, int, int], ...]
+"""The last part of a message's way: name, incarnation, and the number that each gave it, or -1 if it was bypassed."""
+
+
+class Partition(msgspec.Struct, frozen=True, array_like=True):
+    """A partition identifier: what the detector cannot reach, nearest first. `number` is unique at the detector."""
+
+    detector: str
+    number: int
+    nodes: tuple[str, ...]
+
+
+Tags: TypeAlias = frozenset[Partition]
+
+
+class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Base of all messages: frozen, tagged by their class name, compact on the wire."""
+
+
+# ---- between brokers: sessions ----------------------------------------------------------------------------
+
+
+class Hello(_Message, frozen=True):
+    """Opens a session, or agrees to it: what follows belongs to it."""
+
+    mine: int
+    """The sender's number for the session."""
+    yours: int
+    """The receiver's number, if the sender has heard it; else 0."""
+    active: bool
+    """Whether the sender routes over the session."""
+    confirmed: tuple[str, ...]
+    """The subscriptions that the sender, and all beyond it, know."""
+    pending: tuple[str, ...]
+    """Those that it knows otherwise."""
+
+
+class Use(_Message, frozen=True):
+    """Whether the sender routes over the session from now on. One that neither does is closed."""
+
+    active: bool
+
+
+class Synchronised(_Message, frozen=True):
+    """The receiver has now been told what it lacked, and may send publications."""
+
+
+class Heard(_Message, frozen=True):
+    """How many subscriptions the sender had been told in this session when it sent what follows."""
+
+    count: int
+
+
+class Partitions(_Message, frozen=True):
+    """New partitions, for brokers at most `left` further on."""
+
+    partitions: tuple[Partition, ...]
+    left: int
+
+
+class PartitionOver(_Message, frozen=True):
+    """The detector's partitions with this node are over, for brokers at most `left` further on."""
+
+    detector: str
+    node: str
+    left: int
+
+
+# ---- between brokers: subscriptions -----------------------------------------------------------------------
+
+
+class AddSubscription(_Message, frozen=True):
+    """Someone subscribes at `source`. Sent away from it, to be confirmed, or back, to one who may have missed it."""
+
+    name: str
+    filter: str
+    source: str
+    path: tuple[str, ...]
+    """The last brokers on the tree's way from the source to the receiver; if sent back, to the sender."""
+    bypassed: tuple[str, ...]
+    """Those of the path that were bypassed."""
+
+
+class ConfirmSubscription(_Message, frozen=True):
+    """The sender, and all that can be reached beyond it, know the subscription."""
+
+    name: str
+    tags: Tags
+    """Partitions behind which nobody was told."""
+    cuts: Cuts
+    """Publishers there, with the first number from which on everything that matches is sent."""
+
+
+class RemoveSubscription(_Message, frozen=True):
+    """The subscription is over."""
+
+    name: str
+
+
+# ---- between brokers: publications ------------------------------------------------------------------------
+
+
+class Publication(_Message, frozen=True):
+    """An event on its way."""
+
+    event: Event
+    number: int
+    """The sender's, to confirm it by."""
+    vector: Vector
+    tags: Tags
+    missed: frozenset[str]
+    """Subscriptions that some broker on the way did not know yet when it processed the event: it is not for them."""
+
+
+class Recovered(_Message, frozen=True):
+    """The partition recovery notifier: the detector's partitions with this node are over. Travels like an event."""
+
+    origin: str
+    serial: int
+    """With the origin, its name."""
+    detector: str
+    node: str
+    number: int
+    vector: Vector
+
+
+class ConfirmPublication(_Message, frozen=True):
+    """The publication has reached all subscribers behind the sender."""
+
+    number: int
+
+
+# ---- between a client and its broker ----------------------------------------------------------------------
+
+
+class Claim(msgspec.Struct, frozen=True, array_like=True):
+    """A subscription that has started, and the last number of each publisher that needs not come again."""
+
+    name: str
+    positions: Cuts
+
+
+class ClientSubscribe(_Message, frozen=True):
+    """The client wants what matches the filter."""
+
+    name: str
+    filter: str
+
+
+class Attach(_Message, frozen=True):
+    """The client is here, with these subscriptions and no other. What it published and keeps follows."""
+
+    numbered: int
+    """The number of its last event."""
+    publishes: bool
+    claims: tuple[Claim, ...]
+    wishes: tuple[ClientSubscribe, ...]
+
+
+class Detach(_Message, frozen=True):
+    """The client has gone elsewhere."""
+
+
+class ClientUnsubscribe(_Message, frozen=True):
+    """The client has ended the subscription."""
+
+    name: str
+
+
+class ClientOffers(_Message, frozen=True):
+    """The client will publish: new subscriptions shall say where they start with it."""
+
+
+class ClientPublish(_Message, frozen=True):
+    """The client's next event."""
+
+    event: Event
+
+
+class Acknowledge(_Message, frozen=True):
+    """The client has got the delivery."""
+
+    ticket: int
+
+
+class Accepted(_Message, frozen=True):
+    """All events of the client up to this number have reached all subscribers."""
+
+    seq: int
+
+
+class Started(_Message, frozen=True):
+    """The subscription is known everywhere it can be; where it starts with some publishers."""
+
+    name: str
+    cuts: Cuts
+
+
+class Lost(_Message, frozen=True):
+    """The subscription was given up: what came next for it is not kept any more."""
+
+    name: str
+
+
+class Delivery(_Message, frozen=True):
+    """An event for some of the client's subscriptions."""
+
+    ticket: int
+    event: Event
+    names: tuple[str, ...]

@@ -1,0 +1,164 @@
+"""Partitions: what cannot be reached, who found out, and who has to know (section III).
+
+A broker that has to bypass others is the *detector* of a partition for each of them: an identifier with the way to it.
+If it has an active session to somewhere behind, the partition is an *island*, else a *barrier*. Detectors tell everyone
+at most 2δ away, who keep it in their partition tables.
+
+Where a subscription cannot be told to somebody, its confirmation is tagged with the partition. A publication that comes
+out of a partition is tagged by the first who knows of it, and not delivered to a subscription with the same tag. When
+the partition has recovered, the detector says so to those who were told of it, and a notifier follows the
+publications to the subscribers whose subscriptions carry the tag.
+
+A broker that reaches a node past the detector ends the partition for itself and others, though not for the detector.
+"""
+
+from collections.abc import Callable, Iterable
+
+from gapless.protocols.delta.messages import Partition, PartitionOver, Partitions, Tags, Vector
+from gapless.protocols.delta.neighbourhood import Neighbourhood
+from gapless.protocols.delta.sequences import BYPASSED
+from gapless.protocols.delta.sessions import Session, Sessions
+
+__all__ = ["NO_TAGS", "PartitionTable", "ended_by"]
+
+NO_TAGS: Tags = frozenset()
+_LIVES = 2**32
+
+
+class PartitionTable:
+    """The partitions that one broker knows of."""
+
+    def __init__(
+        self, name: str, incarnation: int, delta: int, neighbourhood: Neighbourhood, sessions: Sessions,
+        send: Callable[[str, object], None],
+    ) -> None:  # fmt: skip
+        self._name = name
+        self._reach = 2 * delta
+        self._neighbourhood = neighbourhood
+        self._sessions = sessions
+        self._send = send
+        self._number = incarnation * _LIVES
+        self._may_have_forgotten = incarnation > 0
+        self._own: dict[tuple[str, ...], Partition] = {}
+        self._known: dict[Partition, int] = {}
+        """With how much further each has to be told."""
+        self._by_node: dict[str, dict[Partition, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def barriers(self) -> int:
+        """How many of the own partitions nothing bypasses."""
+        active = [self._neighbourhood.paths[peer] for peer in self._neighbourhood.active]
+        return sum(all(path[: len(nodes)] != nodes for path in active) for nodes in self._own)
+
+    # ---- finding and telling
+
+    def detect(self) -> None:
+        """The active sessions have changed: whoever is bypassed now and was not before is in a new partition."""
+        found = []
+        for nodes in self._neighbourhood.failed:
+            if nodes not in self._own:
+                self._number += 1
+                partition = self._own[nodes] = Partition(self._name, self._number, nodes)
+                self._enter(partition, self._reach)
+                found.append(partition)
+        if found:
+            self._tell_all(tuple(found), self._reach, None)
+
+    def introduce(self, session: Session) -> None:
+        """Tell a broker that just became reachable."""
+        by_reach: dict[int, list[Partition]] = {}
+        for partition, left in self._known.items():
+            by_reach.setdefault(left, []).append(partition)
+        for left, partitions in by_reach.items():
+            self._tell(session, tuple(partitions), left)
+
+    def on_partitions(self, session: Session, message: Partitions) -> None:
+        """Others have found partitions."""
+        news = tuple([each for each in message.partitions if each not in self._known and each.detector != self._name])
+        if news:
+            for partition in news:
+                self._enter(partition, message.left)
+            self._tell_all(news, message.left, session)
+
+    # ---- recovery
+
+    def recover(self, node: str) -> list[str]:
+        """The node knows all that this broker knows; returns the detectors whose partitions with it are over."""
+        path = self._neighbourhood.paths[node]
+        ended = {each.detector: None for each in self._by_node.get(node, ()) if each.detector in (self._name, *path)}
+        if self._may_have_forgotten:
+            ended[self._name] = None
+        for detector in ended:
+            self._drop(detector, node)
+            self._tell_over(PartitionOver(detector, node, self._reach), None)
+        return list(ended)
+
+    def on_over(self, session: Session, message: PartitionOver) -> None:
+        """Others say that partitions are over."""
+        if message.detector != self._name and self._drop(message.detector, message.node):
+            self._tell_over(message, session)
+
+    # ---- tags
+
+    def tags_away_from(self, direction: str) -> Tags:
+        """The own partitions in all other directions: for a confirmation that goes this way."""
+        if not self._own:
+            return NO_TAGS
+        return frozenset([each for nodes, each in self._own.items() if nodes[0] != direction])
+
+    def tags_of(self, publisher: str, vector: Vector) -> Tags:
+        """The partitions that a publication with this vector comes out of.
+
+        It passed the last node of one, or was published at any of its nodes, and then came to the detector or round it.
+        """
+        found: list[Partition] = []
+        way = [name for name, _, _ in vector]
+        for place, (name, _, number) in enumerate(vector):
+            is_source = place == 1 and way[0] == publisher
+            for each in self._by_node.get(name, ()) if number != BYPASSED else ():
+                comes_out = each.detector == self._name or each.detector in way[place + 1 :]
+                if comes_out and (is_source or each.nodes[-1] == name):
+                    found.append(each)
+        return frozenset(found) if found else NO_TAGS
+
+    # ---- inside
+
+    def _enter(self, partition: Partition, left: int) -> None:
+        self._known[partition] = left
+        for node in partition.nodes:
+            self._by_node.setdefault(node, {})[partition] = None
+
+    def _drop(self, detector: str, node: str) -> bool:
+        ended = [each for each in self._by_node.get(node, ()) if each.detector == detector]
+        for partition in ended:
+            del self._known[partition]
+            if detector == self._name:
+                del self._own[partition.nodes]
+            for other in partition.nodes:
+                del self._by_node[other][partition]
+                if not self._by_node[other]:
+                    del self._by_node[other]
+        return bool(ended)
+
+    def _tell_all(self, partitions: tuple[Partition, ...], left: int, source: Session | None) -> None:
+        for session in self._sessions.usable():
+            if session is not source:
+                self._tell(session, partitions, left)
+
+    def _tell(self, session: Session, partitions: tuple[Partition, ...], left: int) -> None:
+        if left >= session.distance:
+            self._send(session.peer, Partitions(partitions, left - session.distance))
+
+    def _tell_over(self, message: PartitionOver, source: Session | None) -> None:
+        for session in self._sessions.usable():
+            if session is not source and message.left >= session.distance:
+                left = message.left - session.distance
+                self._send(session.peer, PartitionOver(message.detector, message.node, left))
+
+
+def ended_by(tags: Iterable[Partition], detector: str, node: str) -> Tags:
+    """Those of the tags that are over when the detector's partitions with the node are."""
+    return frozenset([each for each in tags if each.detector == detector and node in each.nodes])

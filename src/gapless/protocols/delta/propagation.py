@@ -1,0 +1,266 @@
+"""Subscription propagation, with confirmations, and recovery (sections IV and VII).
+
+A subscription goes away from its source over all sessions, and each broker uses it from the moment it is known. Once
+everyone beyond has confirmed it, or cannot be reached, a broker confirms it to whoever it came from; the source's
+confirmation starts it. Confirmations carry the partitions that could not be told (tags), and where the subscription
+starts with the publishers there (cuts).
+
+**Back to the island.** Those beyond a partition learn of a subscription past its nodes. They tell it back to those on
+the way to the source with whom they have sessions, so that no publication is sent to a broker that would not know whom
+it is for.
+
+**Partial recovery** is what happens when a session begins. Each end says which subscriptions it knows, and tells the
+other what it lacks: those from its own side, to be passed on and confirmed, and those from the other's side, told back.
+Publications follow only then. When the peer has confirmed all it was told, the partitions with it are over, and the
+notifier says so.
+
+**Why nobody is forgotten.** A broker confirms a subscription only when each broker beyond with which it has or wants a
+session has confirmed it; whoever comes later is told when the session begins.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from gapless.protocols.delta.forwarding import Forwarding
+from gapless.protocols.delta.messages import (
+    AddSubscription,
+    ConfirmSubscription,
+    Cuts,
+    Heard,
+    Hello,
+    RemoveSubscription,
+)
+from gapless.protocols.delta.neighbourhood import Neighbourhood
+from gapless.protocols.delta.options import DeltaOptions
+from gapless.protocols.delta.partitions import PartitionTable
+from gapless.protocols.delta.sequences import Sequences
+from gapless.protocols.delta.sessions import Session, Sessions
+from gapless.protocols.delta.subscriptions import HERE, Subscription, SubscriptionTable
+
+__all__ = ["Propagation"]
+
+
+class _Clients(Protocol):
+    """The clients attached here."""
+
+    def next_numbers(self) -> Cuts: ...
+
+    def on_known(self, subscription: Subscription) -> None: ...
+
+    def on_confirmed(self, subscription: Subscription) -> None: ...
+
+    def on_removed(self, subscription: Subscription) -> None: ...
+
+
+class Propagation:
+    """What one broker does with subscriptions."""
+
+    def __init__(
+        self, name: str, delta: int, neighbourhood: Neighbourhood, sessions: Sessions, table: SubscriptionTable,
+        partitions: PartitionTable, sequences: Sequences, forwarding: Forwarding, clients: _Clients,
+        options: DeltaOptions, send: Callable[[str, object], None],
+    ) -> None:  # fmt: skip
+        self._name = name
+        self._neighbourhood = neighbourhood
+        self._sessions = sessions
+        self._table = table
+        self._partitions = partitions
+        self._sequences = sequences
+        self._forwarding = forwarding
+        self._clients = clients
+        self._waits = options.legitimacy == "wait"
+        self._path_max = 3 * delta + 1
+        self._send = send
+        self._notices = 0
+
+    # ---- subscriptions of clients here --------------------------------------------------------------------
+
+    def subscribe(self, name: str, text: str) -> None:
+        """A client here subscribes."""
+        self._learn(AddSubscription(name, text, self._name, (), ()), (), None)
+
+    def unsubscribe(self, name: str) -> None:
+        """A subscription is over."""
+        self._remove(name, None)
+
+    # ---- messages -----------------------------------------------------------------------------------------
+
+    def on_add(self, session: Session, message: AddSubscription) -> None:
+        """A subscription, away from its source or back towards it."""
+        session.heard += 1
+        subscription = self._table.get(message.name)
+        if self._table.is_removed(message.name):
+            self._send(session.peer, RemoveSubscription(message.name))
+        elif message.source == self._name or self._name in message.path:
+            if subscription is None:
+                self._learn_back(message)
+        elif subscription is None:
+            self._learn(message, message.path, session)
+        elif subscription.is_confirmed:
+            self._confirm(session, subscription, {})
+        else:
+            subscription.senders[session.peer] = None
+            self._shorten(subscription, message)
+        session.unheard.pop(message.name, None)
+
+    def on_confirm(self, session: Session, message: ConfirmSubscription) -> None:
+        """Everyone beyond the peer knows the subscription."""
+        session.unheard.pop(message.name, None)
+        subscription = self._table.pending.get(message.name)
+        if subscription is not None:
+            subscription.confirmed[session.peer] = None
+            subscription.tags |= message.tags
+            for publisher, cut in message.cuts.items():
+                subscription.cuts[publisher] = max(cut, subscription.cuts.get(publisher, 0))
+            self._conclude(subscription)
+        self._pay(session, message.name)
+
+    def on_remove(self, session: Session, message: RemoveSubscription) -> None:
+        """A subscription is over."""
+        self._remove(message.name, session)
+
+    def on_heard(self, session: Session, message: Heard) -> None:
+        """What comes now was sent when the peer had been told so many."""
+        for name in [name for name, (place, _) in session.unheard.items() if place <= message.count]:
+            del session.unheard[name]
+
+    # ---- the beginning and the end of sessions --------------------------------------------------------------
+
+    def tell_all(self, session: Session, hello: Hello) -> None:
+        """A session begins: tell the peer what it lacks."""
+        confirmed, pending = set(hello.confirmed), set(hello.pending)
+        for name in (*hello.confirmed, *hello.pending):
+            if self._table.is_removed(name):
+                self._send(session.peer, RemoveSubscription(name))
+        for subscription in self._table:
+            name = subscription.name
+            if self._is_beyond(session, subscription):
+                if name not in confirmed:
+                    if subscription.is_confirmed:
+                        session.owed[name] = None
+                    self._tell(session, subscription)
+                    if name in pending:
+                        session.unheard.pop(name, None)
+                elif not subscription.is_confirmed:
+                    subscription.confirmed[session.peer] = None
+            elif session.peer in subscription.path and name not in confirmed and name not in pending:
+                self._tell_back(session, subscription)
+        session.is_told = True
+        self.conclude_all()
+
+    def on_closed(self, session: Session) -> None:
+        """A session is over, and with it what the peer has confirmed and asked for."""
+        for subscription in self._table.pending.values():
+            subscription.confirmed.pop(session.peer, None)
+            subscription.senders.pop(session.peer, None)
+
+    def conclude_all(self) -> None:
+        """Sessions have changed: perhaps nobody is left to wait for."""
+        for subscription in list(self._table.pending.values()):
+            self._conclude(subscription)
+
+    def end_partitions(self, session: Session) -> None:
+        """Has the peer got all that it lacked?"""
+        if session.is_told and session.is_synchronised and not session.owed:
+            for detector in self._partitions.recover(session.peer):
+                self._notices += 1
+                self._forwarding.notify(self._name, self._notices, detector, session.peer)
+
+    # ---- inside -------------------------------------------------------------------------------------------
+
+    def _is_beyond(self, session: Session, subscription: Subscription) -> bool:
+        """Whether the peer is further from the source than this broker."""
+        return session.direction != subscription.direction
+
+    def _learn(self, message: AddSubscription, path: tuple[str, ...], sender: Session | None) -> None:
+        subscription = self._table.enter(message, path)
+        subscription.cuts = self._clients.next_numbers()
+        if sender is not None:
+            subscription.senders[sender.peer] = None
+        self._forwarding.note_missed(subscription)
+        for session in list(self._sessions.usable()):
+            if self._is_beyond(session, subscription):
+                self._tell(session, subscription)
+            elif session is not sender and session.peer in path:
+                self._tell_back(session, subscription)
+        if subscription.gate == HERE:
+            self._clients.on_known(subscription)
+        self._conclude(subscription)
+
+    def _learn_back(self, message: AddSubscription) -> None:
+        """Someone beyond has told it; it may not be known to everyone else beyond."""
+        is_own = message.source == self._name
+        path = () if is_own else message.path[: message.path.index(self._name)]
+        if is_own or path:
+            self._learn(message, path, None)
+
+    def _tell(self, session: Session, subscription: Subscription) -> None:
+        """Away from the source; to be confirmed."""
+        bypassed = (*subscription.bypassed, *session.bypassed)
+        path = (*subscription.path, self._name, *session.bypassed)[-self._path_max :]
+        if session.bypassed and self._waits and not self._sequences.is_strongly_legitimate(path, bypassed):
+            session.illegitimate[subscription.name] = subscription
+            return
+        session.told += 1
+        session.unheard[subscription.name] = (session.told, subscription)
+        kept = tuple([name for name in bypassed if name in path])
+        message = AddSubscription(subscription.name, subscription.filter.text, subscription.source, path, kept)
+        self._send(session.peer, message)
+
+    def _tell_back(self, session: Session, subscription: Subscription) -> None:
+        """Towards the source; the path shows the peer where it stands."""
+        session.told += 1
+        text, source = subscription.filter.text, subscription.source
+        message = AddSubscription(subscription.name, text, source, subscription.path, subscription.bypassed)
+        self._send(session.peer, message)
+
+    def _shorten(self, subscription: Subscription, message: AddSubscription) -> None:
+        """Another copy may have bypassed fewer."""
+        if len(message.bypassed) < len(subscription.bypassed):
+            subscription.bypassed = message.bypassed
+            for session in list(self._sessions.usable()):
+                if session.illegitimate.pop(subscription.name, None) is not None:
+                    self._tell(session, subscription)
+
+    def _conclude(self, subscription: Subscription) -> None:
+        """Confirm it if everyone beyond has, or if there is nobody."""
+        if subscription.is_confirmed or subscription.name not in self._table.pending:
+            return
+        for peer in self._neighbourhood.active:
+            if peer not in subscription.confirmed and self._neighbourhood.direction(peer) != subscription.direction:
+                return
+        for session in self._sessions.usable():
+            if session.peer not in subscription.confirmed and self._is_beyond(session, subscription):
+                return
+        del self._table.pending[subscription.name]
+        subscription.is_confirmed = True
+        subscription.tags |= self._partitions.tags_away_from(subscription.direction)
+        cuts, subscription.cuts = subscription.cuts, {}
+        senders, subscription.senders = subscription.senders, {}
+        subscription.confirmed = {}
+        if subscription.gate == HERE:
+            subscription.cuts = cuts
+            self._clients.on_confirmed(subscription)
+        for peer in senders:
+            self._confirm(self._sessions.get(peer), subscription, cuts)
+
+    def _confirm(self, session: Session, subscription: Subscription, cuts: Cuts) -> None:
+        self._send(session.peer, ConfirmSubscription(subscription.name, subscription.tags, cuts))
+
+    def _remove(self, name: str, source: Session | None) -> None:
+        if self._table.is_removed(name):
+            return
+        subscription = self._table.remove(name)
+        for session in list(self._sessions.usable()):
+            if subscription is not None and session is not source:
+                self._send(session.peer, RemoveSubscription(name))
+            session.unheard.pop(name, None)
+            session.illegitimate.pop(name, None)
+            self._pay(session, name)
+        if subscription is not None and subscription.gate == HERE:
+            self._clients.on_removed(subscription)
+
+    def _pay(self, session: Session, name: str) -> None:
+        if name in session.owed:
+            del session.owed[name]
+            self.end_partitions(session)
