@@ -28,7 +28,7 @@ def test_without_a_command_there_is_help(cli: Cli, words: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize(
-    "words", ["", "demo", "check", "protocols", "sim", "sim run", "sim search", "filter", "filter check"]
+    "words", ["", "demo", "check", "protocols", "sim", "sim run", "sim compare", "sim search", "filter", "filter check"]
 )
 def test_help_explains_the_exit_codes(cli: Cli, words: str) -> None:
     ran = cli(*words.split(), "--help")

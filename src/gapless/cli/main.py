@@ -204,6 +204,27 @@ def sim_search(
     return search_seeds(protocol, runs, first_seed, faults, option or [], save, as_json=json)
 
 
+@sim.command("compare", epilog=EPILOG)
+def sim_compare(
+    file: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario, in TOML.")],
+    names: Annotated[
+        str | None, typer.Option("--protocols", metavar="NAMES", help="Some of them, with commas between; else all.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Instead of the seed in the file.")] = None,
+    json: Json = False,
+) -> int:  # fmt: skip
+    """Run several protocols on the same scenario, and put what they give and cost side by side.
+
+    Example:  [bold]gapless sim compare examples/topics.toml --protocols gapless,locaps,gryphon[/bold]
+
+    Options in the file are for the protocol that it names. One that cannot run the scenario says why; 0 means that all
+    the others held what they claim.
+    """
+    from gapless.cli.sim_compare import compare_protocols
+
+    return compare_protocols(file, names, seed, as_json=json)
+
+
 # ---- filter ---------------------------------------------------------------------------------------------------
 
 

@@ -5,8 +5,10 @@
 'random-crash-7'
 """
 
+from gapless.simulator.comparison import Entry, compare
 from gapless.simulator.engine import Simulation
 from gapless.simulator.failures import NodeError, RunawayError, SimulationError
+from gapless.simulator.figures import Figures
 from gapless.simulator.generator import GeneratorLimits, generate
 from gapless.simulator.latency import Latency
 from gapless.simulator.replies import ReplyRule
@@ -21,7 +23,8 @@ from gapless.simulator.shrink import shrink
 from gapless.simulator.trial import Outcome, try_scenario
 
 __all__ = [
-    "Finding", "GeneratorLimits", "Latency", "NodeError", "NodeModel", "Outcome", "Progress", "ReplyRule", "Result",
-    "RunawayError", "Scenario", "SearchReport", "Settings", "Simulation", "SimulationError", "check_scenario",
-    "generate", "load_scenario", "parse_scenario", "run_scenario", "search", "shrink", "try_scenario",
+    "Entry", "Figures", "Finding", "GeneratorLimits", "Latency", "NodeError", "NodeModel", "Outcome", "Progress",
+    "ReplyRule", "Result", "RunawayError", "Scenario", "SearchReport", "Settings", "Simulation", "SimulationError",
+    "check_scenario", "compare", "generate", "load_scenario", "parse_scenario", "run_scenario", "search", "shrink",
+    "try_scenario",
 ]  # fmt: skip

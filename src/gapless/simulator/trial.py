@@ -14,10 +14,11 @@ from gapless.checkers import Verdict, check
 from gapless.errors import TraceError
 from gapless.protocol import ProtocolSpec
 from gapless.simulator.failures import NodeError, RunawayError
+from gapless.simulator.result import Result
 from gapless.simulator.scenario import Scenario
 from gapless.simulator.scenario_run import run_scenario
 
-__all__ = ["Outcome", "try_scenario"]
+__all__ = ["Outcome", "try_run", "try_scenario"]
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -40,14 +41,22 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def try_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None) -> Outcome:
     """Run and judge."""
+    return try_run(scenario, protocol)[0]
+
+
+def try_run(
+    scenario: Scenario, protocol: ProtocolSpec | None = None, seed: int | None = None, *, with_messages: bool = False
+) -> tuple[Outcome, Result | None]:
+    """Run and judge; the run itself comes along unless it broke down."""
     try:
-        result = run_scenario(scenario, protocol=protocol)
+        result = run_scenario(scenario, seed, with_messages, protocol=protocol)
         assert result.trace is not None
         verdict = check(result.trace)
     except NodeError as error:
-        return Outcome("broken", (f"exception {error.cause}",), None, str(error), error.traceback_text)
+        return Outcome("broken", (f"exception {error.cause}",), None, str(error), error.traceback_text), None
     except RunawayError as error:
-        return Outcome("broken", ("runaway",), None, str(error))
+        return Outcome("broken", ("runaway",), None, str(error)), None
     except (TraceError, AssertionError) as error:
-        return Outcome("broken", ("bad trace",), None, str(error), "".join(traceback.format_exception(error)))
-    return Outcome(verdict.status, tuple(verdict.counts), verdict)
+        text = "".join(traceback.format_exception(error))
+        return Outcome("broken", ("bad trace",), None, str(error), text), None
+    return Outcome(verdict.status, tuple(verdict.counts), verdict), result

@@ -1,0 +1,107 @@
+"""`gapless sim compare`: several protocols on one scenario, side by side."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from gapless.checkers import Status
+from gapless.cli.comparison_table import LEGEND, comparison_table, status_of
+from gapless.cli.exit_codes import code_of, worst
+from gapless.cli.terminal import error_console, output_console, print_json
+from gapless.cli.verdict_view import print_anomalies
+from gapless.errors import ProtocolError
+from gapless.protocol import ProtocolSpec, find_protocol, protocols
+from gapless.simulator import Entry, Scenario, compare, load_scenario
+from gapless.simulator.networks import overlay_of
+
+__all__ = ["compare_protocols"]
+
+
+def compare_protocols(file: Path, names: str | None, seed: int | None, *, as_json: bool) -> int:
+    """Compare, show, and return the exit code: the worst of those that ran."""
+    scenario = load_scenario(file)
+    specs = _chosen(names)
+    with _progress_bar(len(specs), hidden=as_json) as tell:
+        entries = compare(scenario, specs, seed, on_start=tell)
+    seed = scenario.run.seed if seed is None else seed
+    status = worst(status_of(entry) for entry in entries if entry.outcome is not None)
+    if as_json:
+        print_json(_document(scenario, seed, entries, status))
+        return code_of(status)
+    console = output_console()
+    brokers = len(overlay_of(scenario.network).brokers)
+    console.print(Text(f"{scenario.name}, seed {seed}: {brokers} brokers, f = {scenario.network.f}"))
+    console.print()
+    for line in comparison_table(entries):
+        console.print(line, no_wrap=True, overflow="crop")
+    console.print()
+    console.print(Text(LEGEND, "dim"))
+    _print_failures(console, entries)
+    return code_of(status)
+
+
+def _chosen(names: str | None) -> list[ProtocolSpec]:
+    """The protocols asked for, each once, in that order; all if none are named."""
+    if names is None:
+        return list(protocols().values())
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    if not wanted:
+        raise ProtocolError(f"--protocols names none; choose some of: {', '.join(protocols())}")
+    return [find_protocol(name) for name in dict.fromkeys(wanted)]
+
+
+@contextmanager
+def _progress_bar(count: int, *, hidden: bool) -> Iterator[Callable[[ProtocolSpec], None]]:
+    console = error_console()
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal) as progress:
+        task = progress.add_task("comparing", total=count, completed=-1)
+
+        def tell(spec: ProtocolSpec) -> None:
+            progress.update(task, description=f"{spec.name:<8}", advance=1)
+
+        yield tell
+
+
+def _document(scenario: Scenario, seed: int, entries: Sequence[Entry], status: Status) -> dict[str, Any]:
+    return {
+        "scenario": scenario.name,
+        "seed": seed,
+        "brokers": len(overlay_of(scenario.network).brokers),
+        "f": scenario.network.f,
+        "status": status,
+        "protocols": [_entry_document(entry) for entry in entries],
+    }
+
+
+def _entry_document(entry: Entry) -> dict[str, Any]:
+    outcome = entry.outcome
+    verdict = None if outcome is None else outcome.verdict
+    return {
+        "protocol": entry.protocol,
+        "claims": entry.claims,
+        "unfit": entry.unfit,
+        "status": None if outcome is None else outcome.status,
+        "held": entry.held,
+        "anomalies": {} if verdict is None else verdict.counts,
+        "reason": "" if outcome is None else outcome.summary or (verdict.reason if verdict is not None else ""),
+        "figures": None if entry.figures is None else msgspec.to_builtins(entry.figures),
+    }
+
+
+def _print_failures(console: Console, entries: Sequence[Entry]) -> None:
+    """What is wrong with those that did not hold what they claim."""
+    for entry in entries:
+        verdict = None if entry.outcome is None else entry.outcome.verdict
+        if verdict is None or verdict.status == "valid":
+            continue
+        console.print()
+        reason = f": {verdict.reason}" if verdict.status == "unknown" else ""
+        console.print(Text.assemble((entry.protocol, "bold"), reason))
+        print_anomalies(console, verdict)

@@ -1,0 +1,86 @@
+"""Why a protocol is not for a scenario: a short phrase, or nothing.
+
+A scenario may be run with a protocol that does not claim to cope with its faults, to see what happens. In a comparison
+that would be no fair game, so there it counts as a reason.
+"""
+
+from collections.abc import Iterator
+
+from gapless.errors import ScenarioError
+from gapless.filters import parse
+from gapless.filters.syntax import Attribute, Comparison, Literal
+from gapless.protocol import ProtocolSpec
+from gapless.simulator.networks import overlay_of
+from gapless.simulator.scenario import (
+    AdvertiseAction,
+    Crash,
+    Cut,
+    Fault,
+    Heal,
+    PublishAction,
+    Relink,
+    Restart,
+    Scenario,
+    SubscribeAction,
+    Suspect,
+    Trust,
+)  # fmt: skip
+from gapless.simulator.scenario_checks import check_scenario
+
+__all__ = ["why_unfit"]
+
+_KINDS: dict[type[Fault], str] = {
+    Crash: "crash",
+    Restart: "restart",
+    Cut: "cut",
+    Heal: "cut",
+    Suspect: "suspicion",
+    Trust: "suspicion",
+    Relink: "relink",
+}
+
+
+def why_unfit(scenario: Scenario, spec: ProtocolSpec) -> str | None:
+    """Why the protocol does not take the scenario; None if it does. Options are the caller's affair."""
+    beyond = [kind for kind in _faults(scenario) if kind not in spec.copes_with]
+    if beyond:
+        return f"does not claim to cope with {_listed(beyond)}"
+    if spec.topics_only and not all(map(_is_topic, _filters(scenario))):
+        return "takes topics only, and there are other filters"
+    if spec.topics_only and not all(isinstance(topic, str) for topic in _topics(scenario)):
+        return "takes topics only, and there are events without"
+    reason = spec.refuses(overlay_of(scenario.network))
+    if reason is not None:
+        return reason
+    try:
+        check_scenario(scenario, spec)
+    except ScenarioError as error:
+        return str(error)
+    return None
+
+
+def _faults(scenario: Scenario) -> list[str]:
+    """The kinds of fault that occur, each once."""
+    kinds = [_KINDS[type(fault)] for fault in scenario.faults]
+    kinds += [kind for kind in ("loss", "duplication") if getattr(scenario.network, kind)]
+    return list(dict.fromkeys(kinds))
+
+
+def _filters(scenario: Scenario) -> Iterator[str]:
+    return (action.filter for action in scenario.actions if isinstance(action, SubscribeAction | AdvertiseAction))
+
+
+def _topics(scenario: Scenario) -> Iterator[object]:
+    published = (action.attributes for action in scenario.actions if isinstance(action, PublishAction))
+    return (attributes.get("topic") for attributes in [*published, *(reply.attributes for reply in scenario.replies)])
+
+
+def _is_topic(text: str) -> bool:
+    match parse(text).condition:
+        case Comparison("=", Attribute("topic"), Literal(str())) | Comparison("=", Literal(str()), Attribute("topic")):
+            return True
+    return False
+
+
+def _listed(words: list[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,0 +1,150 @@
+"""`gapless sim compare`: the table fits, the JSON is complete, and the exit code tells the worst."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gapless.cli.comparison_table import comparison_table
+from gapless.protocol import protocols
+from gapless.simulator import Entry, Figures, Outcome
+from gapless.simulator.figures import Times
+
+from .conftest import Cli
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_all_protocols_run_where_there_are_topics_only(cli: Cli) -> None:
+    ran = cli("sim", "compare", EXAMPLES / "topics.toml", "--json")
+    assert ran.code == 0
+    assert ran.err == ""
+    document = json.loads(ran.out)
+    assert document["status"] == "valid"
+    assert [row["protocol"] for row in document["protocols"]] == list(protocols())
+    for row in document["protocols"]:
+        assert row["unfit"] is None, row
+        assert row["status"] == "valid", row
+        assert row["figures"]["delivering"]["count"] > 0
+    by_name = {row["protocol"]: row["figures"] for row in document["protocols"]}
+    assert by_name["gapless"]["lost"] == 0
+    assert by_name["gapless"]["subscribing"]["mean_ms"] < by_name["gryphon"]["subscribing"]["mean_ms"]
+
+
+@pytest.mark.parametrize(
+    ("example", "runs", "does_not"), [("crash", "gapless", "locaps"), ("loss", "gryphon", "gapless")]
+)
+def test_who_cannot_says_so_and_the_others_go_on(cli: Cli, example: str, runs: str, does_not: str) -> None:
+    ran = cli("sim", "compare", EXAMPLES / f"{example}.toml", "--protocols", f"{does_not},{runs}", "--json")
+    assert ran.code == 0
+    left_out, row = json.loads(ran.out)["protocols"]
+    assert left_out["unfit"] == f"does not claim to cope with {example}"
+    assert left_out["figures"] is left_out["status"] is None
+    assert row["status"] == "valid"
+    assert row["figures"]["lost"] == 0
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_the_table_fits(cli: Cli, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    ran = cli("sim", "compare", EXAMPLES / "crash.toml", "--protocols", "gapless, locaps,gryphon,gapless")
+    assert ran.code == 0
+    assert ran.err == ""
+    lines = ran.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line.startswith(("g", "locaps"))] == ["gapless", "locaps", "gryphon"]
+    assert "does not claim to cope with crash" in ran.out
+
+
+def test_the_seed_stands_above_the_table(cli: Cli) -> None:
+    words = ("sim", "compare", EXAMPLES / "topics.toml", "--protocols", "locaps", "--seed", 5)
+    assert "topics, seed 5: 8 brokers" in cli(*words).out
+    assert json.loads(cli(*words, "--json").out)["seed"] == 5
+
+
+def test_a_broken_promise_is_1_and_shown_with_its_witness(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "loss.toml"
+    text = (EXAMPLES / "loss.toml").read_text(encoding="utf-8")
+    text = text.replace('"epidemic"', '"gryphon"').replace(
+        'recovery = "combined-pull"\ngossip_ms = 20', 'switched_off = ["repeats"]'
+    )
+    file.write_text(text, encoding="utf-8")
+    ran = cli("sim", "compare", file, "--protocols", "gryphon,epidemic,gapless")
+    assert ran.code == 1
+    assert "✗" in ran.out
+    assert "witness:" in ran.out
+    assert "does not claim to cope with loss" in ran.out
+    document = json.loads(cli("sim", "compare", file, "--protocols", "gryphon", "--json").out)
+    assert document["status"] == document["protocols"][0]["status"] == "invalid"
+    assert document["protocols"][0]["anomalies"]
+
+
+def test_2_if_nothing_ran(cli: Cli) -> None:
+    ran = cli("sim", "compare", EXAMPLES / "loss.toml", "--protocols", "locaps")
+    assert ran.code == 2
+    assert (
+        json.loads(cli("sim", "compare", EXAMPLES / "loss.toml", "--protocols", "locaps", "--json").out)["status"]
+        == "unknown"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ((EXAMPLES / "topics.toml", "--protocols", "gapples"), "there is no protocol 'gapples'"),
+        ((EXAMPLES / "topics.toml", "--protocols", ", "), "--protocols names none"),
+        (("nowhere.toml",), "nowhere.toml: cannot be read"),
+        ((), "Try 'gapless sim compare --help'"),
+    ],
+)
+def test_64_is_bad_input(cli: Cli, words: tuple[object, ...], hint: str) -> None:
+    ran = cli("sim", "compare", *words)
+    assert ran.code == 64
+    assert ran.out == ""
+    assert hint in ran.err
+
+
+# ---- the table, at its widest
+
+WIDE = Figures(
+    subscribing=Times(1, 9_999.4, 9_999.4, 123_456.7), never_active=0, delivering=Times(1, 99.96, 999_499.0, 1.0),
+    due=0, lost=123_456, messages=99_999_999, bytes=1_234_567_890, state_mean=9_999.4, state_most=1, refused_calls=0,
+)  # fmt: skip
+
+
+def test_large_numbers_and_long_reasons_keep_the_width() -> None:
+    entries = [
+        Entry("epidemic", "topic-causal", outcome=Outcome("valid"), held="topic-causal", figures=WIDE),
+        Entry("vcube", "gfd", outcome=Outcome("valid"), held="topic-causal", figures=WIDE),
+        Entry("srpt", "topic-causal", unfit="it cannot " + "because of this and that " * 6),
+        Entry(
+            "delta",
+            "gfd",
+            outcome=Outcome("broken", ("exception KeyError",), summary="b3 failed at 12 ms: " + "x" * 90),
+        ),
+        Entry("gryphon", "gfd", outcome=Outcome("invalid", ("gap",)), held="best-effort", figures=WIDE),
+        Entry(
+            "locaps", "gcd", outcome=Outcome("unknown"), figures=msgspec.structs.replace(WIDE, delivering=Times.of([]))
+        ),
+    ]
+    lines = [line.plain for line in comparison_table(entries)]
+    assert max(map(len, lines)) <= 80
+    assert lines[2].split() == [
+        "epidemic",
+        "topic-causal",
+        "✓",
+        "9999",
+        "123k",
+        "100.0",
+        "999k",
+        "100M",
+        "1.23G",
+        "9999",
+        "123k",
+    ]
+    assert lines[3].split()[:4] == ["vcube", "gfd", "✓", "topic"]
+    assert "✗ broke down: b3 failed" in "\n".join(lines)
+    [unknown] = [line for line in lines if line.startswith("locaps")]
+    assert unknown.split()[2] == "?"
+    assert "–" in unknown
