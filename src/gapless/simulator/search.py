@@ -4,6 +4,7 @@ Seeds are handed out in small chunks and their outcomes taken in order, so the s
 however many processes there are. A run that is judged `unknown` is counted and not reported.
 """
 
+import gc
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,6 +28,9 @@ __all__ = ["Finding", "Progress", "SearchReport", "search"]
 
 _CHUNK = 8
 """Seeds that a process takes at a time: small, so that a failure is reported soon."""
+
+_COLLECT_EVERY = 32
+"""Runs after which the remains of nodes, which refer to each other, are cleared away: the collector itself rests."""
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -123,6 +127,8 @@ def _try_seeds(
     """The outcomes of these seeds, up to the first that fails."""
     statuses: list[str] = []
     for seed in seeds:
+        if seed % _COLLECT_EVERY == 0:
+            gc.collect()
         outcome = try_scenario(make(seed), spec)
         statuses.append(outcome.status)
         if outcome.failed:
