@@ -72,6 +72,33 @@ def test_arrivals_wait_for_the_processor() -> None:
     assert result.queues["b0"].peak == 4
 
 
+def test_free_messages_cost_nothing_and_keep_their_place() -> None:
+    free = msgspec.structs.replace(NODE_MODEL, node_model=NodeModel(1 * MS, 2 * MS, frozenset({"Note"})))
+    probe = Probe(star(3), settings=free)
+    probe.send("b1", "b0", at=0, count=4)
+    result = probe.simulation.run(settle=1000 * MS)
+    assert probe.logs.notes("b0") == [(100 * MS, "b1", number) for number in range(4)]
+    assert result.queues["b1"].sent == result.queues["b0"].messages == 0
+
+
+def test_copies_that_are_sent_are_counted() -> None:
+    probe = Probe(chain(2), settings=NODE_MODEL)
+    probe.send("b0", "b1", at=0, count=4)
+    result = probe.simulation.run(settle=1000 * MS)
+    assert (result.queues["b0"].sent, result.queues["b1"].sent) == (4, 0)
+    assert result.queues["b1"].messages == 4
+
+
+def test_any_two_brokers_are_linked_where_the_network_is_direct() -> None:
+    settings = Settings(latency=Latency(10 * MS, 10 * MS, table={("b0", "b3"): 7 * MS}, direct=True))
+    probe = Probe(chain(4), settings=settings)
+    probe.send("b0", "b2", at=0)
+    probe.send("b3", "b0", at=0)
+    probe.simulation.run(settle=1000 * MS)
+    assert probe.logs.notes("b2") == [(10 * MS, "b0", 0)]
+    assert probe.logs.notes("b0") == [(7 * MS, "b3", 0)]
+
+
 def test_a_crash_empties_the_queues() -> None:
     probe = Probe(star(5), settings=NODE_MODEL)
     for name in ("b1", "b2", "b3", "b4"):

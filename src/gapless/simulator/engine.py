@@ -30,6 +30,7 @@ from gapless.protocol import (
     BrokerPlace,
     ClientPlace,
     Confirmed,
+    Consumed,
     CutFixed,
     CutsVoided,
     Deliver,
@@ -115,11 +116,17 @@ class Simulation:
 
     # ---- the script
 
-    def add_client(self, name: str, broker: str, *, at: int = 0, latency_us: int | None = None) -> None:
-        """A client that joins at this broker; it may turn to any broker at most f + 1 from there."""
+    def add_client(
+        self, name: str, broker: str, *, at: int = 0, latency_us: int | None = None, consume_us: int = 0
+    ) -> None:
+        """A client that joins at this broker; it may turn to any broker at most f + 1 from there.
+
+        Its application takes what is delivered when it has been lying for `consume_us`.
+        """
         assert name not in self.slots, f"{name!r} is there already"
         slot = Slot(name, len(self.slots), broker, (broker, *self.overlay.within(broker, self.f + 1)))
         slot.latency_us = self.settings.latency.client_us if latency_us is None else latency_us
+        slot.consume_us = consume_us
         self.slots[name] = slot
         if at == 0:
             self._clients.append(slot)
@@ -295,7 +302,7 @@ class Simulation:
             return
         departure = now
         if between_brokers and self._connections.queues is not None:
-            departure = self._connections.queues.transmit(link.sender, now)
+            departure = self._connections.queues.transmit(link.sender, received.message, now)
         self.agenda.put(self._arrival(link, departure), (gate, received, link))
         if between_brokers and self.settings.duplication and self._dice.random() < self.settings.duplication:
             self.agenda.put(self._arrival(link, departure), (link.gate, received, link))
@@ -315,6 +322,15 @@ class Simulation:
     def _deliver(self, slot: Slot, effect: Deliver, now: int) -> None:
         self._record_delivery(slot, effect, now)
         self._replies.delivered(slot.name, effect)
+        if self.spec.paces:
+            slot.delivered += 1
+            if not slot.is_consuming:
+                slot.is_consuming = True
+                self.agenda.call(now + slot.consume_us, partial(self._consume, slot))
+
+    def _consume(self, slot: Slot) -> None:
+        slot.is_consuming = False
+        self.give(slot, Consumed(slot.delivered))
 
     def _refuse(self, slot: Slot, effect: Rejected, now: int) -> None:
         self.refusals.append(Refusal(now, slot.name, type(effect.call).__name__, effect.reason))

@@ -68,7 +68,7 @@ def settings_of(network: Network, run: Run) -> Settings:
 
 
 def _node_model_of(spec: NodeModelSpec) -> NodeModel:
-    return NodeModel(microseconds(spec.processing_ms), microseconds(spec.transmission_ms))
+    return NodeModel(microseconds(spec.processing_ms), microseconds(spec.transmission_ms), frozenset(spec.free))
 
 
 def _latency_of(spec: LatencySpec) -> Latency:

@@ -7,7 +7,8 @@ waits for the transmitter and keeps it busy for the transmission time; then it i
 
 Both are first in, first out with a fixed time of service, so the backlog of work says how many messages are in the
 broker: no queue is kept. A queue length is what a message finds on arrival, itself included, in either place; what
-a broker holds at any moment is the sum over its two places. Clients sit beside their broker and cost nothing.
+a broker holds at any moment is the sum over its two places. Clients sit beside their broker and cost nothing, and
+neither do messages of the kinds that are called free; they still keep their place among those of the same link.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,35 +31,79 @@ class QueueLength(msgspec.Struct, frozen=True):
     mean: float
     """What a message found when it joined, itself included, on average."""
     messages: int
+    sent: int
+    """How many of them were copies to be sent."""
 
 
 class _Queue:
     """The processor and the transmitter of one broker."""
 
-    __slots__ = ("joined", "peak", "processor_free", "total", "transmitter_free")
+    __slots__ = (
+        "peak", "processed", "processing", "processor_free", "sent", "total", "transmission", "transmitter_free",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, model: NodeModel) -> None:
+        self.processing = model.processing_us
+        self.transmission = model.transmission_us
         self.processor_free = 0
         self.transmitter_free = 0
         self.peak = 0
         self.total = 0
-        self.joined = 0
+        self.processed = 0
+        self.sent = 0
+
+    def process(self, now: int) -> int:
+        """A message arrives: when will it have been processed?"""
+        free = self.processor_free
+        self.processor_free = free = (free if free > now else now) + self.processing
+        self.processed += 1
+        self._measure(now)
+        return free
+
+    def transmit(self, now: int) -> int:
+        """A copy is sent: when will it be on the link?"""
+        free = self.transmitter_free
+        self.transmitter_free = free = (free if free > now else now) + self.transmission
+        self.sent += 1
+        self._measure(now)
+        return free
+
+    def _measure(self, now: int) -> None:
+        """A backlog of work stands for so many messages, the one in service included."""
+        length = 0
+        if self.processor_free > now:
+            length = -((now - self.processor_free) // self.processing)
+        if self.transmitter_free > now:
+            length -= (now - self.transmitter_free) // self.transmission
+        if length > self.peak:
+            self.peak = length
+        self.total += length
+
+    def length(self) -> QueueLength:
+        """Over the whole run."""
+        joined = self.processed + self.sent
+        return QueueLength(self.peak, self.total / joined if joined else 0.0, joined, self.sent)
 
 
 class Gate:
     """Stands before a broker at the end of one link: messages wait here for the processor."""
 
-    __slots__ = ("link", "queues")
+    __slots__ = ("_agenda", "_free", "_last", "_link", "_queue")
 
-    def __init__(self, queues: "BrokerQueues", link: Link) -> None:
-        self.queues = queues
-        self.link = link
+    def __init__(self, link: Link, queue: _Queue, agenda: Agenda, free: frozenset[str]) -> None:
+        self._link = link
+        self._queue = queue
+        self._agenda = agenda
+        self._free = free
+        self._last = 0
 
     def step(self, item: Any, now: int) -> Sequence[Effect]:
         """Queue for the processor; the broker itself takes its step when that is done."""
-        receiver = self.link.receiver
-        done = self.queues.process(receiver, now)
-        self.queues.agenda.put(done, (receiver, item, self.link))
+        if self._free and type(item.message).__name__ in self._free:
+            done = max(now, self._last)
+        else:
+            done = self._last = self._queue.process(now)
+        self._agenda.put(done, (self._link.receiver, item, self._link))
         return ()
 
 
@@ -66,28 +111,19 @@ class BrokerQueues:
     """The queues of all brokers."""
 
     def __init__(self, model: NodeModel, brokers: Iterable[Slot], agenda: Agenda) -> None:
-        self.agenda = agenda
-        self._processing = model.processing_us
-        self._transmission = model.transmission_us
-        self._queues = {slot.name: _Queue() for slot in brokers}
+        self._agenda = agenda
+        self._free = model.free
+        self._queues = {slot.name: _Queue(model) for slot in brokers}
 
     def gate(self, link: Link) -> Gate:
         """What takes the messages of this link."""
-        return Gate(self, link)
+        return Gate(link, self._queues[link.receiver.name], self._agenda, self._free)
 
-    def process(self, slot: Slot, now: int) -> int:
-        """A message arrives: when will it have been processed?"""
-        queue = self._queues[slot.name]
-        queue.processor_free = max(queue.processor_free, now) + self._processing
-        self._measure(queue, now)
-        return queue.processor_free
-
-    def transmit(self, slot: Slot, now: int) -> int:
+    def transmit(self, sender: Slot, message: Any, now: int) -> int:
         """A copy is sent: when will it be on the link?"""
-        queue = self._queues[slot.name]
-        queue.transmitter_free = max(queue.transmitter_free, now) + self._transmission
-        self._measure(queue, now)
-        return queue.transmitter_free
+        if self._free and type(message).__name__ in self._free:
+            return now
+        return self._queues[sender.name].transmit(now)
 
     def clear(self, slot: Slot) -> None:
         """The broker crashed: nothing waits any longer."""
@@ -96,19 +132,4 @@ class BrokerQueues:
 
     def lengths(self) -> dict[str, QueueLength]:
         """By broker, over the whole run."""
-        return {
-            name: QueueLength(queue.peak, queue.total / queue.joined if queue.joined else 0.0, queue.joined)
-            for name, queue in self._queues.items()
-        }
-
-    def _measure(self, queue: _Queue, now: int) -> None:
-        length = _waiting(queue.processor_free - now, self._processing)
-        length += _waiting(queue.transmitter_free - now, self._transmission)
-        queue.peak = max(queue.peak, length)
-        queue.total += length
-        queue.joined += 1
-
-
-def _waiting(backlog: int, service: int) -> int:
-    """How many messages a backlog of work stands for, the one in service included."""
-    return -(-backlog // service) if backlog > 0 and service > 0 else 0
+        return {name: queue.length() for name, queue in self._queues.items()}

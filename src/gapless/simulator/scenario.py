@@ -62,13 +62,15 @@ attributes = { topic = "price", amount = 7 }
   talk again have a connection (default 0).
 
 `[network.node_model]`
-: `processing_ms` for each message received and `transmission_ms` for each copy sent; see `gapless.simulator.queueing`.
+: `processing_ms` for each message received and `transmission_ms` for each copy sent; kinds of messages in `free` cost
+  nothing. See `gapless.simulator.queueing`.
 
 `[protocol]`
 : `name`, and `[protocol.options]`, which each protocol defines for itself.
 
 `[[clients]]`
-: `name`, `broker`, and optionally `join_ms` (default 0) and `latency_ms` (instead of `client_ms`).
+: `name`, `broker`, and optionally `join_ms` (default 0), `latency_ms` (instead of `client_ms`) and `consume_ms` (default
+  0: how long its application leaves deliveries lying before it takes them).
 
 `[[actions]]`
 : `at_ms`, `client` and `do`:
@@ -133,6 +135,7 @@ class NodeModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     processing_ms: float
     transmission_ms: float
+    free: tuple[str, ...] = ()
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,6 +171,7 @@ class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broker: str
     join_ms: float = 0.0
     latency_ms: float | None = None
+    consume_ms: float = 0.0
 
 
 class _Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):

@@ -14,6 +14,8 @@ class NodeModel(msgspec.Struct, frozen=True):
     """How long a broker is busy with each message that it receives."""
     transmission_us: int
     """How long a broker is busy with each copy that it sends."""
+    free: frozenset[str] = frozenset()
+    """Kinds of messages, by the names of their types, that cost nothing."""
 
 
 class Settings(msgspec.Struct, frozen=True):

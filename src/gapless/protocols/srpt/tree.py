@@ -23,11 +23,11 @@ def parent_of(node: int, root: int) -> int:
 
 
 def children(node: int, root: int, dimension: int, members: int) -> list[int]:
-    """The next nodes on the ways to these members, given as bits of the whole cube."""
+    """The next nodes on the ways to these members, given as bits of the whole cube; the longest ways first."""
     difference = node ^ root
     height = (difference & -difference).bit_length() - 1 if difference else dimension
     below = []
-    for level in range(height):
+    for level in reversed(range(height)):
         child = node ^ 1 << level
         if members >> (child >> level << level) & (1 << (1 << level)) - 1:
             below.append(child)

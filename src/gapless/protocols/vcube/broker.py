@@ -165,7 +165,8 @@ class VcubeBroker:
         topic.clock = self._tick()
         topic.view = View(1 << self._own)
         message = Sub(self._own, topic.name, topic.clock)
-        self._broadcast(topic, topic.clock, [(self._own ^ 1 << level, message) for level in range(self._dimension)])
+        copies = [(self._own ^ 1 << level, message) for level in reversed(range(self._dimension))]
+        self._broadcast(topic, topic.clock, copies)
 
     def _publish(self, topic: Topic, event: Event) -> None:
         number = self._tick()
@@ -216,8 +217,9 @@ class VcubeBroker:
     def _start(self, topic: Topic, wave: Wave) -> None:
         """All brokers know of the new member, and it knows where it starts."""
         topic.phase = Phase.MEMBER
-        topic.order.adopt(wave.answers.settled)
-        raise_to(topic.last, wave.answers.last)
+        if wave.answers is not None:
+            topic.order.adopt(wave.answers.settled)
+            raise_to(topic.last, wave.answers.last)
         for client, number in topic.uses:
             self._tell_ready(topic, client, number)
         held, topic.held = topic.held, []
@@ -239,7 +241,7 @@ class VcubeBroker:
         if topic is not None and topic.is_member:
             topic.view.update([(message.source, message.number, True)])
         height = cluster_of(self._own, sender) - 1
-        for level in range(height):
+        for level in reversed(range(height)):
             self._send(self._own ^ 1 << level, message)
         self._await(sender, message, height, answer)
 
@@ -303,14 +305,14 @@ class VcubeBroker:
             return
         wave = self._waves[message.topic, message.source] = Wave(message.number, sender, copies)
         if answer is not None:
-            wave.answers.add(answer)
+            wave.collect(answer)
 
     def _on_ack(self, sender: int, message: Ack) -> None:
         wave = self._waves.get((message.topic, message.source))
         if wave is None or wave.number != message.number:
             return  # of an earlier life of this broker
         if message.answer is not None:
-            wave.answers.add(message.answer)
+            wave.collect(message.answer)
             topic = self._topics.get(message.topic)
             if topic is not None and topic.is_member:
                 topic.view.update(message.answer.entries)
@@ -322,7 +324,8 @@ class VcubeBroker:
             return
         del self._waves[name, source]
         if wave.parent is not None:
-            self._send(wave.parent, Ack(source, name, wave.number, wave.answers.summary()))
+            answer = None if wave.answers is None else wave.answers.summary()
+            self._send(wave.parent, Ack(source, name, wave.number, answer))
         else:
             topic = self._topics[name]
             self._complete(topic, wave)

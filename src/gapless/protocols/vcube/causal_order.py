@@ -10,8 +10,9 @@ generates the message's past: whatever leaves the barrier of a broker is a cause
 member starts with the union of what others have settled (see `broker`), and a union of closed sets is closed. So
 nothing that was left out is the effect of something that is still to be delivered.
 
-A message is one integer here, its stamp, so that the barrier of hundreds of messages is compared as one set: mostly all
-of it are the latest messages of their sources, and only what is not is looked at one by one.
+A message is one integer here, its stamp: number and source, so that stamps of one source compare like its numbers. A
+barrier of hundreds of messages is compared as one set: mostly they all are the latest of their sources, and only what
+is not is looked at one by one.
 """
 
 from collections.abc import Mapping
@@ -34,10 +35,11 @@ class CausalOrder:
 
     def __init__(self) -> None:
         self.settled: dict[int, int] = {}
+        """By source, the stamp of the last message that is settled."""
         self.waiting = 0
         """Messages received whose causes are not settled yet."""
         self._latest: set[int] = set()
-        """The stamps of what is settled last, of each source."""
+        """What is in `settled`."""
         self._barrier: set[int] = set()
         self._blocked: dict[int, list[Pub]] = {}
         """What waits, by a source that it waits for."""
@@ -50,19 +52,20 @@ class CausalOrder:
     def publish(self, source: int, number: int) -> frozenset[int]:
         """The barrier of the broker's own next message, which then stands for all of it."""
         barrier = frozenset(self._barrier)
-        self._settle(source, number)
-        self._barrier = {stamp_of(source, number)}
+        stamp = stamp_of(source, number)
+        self._settle(source, stamp)
+        self._barrier = {stamp}
         return barrier
 
     def receive(self, message: Pub) -> list[Pub]:
         """What can be delivered now, in order."""
         delivered: list[Pub] = []
-        source, number = message.source, message.number
+        source = message.source
         known = self.settled.get(source)
         if known is None:
-            self._settle(source, number - 1)
+            self._settle(source, stamp_of(source, message.number - 1))
             ready = [message, *self._unblocked(source)]
-        elif number > known:
+        elif stamp_of(source, message.number) > known:
             ready = [message]
         else:
             return delivered
@@ -71,7 +74,8 @@ class CausalOrder:
             if cause is None:
                 self._deliver(candidate)
                 delivered.append(candidate)
-                ready += self._unblocked(candidate.source)
+                if self._blocked:
+                    ready += self._unblocked(candidate.source)
             else:
                 self._blocked.setdefault(cause, []).append(candidate)
                 self.waiting += 1
@@ -79,9 +83,9 @@ class CausalOrder:
 
     def adopt(self, settled: Mapping[int, int]) -> None:
         """Leave out what others have delivered already."""
-        for source, number in settled.items():
-            if number > self.settled.get(source, 0):
-                self._settle(source, number)
+        for source, stamp in settled.items():
+            if stamp > self.settled.get(source, 0):
+                self._settle(source, stamp)
 
     def drop_waiting(self) -> None:
         """What waits is no longer wanted."""
@@ -93,19 +97,20 @@ class CausalOrder:
         self.settled.clear()
         self._latest.clear()
 
-    def _settle(self, source: int, number: int) -> None:
-        before, now = stamp_of(source, self.settled.get(source, 0)), stamp_of(source, number)
-        self.settled[source] = number
+    def _settle(self, source: int, stamp: int) -> None:
+        before = self.settled.get(source, 0)
+        self.settled[source] = stamp
         self._latest.discard(before)
-        self._latest.add(now)
+        self._latest.add(stamp)
         if before in self._barrier:  # a message stands for all earlier ones of its source
             self._barrier.remove(before)
-            self._barrier.add(now)
+            self._barrier.add(stamp)
 
     def _deliver(self, message: Pub) -> None:
-        self._settle(message.source, message.number)
+        stamp = stamp_of(message.source, message.number)
+        self._settle(message.source, stamp)
         self._barrier -= message.barrier
-        self._barrier.add(stamp_of(message.source, message.number))
+        self._barrier.add(stamp)
 
     def _missing_cause(self, barrier: frozenset[int]) -> int | None:
         """The source of a message that is not settled yet."""
@@ -113,7 +118,7 @@ class CausalOrder:
             return None
         for stamp in sorted(barrier - self._latest):
             source = stamp & _SOURCE
-            if self.settled.get(source, 0) < stamp >> _SOURCE_BITS:
+            if self.settled.get(source, 0) < stamp:
                 return source
         return None
 

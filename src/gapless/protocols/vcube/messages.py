@@ -35,9 +35,9 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     entries: tuple[Entry, ...]
     """Of those that are, or were, members."""
     settled: dict[int, int]
-    """By source, the last number that one of them has delivered or left out."""
+    """By source, the stamp of the last message that one of them has delivered or left out."""
     last: dict[str, int]
-    """The same by publisher, in its own numbers."""
+    """By publisher, the number of its last event among them."""
 
 
 class Sub(_Message, frozen=True):

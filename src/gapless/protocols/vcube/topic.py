@@ -41,10 +41,8 @@ class Answers:
         raise_to(self.settled, answer.settled)
         raise_to(self.last, answer.last)
 
-    def summary(self) -> Answer | None:
-        """All of it as one answer; None if nobody had anything to say."""
-        if not self._entries:
-            return None
+    def summary(self) -> Answer:
+        """All of it as one answer."""
         return Answer(tuple(self._entries), self.settled, self.last)
 
 
@@ -58,7 +56,13 @@ class Wave:
         self.parent = parent
         """Who is to be told when all is acknowledged; None if it is the broker's own."""
         self.left = left
-        self.answers = Answers()
+        self.answers: Answers | None = None
+
+    def collect(self, answer: Answer) -> None:
+        """Keep what someone behind has said."""
+        if self.answers is None:
+            self.answers = Answers()
+        self.answers.add(answer)
 
 
 class Topic:
