@@ -11,7 +11,7 @@ is asked for anew, under a new name, because what was processed for the old one 
 
 **Whoever does not come back** within the patience is forgotten, and its subscriptions end.
 
-An event that arrives while a subscription is not confirmed yet is before its start, and moves the cut.
+An event that arrives while a subscription is not confirmed yet stands before its start.
 """
 
 from collections import deque
@@ -45,7 +45,8 @@ class _Own:
     def __init__(self, subscription: Subscription, *, is_wished: bool) -> None:
         self.subscription = subscription
         self.is_wished = is_wished
-        """Asked for by the client in this life of the broker, not told back by neighbours."""
+        """Asked for by the client in this life of the broker. One that neighbours have told back had started before, with
+        everyone; what it is tagged with is none of its concern."""
         self.is_claimed = is_wished
         """Whether the client, as it is attached now, has it."""
         self.has_started = False
@@ -134,7 +135,7 @@ class Attachments:
     def on_attach(self, name: str, message: Attach) -> None:
         """The client is here, with these subscriptions and no other."""
         client = self._client(name)
-        client.is_attached = True
+        client.is_attached = False
         client.missing_since = None
         client.publishes |= message.publishes
         client.last = max(client.last, message.numbered)
@@ -146,6 +147,7 @@ class Attachments:
             self._claim(client, wanted, positions)
         client.backlog.extendleft(reversed(client.delivered.values()))
         client.delivered = {}
+        client.is_attached = True
         for wish in message.wishes:
             self.on_subscribe(name, wish)
         self._deliver(client)
@@ -233,9 +235,12 @@ class Attachments:
         client = self._client(subscription.name.rpartition("/")[0])
         own = client.own[subscription.name]
         if own.is_wished:
-            own.positions = {publisher: cut - 1 for publisher, cut in subscription.cuts.items()}
             own.has_started = True
-            self._send(client.name, Started(subscription.name, subscription.cuts))
+            cuts = {
+                publisher: max(cut, own.positions.get(publisher, 0) + 1) for publisher, cut in subscription.cuts.items()
+            }
+            self._send(client.name, Started(subscription.name, cuts, dict(own.positions)))
+            own.positions |= {publisher: cut - 1 for publisher, cut in cuts.items()}
         subscription.cuts = {}
         self._settle_claim(own)
         self._deliver(client)
@@ -312,9 +317,8 @@ class Attachments:
                 client = self._clients[name.rpartition("/")[0]]
                 own = client.own[name]
                 if own.is_pending:
-                    cuts = own.subscription.cuts
-                    cuts[event.publisher] = max(event.seq + 1, cuts.get(event.publisher, 0))
-                elif name in held.missed or (held.tags and held.tags & own.subscription.tags):
+                    own.positions[event.publisher] = event.seq
+                elif name in held.missed or (held.tags and own.is_wished and held.tags & own.subscription.tags):
                     continue
                 elif not own.has_started or event.seq > own.positions.get(event.publisher, 0):
                     wanted.setdefault(client.name, []).append(name)

@@ -257,7 +257,7 @@ class DeltaClient:
         held = self._by_wire_name.get(message.name)
         if held is not None:
             held.has_started = True
-            held.positions = {publisher: cut - 1 for publisher, cut in message.cuts.items()}
+            held.positions = message.skipped | {publisher: cut - 1 for publisher, cut in message.cuts.items()}
             self._effects += [CutFixed(held.name, publisher, cut) for publisher, cut in message.cuts.items()]
             self._effects.append(Activated(held.name))
 

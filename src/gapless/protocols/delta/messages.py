@@ -81,10 +81,11 @@ class Partitions(_Message, frozen=True):
 
 
 class PartitionOver(_Message, frozen=True):
-    """The detector's partitions with this node are over, for brokers at most `left` further on."""
+    """The detector's partitions with this node, up to a number, are over, for brokers at most `left` further on."""
 
     detector: str
     node: str
+    upto: int
     left: int
 
 
@@ -212,10 +213,13 @@ class Accepted(_Message, frozen=True):
 
 
 class Started(_Message, frozen=True):
-    """The subscription is known everywhere it can be; where it starts with some publishers."""
+    """The subscription is known everywhere it can be."""
 
     name: str
     cuts: Cuts
+    """Where it starts with those publishers whose brokers have said so."""
+    skipped: Cuts
+    """The last numbers of publishers that came too early."""
 
 
 class Lost(_Message, frozen=True):

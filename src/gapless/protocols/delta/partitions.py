@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable
 
 from gapless.protocols.delta.messages import Partition, PartitionOver, Partitions, Tags, Vector
 from gapless.protocols.delta.neighbourhood import Neighbourhood
-from gapless.protocols.delta.sequences import BYPASSED
 from gapless.protocols.delta.sessions import Session, Sessions
 
 __all__ = ["NO_TAGS", "PartitionTable", "ended_by"]
@@ -43,6 +42,8 @@ class PartitionTable:
         self._known: dict[Partition, int] = {}
         """With how much further each has to be told."""
         self._by_node: dict[str, dict[Partition, None]] = {}
+        self._over: dict[tuple[str, str], int] = {}
+        """By detector and node, up to which number partitions are over."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -77,7 +78,7 @@ class PartitionTable:
 
     def on_partitions(self, session: Session, message: Partitions) -> None:
         """Others have found partitions."""
-        news = tuple([each for each in message.partitions if each not in self._known and each.detector != self._name])
+        news = tuple([each for each in message.partitions if self._is_new(each)])
         if news:
             for partition in news:
                 self._enter(partition, message.left)
@@ -88,17 +89,17 @@ class PartitionTable:
     def recover(self, node: str) -> list[str]:
         """The node knows all that this broker knows; returns the detectors whose partitions with it are over."""
         path = self._neighbourhood.paths[node]
-        ended = {each.detector: None for each in self._by_node.get(node, ()) if each.detector in (self._name, *path)}
-        if self._may_have_forgotten:
-            ended[self._name] = None
-        for detector in ended:
-            self._drop(detector, node)
-            self._tell_over(PartitionOver(detector, node, self._reach), None)
+        ended = {each.detector: each.number for each in self._by_node.get(node, ()) if each.detector in path}
+        if self._may_have_forgotten or any(node in nodes for nodes in self._own):
+            ended[self._name] = self._number
+        for detector, upto in ended.items():
+            self._drop(detector, node, upto)
+            self._tell_over(PartitionOver(detector, node, upto, self._reach), None)
         return list(ended)
 
     def on_over(self, session: Session, message: PartitionOver) -> None:
         """Others say that partitions are over."""
-        if message.detector != self._name and self._drop(message.detector, message.node):
+        if message.detector != self._name and self._drop(message.detector, message.node, message.upto):
             self._tell_over(message, session)
 
     # ---- tags
@@ -110,19 +111,12 @@ class PartitionTable:
         return frozenset([each for nodes, each in self._own.items() if nodes[0] != direction])
 
     def tags_of(self, publisher: str, vector: Vector) -> Tags:
-        """The partitions that a publication with this vector comes out of.
-
-        It passed the last node of one, or was published at any of its nodes, and then came to the detector or round it.
-        """
-        found: list[Partition] = []
+        """The partitions that a publication with this vector comes out of: it was published at one of their nodes."""
         way = [name for name, _, _ in vector]
-        for place, (name, _, number) in enumerate(vector):
-            is_source = place == 1 and way[0] == publisher
-            for each in self._by_node.get(name, ()) if number != BYPASSED else ():
-                comes_out = each.detector == self._name or each.detector in way[place + 1 :]
-                if comes_out and (is_source or each.nodes[-1] == name):
-                    found.append(each)
-        return frozenset(found) if found else NO_TAGS
+        if len(way) < 2 or way[0] != publisher:
+            return NO_TAGS
+        around = (*way[2:], self._name)
+        return frozenset([each for each in self._by_node.get(way[1], ()) if each.detector in around])
 
     # ---- inside
 
@@ -131,8 +125,15 @@ class PartitionTable:
         for node in partition.nodes:
             self._by_node.setdefault(node, {})[partition] = None
 
-    def _drop(self, detector: str, node: str) -> bool:
-        ended = [each for each in self._by_node.get(node, ()) if each.detector == detector]
+    def _is_new(self, partition: Partition) -> bool:
+        """Whether it is neither known nor known to be over: the news of both may come by different ways."""
+        over = any(self._over.get((partition.detector, node), 0) >= partition.number for node in partition.nodes)
+        return not over and partition not in self._known and partition.detector != self._name
+
+    def _drop(self, detector: str, node: str, upto: int) -> bool:
+        self._over[detector, node] = max(upto, self._over.get((detector, node), 0))
+        partitions = self._by_node.get(node, ())
+        ended = [each for each in partitions if each.detector == detector and each.number <= upto]
         for partition in ended:
             del self._known[partition]
             if detector == self._name:
@@ -156,7 +157,7 @@ class PartitionTable:
         for session in self._sessions.usable():
             if session is not source and message.left >= session.distance:
                 left = message.left - session.distance
-                self._send(session.peer, PartitionOver(message.detector, message.node, left))
+                self._send(session.peer, PartitionOver(message.detector, message.node, message.upto, left))
 
 
 def ended_by(tags: Iterable[Partition], detector: str, node: str) -> Tags:

@@ -32,7 +32,7 @@ from gapless.protocols.delta.messages import (
 )
 from gapless.protocols.delta.neighbourhood import Neighbourhood
 from gapless.protocols.delta.options import DeltaOptions
-from gapless.protocols.delta.partitions import PartitionTable
+from gapless.protocols.delta.partitions import NO_TAGS, PartitionTable
 from gapless.protocols.delta.sequences import Sequences
 from gapless.protocols.delta.sessions import Session, Sessions
 from gapless.protocols.delta.subscriptions import HERE, Subscription, SubscriptionTable
@@ -108,10 +108,7 @@ class Propagation:
         session.unheard.pop(message.name, None)
         subscription = self._table.pending.get(message.name)
         if subscription is not None:
-            subscription.confirmed[session.peer] = None
-            subscription.tags |= message.tags
-            for publisher, cut in message.cuts.items():
-                subscription.cuts[publisher] = max(cut, subscription.cuts.get(publisher, 0))
+            subscription.confirmed[session.peer] = (message.tags, message.cuts)
             self._conclude(subscription)
         self._pay(session, message.name)
 
@@ -142,7 +139,7 @@ class Propagation:
                     if name in pending:
                         session.unheard.pop(name, None)
                 elif not subscription.is_confirmed:
-                    subscription.confirmed[session.peer] = None
+                    subscription.confirmed[session.peer] = (NO_TAGS, {})
             elif session.peer in subscription.path and name not in confirmed and name not in pending:
                 self._tell_back(session, subscription)
         session.is_told = True
@@ -153,6 +150,7 @@ class Propagation:
         for subscription in self._table.pending.values():
             subscription.confirmed.pop(session.peer, None)
             subscription.senders.pop(session.peer, None)
+        self.conclude_all()
 
     def conclude_all(self) -> None:
         """Sessions have changed: perhaps nobody is left to wait for."""
@@ -234,8 +232,11 @@ class Propagation:
                 return
         del self._table.pending[subscription.name]
         subscription.is_confirmed = True
-        subscription.tags |= self._partitions.tags_away_from(subscription.direction)
         cuts, subscription.cuts = subscription.cuts, {}
+        for tags, further in subscription.confirmed.values():
+            subscription.tags |= tags
+            cuts |= {publisher: max(cut, cuts.get(publisher, 0)) for publisher, cut in further.items()}
+        subscription.tags |= self._partitions.tags_away_from(subscription.direction)
         senders, subscription.senders = subscription.senders, {}
         subscription.confirmed = {}
         if subscription.gate == HERE:

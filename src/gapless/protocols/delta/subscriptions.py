@@ -42,8 +42,8 @@ class Subscription:
         self.is_confirmed = False
         self.senders: dict[str, None] = {}
         """To be told when it is confirmed."""
-        self.confirmed: dict[str, None] = {}
-        """Those beyond that have confirmed it."""
+        self.confirmed: dict[str, tuple[Tags, Cuts]] = {}
+        """Those beyond that have confirmed it, and how."""
         self.tags: Tags = NO_TAGS
         self.cuts: Cuts = {}
 
