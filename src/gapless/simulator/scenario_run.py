@@ -28,7 +28,7 @@ from gapless.simulator.result import Result
 from gapless.simulator.scenario import Scenario
 from gapless.trace import Recorder
 
-__all__ = ["run_scenario"]
+__all__ = ["prepare", "run_prepared", "run_scenario"]
 
 
 def run_scenario(
@@ -37,18 +37,31 @@ def run_scenario(
     """Run it once. A seed or protocol given here stands in for the scenario's own."""
     spec = protocol or find_protocol(scenario.protocol.name)
     seed = scenario.run.seed if seed is None else seed
-    overlay = overlay_of(scenario.network)
     options = msgspec.json.encode(convert_options(spec, scenario.protocol.options)).decode()
     recorder = Recorder(
         run=f"{scenario.name}/{spec.name}/{seed}", protocol=spec.name, guarantee=spec.guarantee,
-        scenario=scenario.name, seed=seed, brokers=len(overlay.brokers), f=scenario.network.f, options=options,
-        with_messages=with_messages,
+        scenario=scenario.name, seed=seed, brokers=len(overlay_of(scenario.network).brokers), f=scenario.network.f,
+        options=options, with_messages=with_messages,
     )  # fmt: skip
+    return run_prepared(scenario, prepare(scenario, recorder, seed, with_messages, protocol=spec))
+
+
+def prepare(
+    scenario: Scenario, recorder: Recorder | None, seed: int | None = None, with_messages: bool = False, *,
+    protocol: ProtocolSpec | None = None,
+) -> Simulation:  # fmt: skip
+    """The simulation with all that the scenario asks for on its agenda; for those who look at the nodes afterwards."""
     simulation = Simulation(
-        overlay, spec, f=scenario.network.f, options=scenario.protocol.options,
-        settings=settings_of(scenario.network, scenario.run), seed=seed, recorder=recorder, with_messages=with_messages,
+        overlay_of(scenario.network), protocol or find_protocol(scenario.protocol.name), f=scenario.network.f,
+        options=scenario.protocol.options, settings=settings_of(scenario.network, scenario.run),
+        seed=scenario.run.seed if seed is None else seed, recorder=recorder, with_messages=with_messages,
     )  # fmt: skip
     _put_script(scenario, simulation)
+    return simulation
+
+
+def run_prepared(scenario: Scenario, simulation: Simulation) -> Result:
+    """Let it happen, for as long as the scenario says."""
     until = None if scenario.run.until_ms is None else microseconds(scenario.run.until_ms)
     return simulation.run(until=until, settle=microseconds(scenario.run.settle_ms))
 
