@@ -10,6 +10,7 @@ __all__ = [
     "ConfigError",
     "ConnectError",
     "EventError",
+    "ExperimentError",
     "FilterError",
     "GaplessError",
     "OverlayError",
@@ -36,6 +37,10 @@ class ProtocolError(GaplessError):
 
 class ScenarioError(GaplessError):
     """A scenario that cannot be run: the message names the place in the file."""
+
+
+class ExperimentError(GaplessError):
+    """An experiment that cannot be run: the message names the file and the place in it."""
 
 
 class TraceError(GaplessError):
