@@ -33,11 +33,11 @@ from gapless.events import Attributes, Event
 from gapless.overlay import Overlay
 
 __all__ = [
-    "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "CutFixed",
-    "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Linked", "Node", "ProtocolSpec", "Publish",
-    "PublishMany", "Published", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected",
-    "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "convert_options", "find_protocol", "protocols",
-    "check_overlay",
+    "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "Consumed",
+    "CutFixed", "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Linked", "Node", "ProtocolSpec",
+    "Publish", "PublishMany", "Published", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe",
+    "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "check_overlay",
+    "convert_options", "find_protocol", "protocols",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -133,9 +133,16 @@ class PublishMany(msgspec.Struct, frozen=True):
     publications: Sequence[Publish]
 
 
+class Consumed(msgspec.Struct, frozen=True):
+    """The application has taken the first `count` of all that was delivered to this client; for protocols that pace
+    themselves by it (`paces`)."""
+
+    count: int
+
+
 Input: TypeAlias = (
     Start | Received | Connected | Suspected | Trusted | Linked | Unlinked | TimerFired
-    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany
+    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed
 )  # fmt: skip
 
 
@@ -279,6 +286,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     client: Callable[[ClientPlace, Any], Node]
     takes_many: bool = False
     """Whether clients take `PublishMany`."""
+    paces: bool = False
+    """Whether clients take `Consumed`, and no more is sent to them ahead of it than a bounded number of deliveries."""
     copes_with: frozenset[str] = frozenset()
     """Faults under which the guarantee holds: of crash, restart, cut, suspicion, loss, duplication, relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()

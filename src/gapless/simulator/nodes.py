@@ -26,8 +26,9 @@ class Slot:
     """Where a broker or a client lives."""
 
     __slots__ = (
-        "advertisements", "alive", "broker", "contacts", "incarnation", "is_broker", "latency_us", "life", "links",
-        "name", "node", "number", "overdue", "step", "subscriptions", "suspects", "timers",
+        "advertisements", "alive", "broker", "consume_us", "contacts", "delivered", "incarnation", "is_broker",
+        "is_consuming", "latency_us", "life", "links", "name", "node", "number", "overdue", "step", "subscriptions",
+        "suspects", "timers",
     )  # fmt: skip
 
     def __init__(self, name: str, number: int, broker: str | None = None, contacts: tuple[str, ...] = ()) -> None:
@@ -37,6 +38,10 @@ class Slot:
         self.broker = broker
         self.contacts = contacts
         self.latency_us = 0
+        self.consume_us = 0
+        """How long the application leaves deliveries lying before it takes them all."""
+        self.delivered = 0
+        self.is_consuming = False
         self.alive = False
         self.life = 0
         self.incarnation = 0

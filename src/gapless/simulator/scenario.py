@@ -69,8 +69,8 @@ attributes = { topic = "price", amount = 7 }
 : `name`, and `[protocol.options]`, which each protocol defines for itself.
 
 `[[clients]]`
-: `name`, `broker`, and optionally `join_ms` (default 0), `latency_ms` (instead of `client_ms`) and `consume_ms` (default
-  0: how long its application leaves deliveries lying before it takes them).
+: `name`, `broker`, and optionally `join_ms` (default 0), `latency_ms` (instead of `client_ms`) and `consume_ms`
+  (default 0: how long its application leaves deliveries lying before it takes them).
 
 `[[actions]]`
 : `at_ms`, `client` and `do`:

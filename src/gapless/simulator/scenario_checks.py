@@ -168,6 +168,7 @@ def _check_clients(scenario: Scenario, names: _Names) -> None:
         names.need_broker(f"{place}.broker", client.broker)
         _not_negative(f"{place}.join_ms", client.join_ms)
         _not_negative(f"{place}.latency_ms", client.latency_ms or 0)
+        _not_negative(f"{place}.consume_ms", client.consume_ms)
 
 
 def _check_replies(scenario: Scenario, names: _Names) -> None:

@@ -69,7 +69,10 @@ def run_prepared(scenario: Scenario, simulation: Simulation) -> Result:
 def _put_script(scenario: Scenario, simulation: Simulation) -> None:
     for client in scenario.clients:
         latency_us = None if client.latency_ms is None else microseconds(client.latency_ms)
-        simulation.add_client(client.name, client.broker, at=microseconds(client.join_ms), latency_us=latency_us)
+        simulation.add_client(
+            client.name, client.broker, at=microseconds(client.join_ms), latency_us=latency_us,
+            consume_us=microseconds(client.consume_ms),
+        )  # fmt: skip
     for reply in scenario.replies:
         delay_us = microseconds(reply.delay_ms)
         simulation.reply(

@@ -10,6 +10,7 @@ from gapless.protocol import (
     ClientPlace,
     Confirmed,
     Connected,
+    Consumed,
     CutFixed,
     CutsVoided,
     Deliver,
@@ -175,14 +176,12 @@ def test_a_subscription_is_active_with_its_first_cut_even_an_empty_one() -> None
     assert bench.hear(Cut(2, "unknown", {"p": 1})) == []
 
 
-def test_deliveries_are_confirmed_and_nothing_is_delivered_twice() -> None:
+def test_deliveries_are_confirmed_when_they_are_taken_and_nothing_is_delivered_twice() -> None:
     bench = Bench().attach().active("s", p=1).active("t", p=2)
     event = Event("p", 2, {})
-    assert bench.hear(Delivery(2, 1, [event], ["s", "t", "gone"])) == [
-        Deliver(event, "s"),
-        Deliver(event, "t"),
-        Send("b", ClientGot(2, 1)),
-    ]
+    assert bench.hear(Delivery(2, 1, [event], ["s", "t", "gone"])) == [Deliver(event, "s"), Deliver(event, "t")]
+    assert bench.step(Consumed(1)) == []
+    assert bench.step(Consumed(2)) == [Send("b", ClientGot(2, 1))]
     assert bench.hear(Delivery(2, 1, [event], ["s"])) == []
     assert bench.hear(Delivery(2, 3, [Event("p", 4, {})], ["s"])) == []
     assert bench.hear(Delivery(2, 2, [event], ["s"])) == [Send("b", ClientGot(2, 2))]
@@ -227,7 +226,18 @@ def test_everything_it_knows_goes_with_it() -> None:
     [(peer, message)] = attaches(bench.step(Connected("b")))
     unsafe = [Event("c", seq, {"x": 1}) for seq in (2, 3)]
     standing = Standing("s", "TRUE", {"p": 4, "q": 2}, {"p": 5})
-    assert (peer, message) == ("b", Attach(3, "b/0", [standing], {"a": "x = 1"}, unsafe, 2))
+    assert (peer, message) == ("b", Attach(3, "b/0", [standing], {"a": "x = 1"}, unsafe, 2, unread=1))
+
+
+def test_what_was_not_taken_before_it_attached_again_is_confirmed_to_the_new_broker() -> None:
+    bench = Bench().attach().active("s", p=1)
+    bench.hear(Delivery(2, 1, [Event("p", 1, {}), Event("p", 2, {})], ["s"]))
+    bench.step(Consumed(1))
+    [(_, message)] = attaches(bench.step(Connected("b")))
+    assert (message.attempt, message.unread) == (3, 1)
+    assert bench.hear(Delivery(3, 2, [Event("p", 3, {})], ["s"])) == [Deliver(Event("p", 3, {}), "s")]
+    assert bench.step(Consumed(2)) == [Send("b", ClientGot(3, 1))]
+    assert bench.step(Consumed(3)) == [Send("b", ClientGot(3, 2))]
 
 
 def test_answers_to_an_earlier_attempt_or_from_another_broker_are_ignored() -> None:
@@ -282,7 +292,7 @@ def test_an_expired_session_ends_every_subscription_where_the_client_stopped() -
     bench.hear(Delivery(2, 1, [Event("p", 6, {})], ["s"]))
     effects = bench.hear(Expired(2))
     assert [item for item in effects if isinstance(item, Ended)] == [Ended("s", {"p": 6}), Ended("t", {"p": 0, "q": 2})]
-    assert attaches(effects) == [("b", Attach(3, "", [], {}, [], 1))]
+    assert attaches(effects) == [("b", Attach(3, "", [], {}, [], 1, unread=1))]
 
 
 def test_cuts_of_a_subscription_that_was_lost_with_its_broker_are_void() -> None:

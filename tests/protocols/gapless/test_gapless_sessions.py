@@ -7,6 +7,7 @@ from gapless.protocols.gapless.routing_table import Advertisement, Subscription
 from gapless.protocols.gapless.sessions import Session
 
 EPOCH_STEP = 1_000
+WINDOW = 100
 
 
 def event(publisher: str, seq: int, **attributes: int) -> Event:
@@ -43,14 +44,41 @@ def test_deliveries_are_numbered_sent_once_and_kept_until_confirmed() -> None:
     session = make(s="TRUE")
     session.put([(event("p", 1), ["s"])])
     session.put([(event("p", 2), ["s"])])
-    assert numbers(session.unsent()) == [(1, "p:1"), (2, "p:2")]
-    assert session.unsent() == []
+    assert numbers(session.unsent(WINDOW)) == [(1, "p:1"), (2, "p:2")]
+    assert session.unsent(WINDOW) == []
     session.got(1)
     assert (session.total, session.confirmed) == (2, 1)
     session.put([(event("p", 3), ["s"])])
-    assert numbers(session.unsent()) == [(3, "p:3")]
+    assert numbers(session.unsent(WINDOW)) == [(3, "p:3")]
     session.got(9)
     assert session.confirmed == 3
+
+
+def test_no_more_is_sent_than_a_window_ahead_of_what_was_taken() -> None:
+    session = make(s="TRUE")
+    session.put([(event("p", seq), ["s"]) for seq in range(1, 7)])
+    session.farewells.append((6, Unsubscribed(1, "s", {})))
+    assert numbers(session.unsent(2)) == [(1, "p:1"), (2, "p:2")]
+    assert session.unsent(2) == []
+    session.got(1)
+    assert numbers(session.unsent(2)) == [(3, "p:3")]
+    session.got(3)
+    assert numbers(session.unsent(2)) == [(4, "p:4"), (5, "p:5")]
+    session.got(5)
+    *_, last = session.unsent(2)
+    assert isinstance(last, Unsubscribed), "the ending is told when everything before it has gone out"
+
+
+def test_what_its_application_has_not_taken_counts_against_the_window_of_who_comes_back() -> None:
+    session = make(s="TRUE")
+    session.put([(event("p", seq), ["s"]) for seq in range(1, 7)])
+    standings = [standing("s", {"p": 1}, {"p": 3})]
+    session.claim(Attach(2, "b/0", standings, {}, [], 1, unread=3), EPOCH_STEP, [])
+    assert numbers(session.unsent(4)) == [(4, "p:4")]
+    session.got(3)
+    assert numbers(session.unsent(4)) == [(5, "p:5"), (6, "p:6")]
+    session.got(5)
+    assert session.confirmed == session.total - 1
 
 
 def test_what_was_never_sent_cannot_be_confirmed() -> None:
@@ -84,7 +112,7 @@ def test_who_comes_back_gets_what_lies_after_its_cut_and_its_position() -> None:
     assert session.epoch == 2 * EPOCH_STEP
     found = [
         (item.number, [event.id for event in item.events], item.subscriptions)
-        for item in session.unsent()
+        for item in session.unsent(WINDOW)
         if isinstance(item, Delivery)
     ]
     assert found == [(1, ["p:5"], ["s"]), (2, ["p:6"], ["s", "t"])], "it holds no cut of q, so q:1 is not due"
@@ -96,7 +124,7 @@ def test_a_cut_that_only_the_broker_knows_counts_too() -> None:
     for seq in (1, 2):
         session.put([(event("q", seq), ["s"])])
     claim(session, 2, standing("s", {"p": 1}, {}))
-    assert numbers(session.unsent()) == [(1, "q:2")]
+    assert numbers(session.unsent(WINDOW)) == [(1, "q:2")]
     assert session.cuts_missing("s", {"p": 1}) == {"q": 2}
 
 
@@ -107,17 +135,17 @@ def test_a_subscription_that_the_client_no_longer_holds_gets_nothing() -> None:
     session.put([(event("p", 1), ["s"])])
     session.put([(event("p", 2), ["s", "t"])])
     claim(session, 2, standing("t", {"p": 1}, {}))
-    assert [item.subscriptions for item in session.unsent() if isinstance(item, Delivery)] == [["t"]]
+    assert [item.subscriptions for item in session.unsent(WINDOW) if isinstance(item, Delivery)] == [["t"]]
 
 
 def test_resuming_in_the_middle_starts_the_numbers_anew() -> None:
     session = make(s="TRUE")
     for seq in (1, 2, 3):
         session.put([(event("p", seq), ["s"])])
-    session.unsent()
+    session.unsent(WINDOW)
     session.got(1)
     claim(session, 2, standing("s", {"p": 1}, {"p": 2}))
-    assert numbers(session.unsent()) == [(1, "p:3")]
+    assert numbers(session.unsent(WINDOW)) == [(1, "p:3")]
     session.got(1)
     assert session.confirmed == session.total
 
@@ -129,16 +157,16 @@ def test_an_ending_is_told_after_the_deliveries_before_it() -> None:
     session.put([(event("p", 2), ["s", "t"])])
     session.farewells.append((session.total, gone))
     session.put([(event("p", 3), ["t"])])
-    found = session.unsent()
+    found = session.unsent(WINDOW)
     assert [type(item) for item in found] == [Delivery, Delivery, Unsubscribed, Delivery]
-    assert session.unsent() == []
+    assert session.unsent(WINDOW) == []
 
 
 def test_an_ending_with_nothing_before_it_is_told_at_once() -> None:
     session = make(s="TRUE")
     gone = Unsubscribed(1, "s", {})
     session.farewells.append((session.total, gone))
-    assert session.unsent() == [gone]
+    assert session.unsent(WINDOW) == [gone]
 
 
 def test_an_event_leaves_only_under_a_stable_advertisement() -> None:

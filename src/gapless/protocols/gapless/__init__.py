@@ -14,6 +14,7 @@ PROTOCOL = ProtocolSpec(
     broker=GaplessBroker,
     client=GaplessClient,
     takes_many=True,
+    paces=True,
     confirms=True,
     client_messages=CLIENT_MESSAGES,
     copes_with=frozenset({"crash", "restart", "cut", "suspicion"}),

@@ -19,6 +19,7 @@ from gapless.protocol import (
     ClientPlace,
     Confirmed,
     Connected,
+    Consumed,
     CutFixed,
     CutsVoided,
     Deliver,
@@ -108,6 +109,9 @@ class GaplessClient:
         self._asked = 0
         self._redirects = 0
         self._received = 0
+        self._delivered = 0
+        self._taken = 0
+        self._untaken: deque[tuple[int, int]] = deque()
         self._seq = 0
         self._unsafe: deque[Event] = deque()
         self._subscriptions: dict[str, _Held] = {}
@@ -126,6 +130,7 @@ class GaplessClient:
             Unsubscribe: self._unsubscribe,
             Publish: lambda call: self._publish((call,)),
             PublishMany: lambda item: self._publish(item.publications),
+            Consumed: self._on_consumed,
         }
         self._answers: dict[type, Callable[[Any], None]] = {
             Attached: self._on_attached,
@@ -152,13 +157,14 @@ class GaplessClient:
         """Ask the broker that should hold the session."""
         self._is_attached = False
         self._attempt += 1
-        self._received = 0
+        self._received = self._delivered - self._taken
+        self._untaken = deque([(self._delivered, self._received)])
         for name in [name for name, held in self._subscriptions.items() if held.is_ending]:
             self._end(name, self._subscriptions[name].last())
         standings = [Standing(n, held.text, dict(held.cuts), dict(held.got)) for n, held in self._subscriptions.items()]
         offers = {name: offer.filter.text for name, offer in self._advertisements.items()}
         first = self._unsafe[0].seq if self._unsafe else self._seq + 1
-        message = Attach(self._attempt, self._home, standings, offers, list(self._unsafe), first)
+        message = Attach(self._attempt, self._home, standings, offers, list(self._unsafe), first, self._received)
         self._effects.append(Send(self._broker, message))
         self._effects.append(SetTimer(RETRY, int(self._options.retry_ms * 1000)))
 
@@ -309,8 +315,22 @@ class GaplessClient:
             for name, got in asked:
                 if got.get(publisher, 0) < seq:
                     got[publisher] = seq
+                    self._delivered += 1
                     self._effects.append(Deliver(event, name))
-        self._send(ClientGot(self._attempt, self._received))
+        self._untaken.append((self._delivered, self._received))
+        self._tell_taken()
+
+    def _on_consumed(self, item: Consumed) -> None:
+        self._taken = item.count
+        self._tell_taken()
+
+    def _tell_taken(self) -> None:
+        """Tell the broker up to which number the application has taken everything."""
+        number = 0
+        while self._untaken and self._untaken[0][0] <= self._taken:
+            number = self._untaken.popleft()[1]
+        if number:
+            self._send(ClientGot(self._attempt, number))
 
     def _on_cut(self, message: Cut) -> None:
         held = self._subscriptions.get(message.subscription)

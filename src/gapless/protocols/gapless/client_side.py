@@ -213,6 +213,7 @@ class ClientSide:
         kind = type(message)
         if kind is ClientGot:
             session.got(message.number)
+            self._flush(session)
         elif kind is ClientPublish:
             self._queue(session, message.events)
             self._advance(session)
@@ -374,7 +375,7 @@ class ClientSide:
     def _flush(self, session: Session) -> None:
         if session.is_orphan or session.client in self._insecure:
             return
-        for message in session.unsent():
+        for message in session.unsent(self._options.delivery_window):
             self._send(session.client, message)
 
     def confirmed(self, client: str) -> int:

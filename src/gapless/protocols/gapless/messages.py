@@ -339,6 +339,8 @@ class Attach(_Message, frozen=True):
     """What the client published and nobody confirmed."""
     first: int
     """The first number not confirmed yet."""
+    unread: int = 0
+    """What it was delivered and its application has not taken: it counts as the first deliveries of this attempt."""
 
 
 class Invite(_Message, frozen=True):
@@ -414,7 +416,7 @@ class ClientPublish(_Message, frozen=True):
 
 
 class ClientGot(_Message, frozen=True):
-    """The client holds every delivery up to this number of the attempt."""
+    """The client's application has taken every delivery up to this number of the attempt."""
 
     attempt: int
     number: int

@@ -26,6 +26,9 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     client_window: int = 1_000
     """How many publications a client keeps that are not safe yet; further calls are refused."""
 
+    delivery_window: int = 4_096
+    """How many deliveries a broker sends ahead of what the application has taken; further ones wait at the broker."""
+
     retry_ms: float = 100.0
     """How long a client waits for an answer before it asks the next broker."""
 

@@ -60,6 +60,7 @@ class Session:
         self._total = 0
         self._sent = 0
         self._first = 1
+        self._taken = 0
 
     @property
     def is_orphan(self) -> bool:
@@ -119,12 +120,13 @@ class Session:
     def _cuts(self, name: str) -> Cuts:
         return {**self.subscriptions[name].cuts, **self.last_cuts.get(name, {})}
 
-    def unsent(self) -> list[Delivery | Unsubscribed]:
-        """The deliveries and endings that can go out now, in order."""
+    def unsent(self, window: int) -> list[Delivery | Unsubscribed]:
+        """The deliveries and endings that can go out now, in order: no more than a window ahead of the application."""
+        end = max(self._sent, min(len(self.outbox), self._taken + window + 1 - self._first))
         found: list[Delivery | Unsubscribed] = []
         latest: list[str] | None = None
         events: list[Event] = []
-        for place, (event, names) in enumerate(islice(self.outbox, self._sent, None), self._sent):
+        for place, (event, names) in enumerate(islice(self.outbox, self._sent, end), self._sent):
             if self.farewells and self.farewells[0][0] <= self.confirmed + place:
                 self._say_farewell(self.confirmed + place, found)
                 latest = None
@@ -132,8 +134,8 @@ class Session:
                 events, latest = [], names
                 found.append(Delivery(self.attempt, self._first + place, events, names))
             events.append(event)
-        self._sent = len(self.outbox)
-        self._say_farewell(self._total, found)
+        self._sent = end
+        self._say_farewell(self.confirmed + self._sent, found)
         return found
 
     def _say_farewell(self, deliveries: int, found: list[Delivery | Unsubscribed]) -> None:
@@ -141,7 +143,8 @@ class Session:
             found.append(self.farewells.popleft()[1])
 
     def got(self, number: int) -> None:
-        """The client holds the deliveries up to this number."""
+        """The client's application has taken the deliveries up to this number."""
+        self._taken = max(self._taken, min(number, self._first + self._sent - 1))
         while self.outbox and self._sent and self._first <= number:
             self.outbox.popleft()
             self._first += 1
@@ -165,8 +168,8 @@ class Session:
             if lacking:
                 kept.append((event, lacking))
         self.outbox = deque(kept)
-        self._sent = 0
-        self._first = 1
+        self._sent = self._taken = 0
+        self._first = message.unread + 1
 
     def _lacks(self, standing: Standing, event: Event, is_voided: bool) -> bool:
         if standing.subscription not in self.subscriptions:
