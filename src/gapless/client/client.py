@@ -23,6 +23,7 @@ from gapless.protocol import (
     Advertised,
     ClientPlace,
     Confirmed,
+    Consumed,
     CutFixed,
     CutsVoided,
     Deliver,
@@ -93,6 +94,8 @@ class Client:
         self._advertisements: dict[str, Advertisement] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._deliveries = 0
+        self._taken = 0
+        self._is_telling = False
         self._error: GaplessError | None = None
         self._is_closed = False
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -144,19 +147,23 @@ class Client:
             self._call(Unadvertise(advertisement.name))
 
     async def subscribe(
-        self, filter: str, *, on_full: OnFull = "block", queue: int = 10_000  # noqa: A002
-    ) -> Subscription:  # fmt: skip
+        self,
+        filter: str,  # noqa: A002
+        *,
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+    ) -> Subscription:
         """Ask for what matches. Returns when the starting cut is fixed: from there on, nothing is missed.
 
-        `on_full` says what happens if you do not take the events: see `gapless.client.subscription`.
+        `on_full` says what happens if you do not take the events (see `gapless.client.subscription`): `block`, the
+        default where the protocol can hold back, or `fail` when more than `queue` of them wait.
         """
         parse(filter)
-        if on_full not in ("block", "fail"):
-            raise CallError(f"on_full is 'block' or 'fail', not {on_full!r}")
+        policy = self._policy(on_full)
         if queue < 1:
             raise CallError(f"queue must be positive, but is {queue}")
         name = self._new_name("s")
-        subscription = Subscription(self, name, filter, on_full, queue, self._took)
+        subscription = Subscription(self, name, filter, policy, queue, self._took)
         active = self._starting[name] = self._future()
         self._subscriptions[name] = subscription
         try:
@@ -169,6 +176,15 @@ class Client:
             self._starting.pop(name, None)
         return subscription
 
+    def _policy(self, on_full: OnFull | None) -> OnFull:
+        if on_full is None:
+            return "block" if self._spec.paces else "fail"
+        if on_full not in ("block", "fail"):
+            raise CallError(f"on_full is 'block' or 'fail', not {on_full!r}")
+        if on_full == "block" and not self._spec.paces:
+            raise CallError(f"protocol {self.protocol!r} cannot hold events back; subscribe with on_full='fail'")
+        return on_full
+
     async def unsubscribe(self, subscription: Subscription) -> None:
         """End a subscription; returns when its ending cut is known."""
         name = subscription.name
@@ -177,6 +193,8 @@ class Client:
         ended = self._ending.get(name)
         if ended is None:
             ended = self._ending[name] = self._future()
+            subscription.release()
+            self._took()
             self._call(Unsubscribe(name))
         await asyncio.shield(ended)
 
@@ -303,12 +321,24 @@ class Client:
             await confirmed
 
     def _took(self) -> None:
-        """The application took something."""
+        """The application took something, or wants no more: tell the node, once a turn of the event loop."""
+        if self._spec.paces and not self._is_telling:
+            self._is_telling = True
+            asyncio.get_running_loop().call_soon(self._tell_taken)
+
+    def _tell_taken(self) -> None:
+        self._is_telling = False
+        waiting = [subscription.oldest() for subscription in self._subscriptions.values() if subscription.holds_back]
+        taken = min((number for number in waiting if number is not None), default=self._deliveries + 1) - 1
+        if taken > self._taken:
+            self._taken = taken
+            self._links.give(Consumed(taken))
 
     def _drop(self, name: str) -> None:
         """The application does not want the subscription after all."""
         if self._subscriptions.pop(name, None) is not None and self._error is None:
             self._links.give(Unsubscribe(name))
+            self._took()
 
     # ---- effects ------------------------------------------------------------------------------------------
 
@@ -346,8 +376,13 @@ class Client:
     def _on_deliver(self, effect: Deliver) -> None:
         self._deliveries += 1
         subscription = self._subscriptions.get(effect.subscription)
-        if subscription is not None and not subscription.put(self._deliveries, effect.event):
+        if subscription is None:
+            self._took()
+            return
+        if not subscription.put(self._deliveries, effect.event):
             asyncio.get_running_loop().call_soon(self._drop, effect.subscription)
+        if not subscription.holds_back:
+            self._took()
 
     def _on_ended(self, effect: Ended) -> None:
         subscription = self._subscriptions.pop(effect.subscription, None)

@@ -40,6 +40,7 @@ class Subscription:
         """The ending cut, once it is over: for each publisher, the number up to which everything was delivered."""
         self._client = client
         self._on_full = on_full
+        self._holds_back = on_full == "block"
         self._limit = queue
         self._took = took
         self._queue: deque[tuple[int, Event]] = deque()
@@ -100,7 +101,11 @@ class Subscription:
     @property
     def holds_back(self) -> bool:
         """Whether the network waits for this one's application."""
-        return self._on_full == "block"
+        return self._holds_back
+
+    def release(self) -> None:
+        """The application wants no more: nobody has to wait for it."""
+        self._holds_back = False
 
     @property
     def is_over(self) -> bool:

@@ -124,7 +124,7 @@ class Client:
         """Say what you will publish. Returns when the network knows."""
         return Advertisement(self._loop, self._loop.run(self._inner.advertise(filter)))
 
-    def subscribe(self, filter: str, *, on_full: OnFull = "block", queue: int = 10_000) -> Subscription:  # noqa: A002
+    def subscribe(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Subscription:  # noqa: A002
         """Ask for what matches. Returns when the starting cut is fixed: from there on, nothing is missed."""
         inner = self._loop.run(self._inner.subscribe(filter, on_full=on_full, queue=queue))
         return Subscription(self._loop, inner)
