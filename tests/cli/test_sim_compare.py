@@ -105,6 +105,16 @@ def test_64_is_bad_input(cli: Cli, words: tuple[object, ...], hint: str) -> None
     assert hint in ran.err
 
 
+def test_calls_that_were_refused_are_told(cli: Cli, tmp_path: Path) -> None:
+    text = (EXAMPLES / "topics.toml").read_text(encoding="utf-8")
+    stray = '[[actions]]\nat_ms = 9\nclient = "ben"\ndo = "publish"\nattributes = { topic = "news" }\n'
+    (tmp_path / "stray.toml").write_text(text + stray, encoding="utf-8")
+    ran = cli("sim", "compare", tmp_path / "stray.toml", "--protocols", "locaps,gryphon")
+    assert ran.code == 0
+    assert "locaps: calls refused: 1" in ran.out
+    assert "gryphon: calls refused: 1" in ran.out
+
+
 # ---- the table, at its widest
 
 WIDE = Figures(

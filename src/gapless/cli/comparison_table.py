@@ -18,7 +18,7 @@ __all__ = ["LEGEND", "comparison_table", "status_of"]
 
 LEGEND = """\
 held: ✓ what it claims, and maybe more; ✗ it did not; ? too little happened to tell. subscribe: from the call until \
-active. deliver: from publication to delivery. state: entries that a broker keeps, at most. \
+active. deliver: from publication to delivery. state: the most that a broker kept, on average. \
 lost: published while a subscription was active, and never delivered for it."""
 
 _SIGNS: dict[Status, str] = {"valid": "✓", "invalid": "✗", "unknown": "?"}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,10 @@ def compare_protocols(file: Path, names: str | None, seed: int | None, *, as_jso
     console.print(Text(f"{scenario.name}, seed {seed}: {brokers} brokers, f = {scenario.network.f}"))
     console.print()
     for line in comparison_table(entries):
-        console.print(line, no_wrap=True, overflow="crop")
+        console.print(line, soft_wrap=True)
     console.print()
     console.print(Text(LEGEND, "dim"))
+    _print_remarks(console, entries)
     _print_failures(console, entries)
     return code_of(status)
 
@@ -57,14 +59,15 @@ def _chosen(names: str | None) -> list[ProtocolSpec]:
 
 
 @contextmanager
-def _progress_bar(count: int, *, hidden: bool) -> Iterator[Callable[[ProtocolSpec], None]]:
+def _progress_bar(number: int, *, hidden: bool) -> Iterator[Callable[[ProtocolSpec], None]]:
     console = error_console()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal) as progress:
-        task = progress.add_task("comparing", total=count, completed=-1)
+        task = progress.add_task("comparing", total=number)
+        done = count()
 
         def tell(spec: ProtocolSpec) -> None:
-            progress.update(task, description=f"{spec.name:<8}", advance=1)
+            progress.update(task, description=f"{spec.name:<8}", completed=next(done))
 
         yield tell
 
@@ -93,6 +96,15 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
         "reason": "" if outcome is None else outcome.summary or (verdict.reason if verdict is not None else ""),
         "figures": None if entry.figures is None else msgspec.to_builtins(entry.figures),
     }
+
+
+def _print_remarks(console: Console, entries: Sequence[Entry]) -> None:
+    """What the numbers in the table leave out."""
+    for entry in entries:
+        if entry.figures is not None and entry.figures.never_active:
+            console.print(Text(f"{entry.protocol}: subscriptions never active: {entry.figures.never_active}", "yellow"))
+        if entry.figures is not None and entry.figures.refused_calls:
+            console.print(Text(f"{entry.protocol}: calls refused: {entry.figures.refused_calls}", "yellow"))
 
 
 def _print_failures(console: Console, entries: Sequence[Entry]) -> None:
