@@ -189,3 +189,8 @@ def test_unknown_kinds_of_fault_are_refused() -> None:
         ScenarioError, match="faults: there is no kind 'meteor'; choose none, all, or some of crash, cut"
     ):
         generate(0, "flooding", "crash,meteor")
+
+
+def test_what_must_be_repeated_gets_the_time_for_it() -> None:
+    settles = {faults: generate(1, "gryphon", faults).run.settle_ms for faults in ("none", "duplication", "loss")}
+    assert settles == {"none": 4000.0, "duplication": 4000.0, "loss": 12_000.0}

@@ -128,7 +128,8 @@ class _Draft:
         )
 
     def _settle_ms(self) -> float:
-        return self._limits.settle_ms
+        """Where messages get lost, a repetition can too: it takes as many as luck wants, on each link of the way."""
+        return self._limits.settle_ms * (3 if "loss" in self._kinds else 1)
 
     # ---- the network
 
