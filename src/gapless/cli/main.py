@@ -158,6 +158,118 @@ def list_protocols(
     return show_protocols(as_json=json) if name is None else show_protocol(name, as_json=json)
 
 
+# ---- the network ----------------------------------------------------------------------------------------------
+
+Url = Annotated[
+    str, typer.Option("--url", metavar="URL", help="One or more brokers: gapless://host:port,host:port.")
+]  # fmt: skip
+NetworkFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The network's file, in TOML.")]
+NETWORK_EPILOG = "Exit codes: 0 done, 64 bad input or no broker, 70 a bug of ours, 130 interrupted."
+LOCAL = "gapless://127.0.0.1:7400"
+
+
+@app.command(epilog=NETWORK_EPILOG)
+def up(
+    brokers: Annotated[int, typer.Option(help="How many brokers.")] = 7,
+    config: NetworkFile = None,
+    f: Annotated[int, typer.Option(help="How many neighbouring brokers may fail.")] = 1,
+    port: Annotated[int, typer.Option(help="Of the first broker; the others follow.")] = 7400,
+    protocol: Annotated[str, typer.Option(metavar="NAME", help="One of: gapless protocols.")] = "gapless",
+    trace: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Let clients on this machine write their traces here.")
+    ] = None,
+    logs: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the logs of the brokers here.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Take it down after so long.")] = None,
+    restart: Annotated[bool, typer.Option(help="Start a broker that died again.")] = True,
+) -> int:
+    """Start a whole network on this machine, for development, and watch it.
+
+    Example:  [bold]gapless up --brokers 3[/bold], and in other terminals
+
+    [bold]gapless sub "topic = 'price'"[/bold]
+
+    [bold]gapless pub --event '{"topic": "price", "amount": 7}'[/bold]
+    """
+    from gapless.cli.up import run_network
+
+    return run_network(
+        config, brokers, f=f, port=port, protocol=protocol, trace=trace, logs=logs, seconds=seconds, restart=restart
+    )
+
+
+@app.command(epilog=NETWORK_EPILOG)
+def broker(
+    config: Annotated[Path, typer.Option("--config", metavar="FILE", help="The network's file, in TOML.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="Which of its brokers this is.")],
+    json: Annotated[bool, typer.Option("--json", help="Log JSON, a document a line.")] = False,
+    level: Annotated[str, typer.Option(metavar="WORD", help="debug, info, warning or error.")] = "info",
+    trace: Annotated[str, typer.Option(metavar="DIR", help="Where clients on this machine write their traces.")] = "",
+    parent: Annotated[int, typer.Option(hidden=True)] = 0,
+) -> int:
+    """Run one broker of a network. SIGTERM lets it leave in good order.
+
+    Example:  [bold]gapless broker --config network.toml --name b3[/bold]
+
+    The file is the same on every host; [bold]docs/WIRE.md[/bold] shows one.
+    """
+    from gapless.cli.broker import serve
+
+    return serve(config, name, as_json=json, level=level, trace=trace, parent=parent)
+
+
+@app.command(epilog="Exit codes: 0 all are up, 1 some are not, 64 nobody answers.")
+def status(url: Url = LOCAL, config: NetworkFile = None, json: Json = False) -> int:
+    """Show who is up, links, stand-ins, subscriptions, queues.
+
+    Example:  [bold]gapless status --url gapless://10.0.0.1:7400[/bold]
+    """
+    from gapless.cli.status import show_status
+
+    return show_status(url, config, as_json=json)
+
+
+@app.command(epilog=NETWORK_EPILOG)
+def pub(
+    url: Url = LOCAL,
+    advertise: Annotated[str, typer.Option(metavar="FILTER", help="What is going to be published.")] = "TRUE",
+    event: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Publish this, instead of the lines on standard input.")
+    ] = None,
+    count: Annotated[int | None, typer.Option(min=0, help="Publish so many.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, help="So many a second (else: at full speed).")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing at the end.")] = False,
+) -> int:
+    """Publish JSON lines; ends when all of them are safe.
+
+    Example:  [bold]echo '{"topic": "price", "amount": 7}' | gapless pub[/bold]
+
+    A line is the attributes, or {"attributes": {…}, "payload": "text"}, as gapless sub prints it.
+    """
+    from gapless.cli.pub import publish
+
+    return publish(url, advertise, event, count, rate, quiet=quiet)
+
+
+@app.command(epilog=NETWORK_EPILOG)
+def sub(
+    text: Annotated[str, typer.Argument(metavar="[FILTER]", help="What one would write after WHERE.")] = "TRUE",
+    url: Url = LOCAL,
+    count: Annotated[int | None, typer.Option(min=1, help="End after so many events.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, help="End after so long.")] = None,
+    rate: Annotated[bool, typer.Option("--rate", help="Print events a second instead of events.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print the starting cut.")] = False,
+) -> int:
+    """Subscribe, and print events as JSON lines.
+
+    Example:  [bold]gapless sub "topic = 'price' AND amount < 10" --count 3[/bold]
+    """
+    from gapless.cli.sub import subscribe
+
+    return subscribe(url, text, count, seconds, rate=rate, quiet=quiet)
+
+
 # ---- sim ------------------------------------------------------------------------------------------------------
 
 

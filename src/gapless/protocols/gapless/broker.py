@@ -207,6 +207,17 @@ class GaplessBroker:
             "unacknowledged": sum(channel.pending() for channel in self._channels.values()),
         }
 
+    def overview(self) -> dict[str, Any]:
+        """What an operator wants to know: who is out, who stands in, what is going on."""
+        out = [name for name in self._near if self._membership.excluded(name)]
+        return {
+            "life": self._life,
+            "settled": self._membership.was_taken_in,
+            "stand_ins": {name: self._stand_in(name) for name in out},
+            "hand_overs": len(self._handovers),
+            "sessions": len(self._clients.sessions),
+        }
+
     def _on_start(self) -> None:
         if self._life:
             self._announce()

@@ -1,0 +1,17 @@
+"""`gapless broker`: one broker of a network, in this process."""
+
+from pathlib import Path
+
+from gapless.runtime.logs import log_to
+from gapless.runtime.network_file import load_network
+from gapless.runtime.process import run_broker
+
+__all__ = ["serve"]
+
+
+def serve(file: Path, name: str, *, as_json: bool, level: str, trace: str, parent: int) -> int:
+    """Serve until told to stop."""
+    config = load_network(file)
+    config.broker(name)
+    log_to(as_json=as_json, level=level)
+    return run_broker(config, name, trace=trace, parent=parent)

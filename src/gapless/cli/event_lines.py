@@ -1,0 +1,60 @@
+"""Events as JSON lines: what `gapless sub` prints and `gapless pub` reads, so that they pipe.
+
+`{"publisher": "p", "seq": 7, "attributes": {"topic": "price"}, "payload": "text"}`; a payload that is no UTF-8 text is
+printed as `payload_base64`. To publish, attributes and payload are enough, and an object without `attributes` is taken
+for the attributes themselves.
+"""
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from gapless.errors import EventError
+from gapless.events import Event
+
+__all__ = ["event_line", "read_line"]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def event_line(event: Event) -> bytes:
+    """One line, with its end."""
+    document: dict[str, Any] = {"publisher": event.publisher, "seq": event.seq, "attributes": event.attributes}
+    if event.payload:
+        try:
+            document["payload"] = event.payload.decode()
+        except UnicodeDecodeError:
+            document["payload_base64"] = base64.b64encode(event.payload).decode()
+    return _encode(document) + b"\n"
+
+
+def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
+    """Attributes and payload, or an `EventError` that names the place."""
+    try:
+        document = msgspec.json.decode(line)
+    except msgspec.DecodeError as error:
+        raise EventError(f"{place}: this is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise EventError(f'{place}: an event is a JSON object, such as {{"topic": "price", "amount": 7}}')
+    attributes = document.get("attributes", document)
+    if not isinstance(attributes, dict):
+        raise EventError(f"{place}: attributes must be a JSON object")
+    for name, value in attributes.items():
+        if not isinstance(value, str | int | float):  # a boolean is an int
+            kind = "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "null"
+            raise EventError(
+                f"{place}: attribute {name!r} is {kind}; attributes are strings, integers, floats and booleans"
+            )
+    if attributes is document:
+        return document, b""
+    if "payload_base64" in document:
+        try:
+            return attributes, base64.b64decode(document["payload_base64"], validate=True)
+        except (binascii.Error, TypeError, ValueError):
+            raise EventError(f"{place}: payload_base64 is not base64") from None
+    payload = document.get("payload", "")
+    if not isinstance(payload, str):
+        raise EventError(f"{place}: the payload must be a string")
+    return attributes, payload.encode()

@@ -1,0 +1,95 @@
+"""`gapless pub`: JSON lines in, events out."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from io import BufferedReader
+from typing import Any, cast
+
+from gapless.cli.event_lines import read_line
+from gapless.client import Client, connect
+from gapless.runtime.event_loop import run
+
+__all__ = ["publish"]
+
+LINE_MAX = 16 * 1024 * 1024
+
+
+def publish(url: str, advertise: str, event: str | None, count: int | None, rate: float | None, *, quiet: bool) -> int:
+    """Publish what is read, or one event many times; returns when all of it is safe."""
+    return run(_publish(url, advertise, event, count, rate, quiet))
+
+
+async def _publish(
+    url: str, advertise: str, event: str | None, count: int | None, rate: float | None, quiet: bool
+) -> int:
+    if event is None:
+        lines = _lines(count)
+    else:
+        once = read_line(event.encode(), "--event")
+        lines = _repeated(once, 1 if count is None else count)
+    async with connect(url, name="pub") as client:
+        await client.advertise(advertise)
+        started = time.monotonic()
+        published = await _send(client, lines, rate)
+        took = time.monotonic() - started
+    if not quiet:
+        print(f"{published:,} events published and safe in {took:.2f} s ({published / took:,.0f}/s)", file=sys.stderr)
+    return 0
+
+
+async def _send(client: Client, lines: AsyncIterator[tuple[dict[str, Any], bytes]], rate: float | None) -> int:
+    if rate is None:
+        return await client.publish_many(lines)
+    started = time.monotonic()
+    published = 0
+    pending: set[asyncio.Task[Any]] = set()
+    async for attributes, payload in lines:
+        await asyncio.sleep(max(0.0, started + published / rate - time.monotonic()))
+        task = asyncio.create_task(client.publish(attributes, payload))
+        pending.add(task)
+        published += 1
+        for done in [each for each in pending if each.done()]:
+            pending.discard(done)
+            done.result()
+    await asyncio.gather(*pending)
+    return published
+
+
+async def _repeated(once: tuple[dict[str, Any], bytes], count: int) -> AsyncIterator[tuple[dict[str, Any], bytes]]:
+    for _ in range(count):
+        yield once
+
+
+async def _lines(count: int | None) -> AsyncIterator[tuple[dict[str, Any], bytes]]:
+    """The events on standard input, read in a thread so that the network is served meanwhile."""
+    loop = asyncio.get_running_loop()
+    number = read = 0
+    while count is None or read < count:
+        batch = await loop.run_in_executor(None, _read_some)
+        if not batch:
+            return
+        for line in batch:
+            number += 1
+            if not line.strip():
+                continue
+            if count is not None and read >= count:
+                return
+            read += 1
+            yield read_line(line, f"line {number}")
+
+
+def _read_some() -> list[bytes]:
+    """At least one line, and as many as are there."""
+    stream = cast(BufferedReader, sys.stdin.buffer)
+    first = stream.readline(LINE_MAX)
+    if not first:
+        return []
+    waiting = stream.peek().count(b"\n")
+    return [first, *_take(stream, min(waiting, 1024))]
+
+
+def _take(stream: BufferedReader, count: int) -> Iterator[bytes]:
+    for _ in range(count):
+        yield stream.readline(LINE_MAX)

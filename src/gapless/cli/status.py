@@ -1,0 +1,104 @@
+"""`gapless status`: who is up, and how it is."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from gapless.cli.exit_codes import INVALID, VALID
+from gapless.cli.terminal import output_console, print_json
+from gapless.client.bootstrap import find_network
+from gapless.errors import ConnectError, WireError
+from gapless.runtime.event_loop import run
+from gapless.runtime.network_file import load_network
+from gapless.runtime.probe import ask_for_report
+
+__all__ = ["reports_of", "show_status", "status_table"]
+
+PATIENCE_S = 2.0
+
+
+def show_status(url: str, file: Path | None, *, as_json: bool) -> int:
+    """Ask every broker; the exit code says whether all are up."""
+    addresses = run(_addresses(url)) if file is None else load_network(file).addresses
+    reports = run(reports_of(addresses))
+    if not any(reports.values()):
+        raise ConnectError(f"no broker could be reached at {', '.join(addresses.values())}; is the network up?")
+    if as_json:
+        print_json({"brokers": {name: report or {"broker": name, "ready": False} for name, report in reports.items()}})
+    else:
+        console = output_console()
+        known = next(report for report in reports.values() if report)
+        up = sum(bool(report and report["ready"]) for report in reports.values())
+        heading = (
+            f"network {known['network']}: protocol {known['protocol']}, f = {known['f']}, {up} of {len(reports)} up"
+        )
+        console.print(Text(heading))
+        console.print(status_table(reports))
+        for line in remarks(reports):
+            console.print(Text(line, "yellow"))
+    return VALID if all(report and report["ready"] for report in reports.values()) else INVALID
+
+
+async def _addresses(url: str) -> dict[str, str]:
+    _, welcome = await find_network(url, PATIENCE_S)
+    return welcome.addresses
+
+
+async def reports_of(addresses: Mapping[str, str]) -> dict[str, dict[str, Any] | None]:
+    """What each broker says of itself; None for those that do not answer."""
+    found = await asyncio.gather(*(_report(address) for address in addresses.values()))
+    return dict(zip(addresses, found, strict=True))
+
+
+async def _report(address: str) -> dict[str, Any] | None:
+    try:
+        return await ask_for_report(address, timeout_s=PATIENCE_S)
+    except (OSError, TimeoutError, WireError):
+        return None
+
+
+def status_table(reports: Mapping[str, dict[str, Any] | None]) -> Table:
+    """A line for each broker."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
+    table.add_column("broker", no_wrap=True, style="bold")
+    table.add_column("", no_wrap=True)
+    for heading in ("links", "clients", "subs", "kept", "queued", "in", "out"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, report in reports.items():
+        if report is None:
+            table.add_row(name, Text("down", "bold red"))
+            continue
+        links = report["links"].values()
+        state = report["state"]
+        table.add_row(
+            name,
+            Text("up", "green") if report["ready"] else Text("joining", "yellow"),
+            f"{sum(link['up'] for link in links)}/{len(links)}",
+            f"{report['clients']}",
+            f"{state.get('subscriptions', 0)}",
+            f"{sum(size for kind, size in state.items() if kind not in ('subscriptions', 'advertisements')):,}",
+            f"{max([report['client_queue'], *(link['queue'] for link in links)]):,}",
+            f"{report['messages_in']:,}",
+            f"{report['messages_out']:,}",
+        )
+    return table
+
+
+def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
+    """What is out of the ordinary: suspicions, stand-ins, clients held back."""
+    told: dict[str, None] = {}
+    for name, report in reports.items():
+        if report is None:
+            continue
+        for peer, link in report["links"].items():
+            if link["suspected"]:
+                told[f"{name} suspects {peer}"] = None
+        for gone, chief in report["overview"].get("stand_ins", {}).items():
+            told[f"{chief} stands in for {gone}"] = None
+        if report["paused"]:
+            told[f"{name} holds its clients back: too much waits to be sent"] = None
+    return list(told)

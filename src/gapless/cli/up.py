@@ -1,0 +1,169 @@
+"""`gapless up`: a whole network on this machine, for development, with a live view.
+
+Each broker is a process. One that dies is started again after a moment, and rejoins by recovery: kill one and watch.
+"""
+
+import asyncio
+import contextlib
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from gapless.cli.status import remarks, reports_of
+from gapless.cli.terminal import output_console
+from gapless.errors import ConfigError
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.network_file import NetworkConfig, ProtocolEntry, load_network
+
+__all__ = ["run_network"]
+
+REFRESH_S = 0.5
+RESTART_S = 2.0
+START_S = 20.0
+
+
+def run_network(
+    file: Path | None, brokers: int, *, f: int, port: int, protocol: str, trace: Path | None, logs: Path | None,
+    seconds: float | None, restart: bool,
+) -> int:  # fmt: skip
+    """Start it, show it, take it down."""
+    config = load_network(file) if file else _new_network(brokers, f, port, protocol)
+    if trace is not None:
+        trace.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        directory = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-")))
+        told = "" if trace is None else str(trace.absolute())
+        fleet = stack.enter_context(Fleet(config, directory, trace=told))
+        return run(_Up(fleet, restart=restart, seconds=seconds, trace=trace).run())
+
+
+def _new_network(brokers: int, f: int, port: int, protocol: str) -> NetworkConfig:
+    if brokers < 1:
+        raise ConfigError(f"--brokers {brokers}: a network has at least one")
+    config = local_network(
+        brokers, f=min(f, brokers - 1), ports=list(range(port, port + brokers)), protocol=ProtocolEntry(protocol),
+        http_ports=list(range(port + 1000, port + 1000 + brokers)),
+    )  # fmt: skip
+    config.options  # noqa: B018 - an unknown protocol is noticed here
+    return config
+
+
+class _Up:
+    """One network that is up."""
+
+    def __init__(self, fleet: Fleet, *, restart: bool, seconds: float | None, trace: Path | None) -> None:
+        self._fleet = fleet
+        self._restart = restart
+        self._seconds = seconds
+        self._trace = trace
+        self._console = output_console()
+        self._console.width = max(self._console.width, 80)
+        self._told_to_stop = asyncio.Event()
+        self._died: dict[str, float] = {}
+        self._deaths = 0
+        self._before: dict[str, tuple[float, int]] = {}
+
+    async def run(self) -> int:
+        """Until told to stop, or the time is up."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._told_to_stop.set)
+        self._fleet.start_all()
+        await self._wait_until_ready()
+        url = "gapless://" + next(iter(self._fleet.config.addresses.values()))
+        self._console.print(Text.assemble("up: ", (url, "bold"), f"   logs in {self._fleet.directory}"))
+        end = None if self._seconds is None else time.monotonic() + self._seconds
+        if self._console.is_terminal:
+            with Live(console=self._console, auto_refresh=False) as live:
+                await self._watch(end, live)
+        else:
+            await self._watch(end, None)
+        self._console.print("taking it down")
+        return 0
+
+    async def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_S
+        while not self._told_to_stop.is_set():
+            self._must_be_alive()
+            reports = await reports_of(self._fleet.config.addresses)
+            if all(report is not None and report["ready"] for report in reports.values()):
+                return
+            if time.monotonic() > deadline:
+                late = [name for name, report in reports.items() if report is None or not report["ready"]]
+                raise ConfigError(f"{', '.join(late)} did not start in {START_S:g} s; see {self._fleet.log(late[0])}")
+            await asyncio.sleep(0.1)
+
+    def _must_be_alive(self) -> None:
+        for name in self._fleet.names:
+            if not self._fleet.is_alive(name):
+                raise self._fleet.complain(name)
+
+    async def _watch(self, end: float | None, live: Live | None) -> None:
+        while not self._told_to_stop.is_set() and (end is None or time.monotonic() < end):
+            self._look_after_the_dead()
+            if live is not None:
+                reports = await reports_of(self._fleet.config.addresses)
+                live.update(self._view(reports), refresh=True)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._told_to_stop.wait(), REFRESH_S)
+
+    def _look_after_the_dead(self) -> None:
+        now = time.monotonic()
+        for name in self._fleet.names:
+            if self._fleet.is_alive(name):
+                continue
+            if name not in self._died:
+                self._died[name] = now
+                self._deaths += 1
+                self._console.print(Text(f"{name} died with code {self._fleet.exit_code(name)}", "red"))
+            elif self._restart and now - self._died[name] >= RESTART_S:
+                del self._died[name]
+                self._fleet.start(name)
+                self._console.print(Text(f"{name} is started again", "yellow"))
+
+    def _view(self, reports: dict[str, dict[str, Any] | None]) -> RenderableType:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
+        table.add_column("broker", no_wrap=True, style="bold")
+        table.add_column("", no_wrap=True)
+        for heading in ("pid", "port", "links", "clients", "subs", "kept", "queued", "in/s", "MiB"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for name, report in reports.items():
+            table.add_row(*self._row(name, report))
+        config = self._fleet.config
+        heading = f"{config.spec.name}, f = {config.network.f}; Ctrl-C takes it down"
+        lines = [Text(line, "yellow") for line in remarks(reports)]
+        return Group(Text(heading, "dim"), table, *lines)
+
+    def _row(self, name: str, report: dict[str, Any] | None) -> list[RenderableType]:
+        port = self._fleet.config.addresses[name].rpartition(":")[2]
+        if report is None:
+            return [name, Text("down", "bold red"), "", port]
+        links = report["links"].values()
+        state = report["state"]
+        kept = sum(size for kind, size in state.items() if kind not in ("subscriptions", "advertisements"))
+        return [
+            name,
+            Text("up", "green") if report["ready"] else Text("joining", "yellow"),
+            str(self._fleet.pid(name)),
+            port,
+            f"{sum(link['up'] for link in links)}/{len(links)}",
+            f"{report['clients']}",
+            f"{state.get('subscriptions', 0)}",
+            f"{kept:,}",
+            f"{max([report['client_queue'], *(link['queue'] for link in links)]):,}",
+            f"{self._rate(name, report['messages_in']):,.0f}",
+            f"{self._fleet.memory_kib(name)[0] / 1024:.0f}",
+        ]
+
+    def _rate(self, name: str, messages: int) -> float:
+        now = time.monotonic()
+        then, before = self._before.get(name, (now - REFRESH_S, messages))
+        self._before[name] = (now, messages)
+        return max(0.0, (messages - before) / max(now - then, 1e-3))

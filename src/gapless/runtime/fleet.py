@@ -1,0 +1,161 @@
+"""A whole network on one machine: a process for each broker, started, watched, hurt and taken down from here.
+
+For development and for tests. Brokers leave when this process is gone, however it went.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from gapless.errors import ConfigError
+from gapless.overlay import Overlay, random_tree
+from gapless.runtime.network_file import BrokerEntry, NetworkConfig, ProtocolEntry, TreeEntry
+from gapless.runtime.settings import RuntimeSettings
+
+__all__ = ["Fleet", "free_ports", "local_network"]
+
+_PROGRAM = "from gapless.cli.main import run; run()"
+KILL_S = 5.0
+"""How long a broker may take to leave before it is killed."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(each.getsockname()[1]) for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def local_network(
+    overlay: Overlay | int,
+    *,
+    f: int = 1,
+    ports: list[int] | None = None,
+    http_ports: list[int] | None = None,
+    name: str = "local",
+    protocol: ProtocolEntry | None = None,
+    runtime: RuntimeSettings | None = None,
+) -> NetworkConfig:
+    """A network of this tree (of a number: in which nobody has more than three neighbours) on this machine."""
+    tree = random_tree(overlay, seed=1, max_degree=3) if isinstance(overlay, int) else overlay
+    chosen = ports or free_ports(len(tree.brokers))
+    https = [f"127.0.0.1:{port}" for port in http_ports] if http_ports else [""] * len(chosen)
+    return NetworkConfig(
+        brokers=tuple(
+            BrokerEntry(broker, f"127.0.0.1:{port}", http=http)
+            for broker, port, http in zip(tree.brokers, chosen, https, strict=True)
+        ),
+        network=TreeEntry(name, f, tree.edges),
+        protocol=protocol or ProtocolEntry(),
+        runtime=runtime or RuntimeSettings(),
+    )
+
+
+class Fleet:
+    """The brokers of a network as processes. `directory` holds the network's file and a log for each."""
+
+    def __init__(self, config: NetworkConfig, directory: Path, *, trace: str = "", as_json: bool = False) -> None:
+        self.config = config
+        self.directory = directory
+        self._trace = trace
+        self._as_json = as_json
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        directory.mkdir(parents=True, exist_ok=True)
+        self.file = directory / "network.toml"
+        self.file.write_text(config.to_toml(), encoding="utf-8")
+
+    def __enter__(self) -> "Fleet":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.take_down()
+
+    # ---- one broker ---------------------------------------------------------------------------------------
+
+    def start(self, name: str) -> None:
+        """Start the broker, for the first time or again."""
+        assert not self.is_alive(name), f"{name} runs already"
+        command = [sys.executable, "-c", _PROGRAM, "broker", "--config", str(self.file), "--name", name]
+        command += ["--parent", str(os.getpid())]
+        command += ["--trace", self._trace] if self._trace else []
+        command += ["--json"] if self._as_json else []
+        with self.log(name).open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def log(self, name: str) -> Path:
+        """Where the broker's log is."""
+        return self.directory / f"{name}.log"
+
+    def is_alive(self, name: str) -> bool:
+        """Whether its process runs (or is stopped)."""
+        return name in self._processes and self._processes[name].poll() is None
+
+    def pid(self, name: str) -> int:
+        """The process of the broker."""
+        return self._processes[name].pid
+
+    def exit_code(self, name: str) -> int | None:
+        """How it ended, if it did."""
+        return self._processes[name].poll() if name in self._processes else None
+
+    def kill(self, name: str) -> None:
+        """Let it die at once."""
+        self._processes[name].kill()
+        self._processes[name].wait()
+
+    def freeze(self, name: str) -> None:
+        """Stop it where it stands."""
+        self._processes[name].send_signal(signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        """Let it go on."""
+        self._processes[name].send_signal(signal.SIGCONT)
+
+    def memory_kib(self, name: str) -> tuple[int, int]:
+        """What it uses now and has used at most, in KiB; nothing where the system does not tell."""
+        try:
+            text = Path(f"/proc/{self.pid(name)}/status").read_text(encoding="ascii")
+        except (OSError, KeyError):
+            return 0, 0
+        facts = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+        return tuple(int(facts.get(key, "0").split()[0]) for key in ("VmRSS", "VmHWM"))  # type: ignore[return-value]
+
+    # ---- all of them --------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The brokers."""
+        return self.config.overlay.brokers
+
+    def start_all(self) -> None:
+        """Start every broker."""
+        for name in self.names:
+            self.start(name)
+
+    def take_down(self) -> None:
+        """Let all brokers leave; kill those that do not."""
+        running = [process for process in self._processes.values() if process.poll() is None]
+        for process in running:
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        deadline = time.monotonic() + KILL_S
+        for process in running:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def complain(self, name: str) -> ConfigError:
+        """Why a broker ended: the last line of its log."""
+        lines = self.log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        last = lines[-1] if lines else "it said nothing"
+        return ConfigError(f"broker {name!r} ended with code {self.exit_code(name)}: {last.removeprefix('gapless: ')}")

@@ -1,0 +1,73 @@
+"""A broker as a process: from its start to its exit code.
+
+SIGTERM and SIGINT let it leave in good order. A bug of ours ends it at once, without a goodbye: its state is in doubt,
+and the others go round it. With `parent`, it also leaves when that process is gone, so that no broker outlives the
+network it was started with.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+from typing import Any
+
+from gapless.runtime.broker import Broker
+from gapless.runtime.event_loop import run
+from gapless.runtime.http_endpoint import HttpEndpoint
+from gapless.runtime.network_file import NetworkConfig
+
+__all__ = ["run_broker"]
+
+FAILED = 70
+PARENT_S = 0.5
+
+
+def run_broker(config: NetworkConfig, name: str, *, trace: str = "", parent: int = 0) -> int:
+    """Serve until told to stop; return the exit code."""
+    return run(_serve(config, name, trace, parent))
+
+
+async def _serve(config: NetworkConfig, name: str, trace: str, parent: int) -> int:
+    broker = Broker(config, name, trace=trace)
+    told_to_stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
+    endpoint = HttpEndpoint(broker) if broker.entry.http else None
+    if endpoint is not None:
+        await endpoint.start()
+    starting = asyncio.create_task(broker.start())
+    stopping = asyncio.create_task(told_to_stop.wait())
+    watching = asyncio.create_task(_watch(parent, told_to_stop))
+    try:
+        await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            _calm_collector()
+            ends: list[asyncio.Future[Any]] = [stopping, broker.failure]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            starting.cancel()
+        if broker.failure.done():
+            broker.logger.critical("failed: this is a bug of ours", exc_info=broker.failure.result())
+            await broker.links.close(with_goodbye=False)
+            return FAILED
+        await broker.stop()
+        return 0
+    finally:
+        watching.cancel()
+        if endpoint is not None:
+            endpoint.stop()
+
+
+def _calm_collector() -> None:
+    """What is there by now stays; what comes later has no cycles worth looking for so often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+async def _watch(parent: int, told_to_stop: asyncio.Event) -> None:
+    while parent and os.getppid() == parent:
+        await asyncio.sleep(PARENT_S)
+    if parent:
+        told_to_stop.set()
