@@ -28,7 +28,7 @@ from gapless.protocols.delta.messages import ConfirmPublication, Heard, Publicat
 from gapless.protocols.delta.neighbourhood import Neighbourhood
 from gapless.protocols.delta.options import DeltaOptions
 from gapless.protocols.delta.partitions import NO_TAGS, PartitionTable, ended_by
-from gapless.protocols.delta.sequences import BYPASSED, Sequences
+from gapless.protocols.delta.sequences import Sequences
 from gapless.protocols.delta.sessions import Session, Sessions
 from gapless.protocols.delta.subscriptions import HERE, Route, Subscription, SubscriptionTable
 
@@ -136,9 +136,8 @@ class Forwarding:
             self._sequences.is_duplicate(held.vector)
             if home != direction:
                 self._serve_home(known, home)
-            elif _bypasses(held.vector) < _bypasses(known.vector):
-                known.vector = held.vector
-                self._retry(known)
+            else:
+                self._merge(known, held.vector)
             return
         held.senders[sender] = number
         if self._sequences.is_duplicate(held.vector) and self._tells_duplicates:
@@ -259,11 +258,14 @@ class Forwarding:
             return Publication(content, held.number, vector, held.tags, held.missed)
         return Recovered(content.origin, content.serial, content.detector, content.node, held.number, vector)
 
-    def _retry(self, held: Held) -> None:
-        """A copy has come that bypassed fewer."""
-        for hop in list(held.waiting):
-            if hop in self._neighbourhood.paths:
-                self.flush(self._sessions.get(hop))
+    def _merge(self, held: Held, vector: Vector) -> None:
+        """Another copy has come, which may have been through brokers that the first one bypassed."""
+        merged = self._sequences.merged(held.vector, vector)
+        if merged != held.vector:
+            held.vector = merged
+            for hop in list(held.waiting):
+                if hop in self._neighbourhood.paths:
+                    self.flush(self._sessions.get(hop))
 
     # ---- confirmations and clean-up -----------------------------------------------------------------------
 
@@ -344,7 +346,3 @@ class Forwarding:
 
     def _events(self) -> Iterator[Held]:
         return (held for held in self._queue.values() if isinstance(held.content, Event))
-
-
-def _bypasses(vector: Vector) -> int:
-    return sum(number == BYPASSED for _, _, number in vector)

@@ -93,13 +93,13 @@ class PartitionOver(_Message, frozen=True):
 
 
 class AddSubscription(_Message, frozen=True):
-    """Someone subscribes at `source`. Sent away from it, to be confirmed, or back, to one who may have missed it."""
+    """Someone subscribes at `source`. Sent away from there, to be confirmed, or back, to those who may not know it."""
 
     name: str
     filter: str
     source: str
     path: tuple[str, ...]
-    """The last brokers on the tree's way from the source to the receiver; if sent back, to the sender."""
+    """The last brokers on the tree's way from the source to the receiver."""
     bypassed: tuple[str, ...]
     """Those of the path that were bypassed."""
 

@@ -105,10 +105,11 @@ class PartitionTable:
     # ---- tags
 
     def tags_away_from(self, direction: str) -> Tags:
-        """The own partitions in all other directions: for a confirmation that goes this way."""
-        if not self._own:
-            return NO_TAGS
-        return frozenset([each for nodes, each in self._own.items() if nodes[0] != direction])
+        """Who cannot be reached in any other direction: for a confirmation that goes this way.
+
+        Whoever can be reached again and is recovering has confirmed it by then.
+        """
+        return frozenset([self._own[nodes] for nodes in self._neighbourhood.failed if nodes[0] != direction])
 
     def tags_of(self, publisher: str, vector: Vector) -> Tags:
         """The partitions that a publication with this vector comes out of: it was published at one of their nodes."""

@@ -6,8 +6,8 @@ confirmation starts it. Confirmations carry the partitions that could not be tol
 starts with the publishers there (cuts).
 
 **Back to the island.** Those beyond a partition learn of a subscription past its nodes. They tell it back to those on
-the way to the source with whom they have sessions, so that no publication is sent to a broker that would not know whom
-it is for.
+the way to the source, or around it, with whom they have sessions, so that no publication is sent to a broker that would
+not know whom it is for, and nobody forgets a source that is gone for a while.
 
 **Partial recovery** is what happens when a session begins. Each end says which subscriptions it knows, and tells the
 other what it lacks: those from its own side, to be passed on and confirmed, and those from the other's side, told back.
@@ -77,7 +77,7 @@ class Propagation:
 
     def subscribe(self, name: str, text: str) -> None:
         """A client here subscribes."""
-        self._learn(AddSubscription(name, text, self._name, (), ()), (), None)
+        self._learn(AddSubscription(name, text, self._name, (), ()), None)
 
     def unsubscribe(self, name: str) -> None:
         """A subscription is over."""
@@ -91,16 +91,14 @@ class Propagation:
         subscription = self._table.get(message.name)
         if self._table.is_removed(message.name):
             self._send(session.peer, RemoveSubscription(message.name))
-        elif message.source == self._name or self._name in message.path:
-            if subscription is None:
-                self._learn_back(message)
         elif subscription is None:
-            self._learn(message, message.path, session)
-        elif subscription.is_confirmed:
-            self._confirm(session, subscription, {})
-        else:
-            subscription.senders[session.peer] = None
-            self._shorten(subscription, message)
+            self._learn(message, session)
+        elif session.direction == subscription.direction:
+            if subscription.is_confirmed:
+                self._confirm(session, subscription, {})
+            else:
+                subscription.senders[session.peer] = None
+                self._shorten(subscription, message)
         session.unheard.pop(message.name, None)
 
     def on_confirm(self, session: Session, message: ConfirmSubscription) -> None:
@@ -140,7 +138,7 @@ class Propagation:
                         session.unheard.pop(name, None)
                 elif not subscription.is_confirmed:
                     subscription.confirmed[session.peer] = (NO_TAGS, {})
-            elif session.peer in subscription.path and name not in confirmed and name not in pending:
+            elif name not in confirmed and name not in pending:
                 self._tell_back(session, subscription)
         session.is_told = True
         self.conclude_all()
@@ -170,27 +168,20 @@ class Propagation:
         """Whether the peer is further from the source than this broker."""
         return session.direction != subscription.direction
 
-    def _learn(self, message: AddSubscription, path: tuple[str, ...], sender: Session | None) -> None:
-        subscription = self._table.enter(message, path)
+    def _learn(self, message: AddSubscription, sender: Session | None) -> None:
+        subscription = self._table.enter(message)
         subscription.cuts = self._clients.next_numbers()
-        if sender is not None:
+        if sender is not None and not self._is_beyond(sender, subscription):
             subscription.senders[sender.peer] = None
         self._forwarding.note_missed(subscription)
         for session in list(self._sessions.usable()):
             if self._is_beyond(session, subscription):
                 self._tell(session, subscription)
-            elif session is not sender and session.peer in path:
+            elif session is not sender:
                 self._tell_back(session, subscription)
         if subscription.gate == HERE:
             self._clients.on_known(subscription)
         self._conclude(subscription)
-
-    def _learn_back(self, message: AddSubscription) -> None:
-        """Someone beyond has told it; it may not be known to everyone else beyond."""
-        is_own = message.source == self._name
-        path = () if is_own else message.path[: message.path.index(self._name)]
-        if is_own or path:
-            self._learn(message, path, None)
 
     def _tell(self, session: Session, subscription: Subscription) -> None:
         """Away from the source; to be confirmed."""
@@ -206,11 +197,17 @@ class Propagation:
         self._send(session.peer, message)
 
     def _tell_back(self, session: Session, subscription: Subscription) -> None:
-        """Towards the source; the path shows the peer where it stands."""
+        """To a peer on the way to the source, or on another way from there."""
+        there = self._neighbourhood.paths[session.peer]
+        shared = sum(name in subscription.path for name in there)
+        turn = subscription.path.index(there[shared - 1])
+        path = subscription.path[: turn + 1] + there[shared:]
+        if path[0] != subscription.source and len(path) <= self._neighbourhood.radius:
+            return
         session.told += 1
+        bypassed = tuple([name for name in path if name in subscription.bypassed or name in session.bypassed])
         text, source = subscription.filter.text, subscription.source
-        message = AddSubscription(subscription.name, text, source, subscription.path, subscription.bypassed)
-        self._send(session.peer, message)
+        self._send(session.peer, AddSubscription(subscription.name, text, source, path[:-1], bypassed))
 
     def _shorten(self, subscription: Subscription, message: AddSubscription) -> None:
         """Another copy may have bypassed fewer."""

@@ -20,9 +20,11 @@ from typing import TypeAlias
 
 from gapless.protocols.delta.messages import Vector
 
-__all__ = ["BYPASSED", "Sequences"]
+__all__ = ["Sequences"]
 
 BYPASSED = -1
+VISITED = -2
+"""Bypassed by the copy that was numbered here, but not by another."""
 HIGHEST_MAX = 100_000
 """How many brokers, incarnations and clients are remembered; beyond that, those first heard of are forgotten."""
 
@@ -54,7 +56,7 @@ class Sequences:
         highest = self._highest
         duplicate = False
         for name, incarnation, number in vector:
-            if number == BYPASSED:
+            if number < 0:
                 continue
             key = (name, incarnation) if incarnation else name
             if highest.get(key, BYPASSED) >= number:
@@ -69,6 +71,18 @@ class Sequences:
         """The vector of a message that leaves here under this number, past these brokers."""
         ways = tuple([(name, 0, BYPASSED) for name in bypassed])
         return (*vector, (self._name, self._incarnation, number), *ways)[-self.strong_window :]
+
+    def merged(self, vector: Vector, other: Vector) -> Vector:
+        """The vector of a message of which another copy has come: whoever had one of them was not bypassed.
+
+        The numbers are those of the first copy. Brokers that the second one has been through may have processed it after
+        others that were numbered here after it, so their numbers would make those others look like duplicates.
+        """
+        had = {name for name, _, number in other if number != BYPASSED}
+        return tuple([
+            (name, incarnation, VISITED if number == BYPASSED and name in had else number)
+            for name, incarnation, number in vector
+        ])  # fmt: skip
 
     def is_legitimate(self, vector: Vector) -> bool:
         """Whether a publication that leaves with this vector has been through most of the last brokers on its way.

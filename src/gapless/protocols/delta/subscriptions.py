@@ -30,14 +30,14 @@ class Subscription:
         "source", "tags",
     )  # fmt: skip
 
-    def __init__(self, message: AddSubscription, path: tuple[str, ...], gate: str) -> None:
+    def __init__(self, message: AddSubscription, gate: str) -> None:
         self.name = message.name
         self.filter: Filter = parse(message.filter)
         self.source = message.source
-        self.path = path
+        self.path = message.path
         """The last brokers on the tree's way from the source to here."""
         self.bypassed = message.bypassed
-        self.direction = path[-1] if path else HERE
+        self.direction = message.path[-1] if message.path else HERE
         self.gate = gate
         self.is_confirmed = False
         self.senders: dict[str, None] = {}
@@ -85,10 +85,10 @@ class SubscriptionTable:
         """The subscription of that name, if it is known."""
         return self._subscriptions.get(name)
 
-    def enter(self, message: AddSubscription, path: tuple[str, ...]) -> Subscription:
-        """Make a subscription known; `path` leads here."""
-        gate = self._neighbourhood.gate(path) if path else HERE
-        subscription = Subscription(message, path, gate)
+    def enter(self, message: AddSubscription) -> Subscription:
+        """Make a subscription known."""
+        gate = self._neighbourhood.gate(message.path) if message.path else HERE
+        subscription = Subscription(message, gate)
         self._subscriptions[subscription.name] = self.pending[subscription.name] = subscription
         text = subscription.filter.text
         route = self._routes.get(text)
