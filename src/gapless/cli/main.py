@@ -27,6 +27,8 @@ sim = typer.Typer(help="Run a scenario in virtual time, or search thousands for 
 filters = typer.Typer(help="Look at a filter.")
 app.add_typer(sim, name="sim", epilog=EPILOG)
 app.add_typer(filters, name="filter", epilog=EPILOG)
+traces = typer.Typer(help="Handle traces of live networks.")
+app.add_typer(traces, name="trace")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
@@ -101,6 +103,11 @@ def _sim(context: typer.Context) -> None:
 
 @filters.callback(invoke_without_command=True)
 def _filters(context: typer.Context) -> None:
+    _help_without_command(context)
+
+
+@traces.callback(invoke_without_command=True)
+def _traces(context: typer.Context) -> None:
     _help_without_command(context)
 
 
@@ -236,9 +243,7 @@ def pub(
         str | None, typer.Option(metavar="JSON", help="Publish this, instead of the lines on standard input.")
     ] = None,
     count: Annotated[int | None, typer.Option(min=0, help="Publish so many.")] = None,
-    rate: Annotated[
-        float | None, typer.Option(min=0.001, help="So many a second (else: at full speed).")
-    ] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="So many a second (else: at full speed).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing at the end.")] = False,
 ) -> int:
     """Publish JSON lines; ends when all of them are safe.
@@ -268,6 +273,24 @@ def sub(
     from gapless.cli.sub import subscribe
 
     return subscribe(url, text, count, seconds, rate=rate, quiet=quiet)
+
+
+@traces.command("merge", epilog=NETWORK_EPILOG)
+def trace_merge(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the clients wrote their parts.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The trace to write.")],
+    quiesced: Annotated[
+        bool, typer.Option("--quiesced", help="The run ended in silence, with all faults healed: demand progress.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Put the parts that clients of a live network wrote together to one trace.
+
+    Example:  [bold]gapless trace merge out/live out/trace --quiesced; gapless check out/trace[/bold]
+    """
+    from gapless.cli.trace_merge import merge
+
+    return merge(directory, out, quiesced=quiesced, as_json=json)
 
 
 # ---- sim ------------------------------------------------------------------------------------------------------

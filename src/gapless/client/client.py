@@ -9,10 +9,12 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Generator, Iterable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from gapless.client.bootstrap import find_network
+from gapless.client.recording import start_recording
 from gapless.client.subscription import OnFull, Subscription
 from gapless.errors import CallError, ClosedError, ConnectError, EventError, GaplessError
 from gapless.events import Event
@@ -72,7 +74,7 @@ class Advertisement:
 class Client:
     """One client of the network. Made by `connect`."""
 
-    def __init__(self, welcome: Welcome, name: str, *, address: str) -> None:
+    def __init__(self, welcome: Welcome, name: str, *, address: str, trace: str = "") -> None:
         self.name = name
         """Unique in the network; its events carry it as their publisher."""
         self.network = welcome.network_name
@@ -109,6 +111,9 @@ class Client:
             Deliver: self._on_deliver,
             Ended: self._on_ended,
         }
+        self._recording = start_recording(trace, welcome, self._spec, options, name) if trace else None
+        if self._recording is not None:
+            self._handlers = self._recording.wrap(self._handlers)
         self._links = Links(
             name,
             self,
@@ -166,6 +171,8 @@ class Client:
         subscription = Subscription(self, name, filter, policy, queue, self._took)
         active = self._starting[name] = self._future()
         self._subscriptions[name] = subscription
+        if self._recording is not None:
+            self._recording.subscribes(name, filter)
         try:
             self._call(Subscribe(name, filter))
             await active
@@ -250,6 +257,8 @@ class Client:
             self._is_closed = True
             self._fail(ClosedError("the client is closed"))
             await self._links.close()
+            if self._recording is not None:
+                self._recording.close()
 
     async def _leave(self) -> None:
         for advertisement in list(self._advertisements.values()):
@@ -459,7 +468,8 @@ async def _batches(events: Iterable[Any] | AsyncIterable[Any], most: int) -> Asy
 class Connecting:
     """What `connect` returns: await it for a client, or use it with `async with`."""
 
-    def __init__(self, url: str, name: str, timeout_s: float) -> None:
+    def __init__(self, url: str, name: str, timeout_s: float, trace: str | Path | None) -> None:
+        self._trace = trace
         self._url = url
         self._name = name
         self._timeout_s = timeout_s
@@ -470,7 +480,8 @@ class Connecting:
 
     async def _connect(self) -> Client:
         address, welcome = await find_network(self._url, self._timeout_s)
-        self._client = Client(welcome, f"{self._name}-{secrets.token_hex(4)}", address=address)
+        trace = str(self._trace or "") if self._trace is not None else _wanted_trace(welcome)
+        self._client = Client(welcome, f"{self._name}-{secrets.token_hex(4)}", address=address, trace=trace)
         return self._client
 
     async def __aenter__(self) -> Client:
@@ -483,10 +494,18 @@ class Connecting:
         await self._client.close()
 
 
-def connect(url: str, *, name: str = "client", timeout_s: float = 5.0) -> Connecting:
+def _wanted_trace(welcome: Welcome) -> str:
+    """Where the network wants a trace, if that is a place on this machine."""
+    return welcome.trace if welcome.trace and Path(welcome.trace).is_dir() else ""
+
+
+def connect(
+    url: str, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None
+) -> Connecting:  # fmt: skip
     """Connect to a network by the addresses of one or more of its brokers: `gapless://host:port,host:port`.
 
     The first that answers tells where all others are, so one is enough; more help if it is down. `name` is the first
-    part of the client's name, for logs and traces; what makes it unique is added.
+    part of the client's name, for logs and traces; what makes it unique is added. With `trace`, the client writes down
+    what it does, in that directory (see `docs/TRACE_FORMAT.md`); without, it does so where the network asks it to.
     """
-    return Connecting(url, name, timeout_s)
+    return Connecting(url, name, timeout_s, trace)

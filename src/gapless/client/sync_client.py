@@ -8,6 +8,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -16,6 +17,7 @@ from gapless.client.subscription import OnFull
 from gapless.client.subscription import Subscription as AsyncSubscription
 from gapless.errors import ClosedError
 from gapless.events import Event
+from gapless.runtime.event_loop import new_event_loop
 
 __all__ = ["Advertisement", "Client", "Subscription", "connect"]
 
@@ -28,7 +30,7 @@ class _Loop:
     """An event loop in a thread."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="gapless", daemon=True)
         self._thread.start()
 
@@ -160,12 +162,12 @@ class Client:
         self.close()
 
 
-def connect(url: str, *, name: str = "client", timeout_s: float = 5.0) -> Client:
+def connect(url: str, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None) -> Client:
     """Connect to a network by the addresses of one or more of its brokers: `gapless://host:port,host:port`."""
     loop = _Loop()
 
     async def open_client() -> asynchronous.Client:
-        return await asynchronous.connect(url, name=name, timeout_s=timeout_s)
+        return await asynchronous.connect(url, name=name, timeout_s=timeout_s, trace=trace)
 
     try:
         return Client(loop, loop.run(open_client()))

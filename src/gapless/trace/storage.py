@@ -50,6 +50,8 @@ def read_trace(directory: Path | str) -> Trace:
     source = Path(directory)
     if not source.is_dir():
         raise TraceError(f"there is no trace at {source}: it is not a directory")
+    if (source / "parts").is_dir():
+        raise TraceError(f"the trace at {source} is in parts; put them together: gapless trace merge {source} OUT")
     return Trace(**{table: _read_table(table, source / table) for table in TABLES})
 
 
