@@ -1,0 +1,62 @@
+"""What Spark complains of, in our words: one sentence, no stack trace of another language.
+
+A damaged or missing file is a `TraceError`. Everything else that happens inside Spark (a machine that is gone, a
+full disk, no memory) is a `SparkError`. A query that Spark refuses to plan, and an error in Python code of ours on an
+executor, are bugs of ours and pass as they are.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException, PythonException
+
+from gapless.errors import SparkError, TraceError
+
+__all__ = ["plain_errors"]
+
+
+@contextmanager
+def plain_errors(log: Path | None = None) -> Iterator[None]:
+    """Turn Spark's errors into ours. `log` is where Spark's own words are kept, for whoever wants them."""
+    try:
+        yield
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        path = (error.getMessageParameters() or {}).get("path", "")
+        raise TraceError(f"there is no trace at {_local(path)}") from None
+    except PythonException:
+        raise
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        raise _in_our_words(error, log) from None
+    except Exception as error:
+        # The client of Spark Connect lets errors of its transport through.
+        if type(error).__module__.partition(".")[0] != "grpc":
+            raise
+        raise _in_our_words(error, log) from None
+
+
+def _in_our_words(error: Exception, log: Path | None) -> SparkError | TraceError:
+    text = str(error)
+    damaged = re.search(r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:file:/*)?(/[^\n]*?\.parquet)", text)
+    if damaged is not None:
+        return TraceError(f"{damaged[1]} is damaged and cannot be read")
+    kept = f"; its log is {log}" if log is not None and log.exists() else ""
+    return SparkError(f"Spark failed: {_first_sentence(text)}{kept}")
+
+
+def _first_sentence(text: str) -> str:
+    """What is wrong, without the stack below it."""
+    lines = [line.strip() for line in text.splitlines()]
+    causes = [line for line in lines if line and not line.startswith(("at ", "Traceback", "File ", "JVM", "Driver"))]
+    said = causes[0] if causes else "it gave no reason"
+    if said.startswith("An error occurred while calling") and len(causes) > 1:
+        said = causes[1].lstrip(": ")
+    return said if len(said) <= 300 else said[:299] + "…"
+
+
+def _local(path: str) -> str:
+    return re.sub(r"^file:/+", "/", path)

@@ -1,0 +1,183 @@
+"""A trace as DataFrames, and results as Parquet.
+
+`read_tables` gives one DataFrame for each table of `docs/TRACE_FORMAT.md`. What it refuses, with a `TraceError`,
+is what `gapless.trace.read_trace` refuses: a missing table, another version of the format, a missing column or one
+of another type, nulls where none may be, a damaged file. It reads only the end of each file for that, on the
+executors, so that a trace can lie wherever Spark reads and pyarrow can look.
+
+`write_tables` writes under another name and renames at the end: what stands at its place is whole.
+"""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from gapless.errors import SparkError, TraceError
+from gapless.trace.storage import OPTIONAL_TABLES
+from gapless.trace.tables import SCHEMA_VERSION, TABLES, VERSION_KEY, arrow_schema
+
+__all__ = ["TraceTables", "read_tables", "write_tables"]
+
+_INSPECTED = "table string, file string, rows bigint, complaint string"
+
+
+class TraceTables:
+    """The tables of a trace, one attribute each, and how many rows each has."""
+
+    def __init__(self, tables: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:
+        self.runs = tables["runs"]
+        self.events = tables["events"]
+        self.subscriptions = tables["subscriptions"]
+        self.cuts = tables["cuts"]
+        self.history = tables["history"]
+        self.pasts = tables["pasts"]
+        self.messages = tables["messages"]
+        self.rows = dict(rows)
+
+
+def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
+    """Open every table of the trace; a `TraceError` says what is wrong with it."""
+    place = str(trace).rstrip("/") or "/"
+    rows = _inspect(spark, place)
+    tables = {}
+    for table in TABLES:
+        schema = from_arrow_schema(arrow_schema(table))
+        if table in rows:
+            reader = spark.read.schema(schema).option("pathGlobFilter", "*.parquet")
+            tables[table] = reader.parquet(_escaped(f"{place}/{table}"))
+        elif table in OPTIONAL_TABLES:
+            tables[table] = spark.createDataFrame([], schema)
+        else:
+            raise TraceError(f"the trace at {place} has no table {table!r}; it is incomplete or not a trace")
+    return TraceTables(tables, {table: rows.get(table, 0) for table in TABLES})
+
+
+def write_tables(tables: Mapping[str, DataFrame], directory: str | Path) -> None:
+    """Write each DataFrame to a folder of its own in `directory`, which must be free, empty, or hold such tables."""
+    target = Path(directory).absolute()
+    replaced = _must_be_replaceable(target, set(tables))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    workshop = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+    try:
+        for name, frame in tables.items():
+            frame.write.parquet(f"file://{workshop}/new/{name}")
+            if not (workshop / "new" / name / "_SUCCESS").exists():
+                raise SparkError(f"Spark wrote {name} to a machine whose files we do not see: name a shared directory")
+        if replaced:
+            target.rename(workshop / "old")
+        (workshop / "new").rename(target)
+    finally:
+        shutil.rmtree(workshop, ignore_errors=True)
+
+
+def _must_be_replaceable(target: Path, tables: set[str]) -> bool:
+    """Whether something stands at the target that has to make room; an error if it must not."""
+    if not target.exists():
+        return False
+    if not target.is_dir():
+        raise TraceError(f"{target} is a file; name a directory for the results")
+    for entry in sorted(target.iterdir()):
+        if entry.name not in tables or not (entry / "_SUCCESS").exists():
+            raise TraceError(
+                f"{target} holds something other than results ({entry.name}); choose another directory or empty it"
+            )
+    return True
+
+
+# ---- looking at the files -------------------------------------------------------------------------------------
+
+
+def _inspect(spark: SparkSession, place: str) -> dict[str, int]:
+    """The rows of each table that is there."""
+    files = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").option("recursiveFileLookup", "true")
+    listed = files.load(_escaped(place)).select("path")
+    found = listed.mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
+    rows: dict[str, int] = {}
+    for row in sorted(found, key=lambda row: (list(TABLES).index(row["table"]), row["file"])):
+        if row["complaint"] is not None:
+            raise TraceError(row["complaint"])
+        rows[row["table"]] = rows.get(row["table"], 0) + row["rows"]
+    return rows
+
+
+def _inspected_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Looks into the files whose addresses are given; on an executor."""
+    schema = pa.schema(
+        [("table", pa.string()), ("file", pa.string()), ("rows", pa.int64()), ("complaint", pa.string())]
+    )
+    for batch in batches:
+        rows = []
+        for address in batch.column(0).to_pylist():
+            table = PurePosixPath(address).parent.name
+            if table in TABLES:
+                rows.append({"table": table, "file": address, **_inspected(table, address)})
+        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _inspected(table: str, address: str) -> dict[str, int | str | None]:
+    system, path = _located(address)
+    try:
+        with system.open_input_file(path) as source, pq.ParquetFile(source) as file:
+            complaint = _complaint(table, file, path)
+            return {"rows": file.metadata.num_rows, "complaint": complaint}
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return {"rows": 0, "complaint": f"{path} is damaged and cannot be read: {reason}"}
+
+
+def _located(address: str) -> tuple[fs.FileSystem, str]:
+    """Spark writes addresses without escapes; pyarrow wants them escaped, save for files of this machine."""
+    if address.startswith("file:"):
+        return fs.LocalFileSystem(), re.sub(r"^file:/+", "/", address)
+    system, path = fs.FileSystem.from_uri(quote(address, safe=":/@"))
+    return system, path
+
+
+def _complaint(table: str, file: pq.ParquetFile, path: str) -> str | None:
+    """What does not fit the format, in the words of `gapless.trace`."""
+    found = file.schema_arrow
+    version = (found.metadata or {}).get(VERSION_KEY)
+    if version is None:
+        return f"{path} is not a table of a Gapless trace: its metadata have no {VERSION_KEY.decode()}"
+    if version != SCHEMA_VERSION.encode():
+        return (
+            f"{path} has version {version.decode(errors='replace')} of the trace format, but this Gapless reads "
+            f"version {SCHEMA_VERSION}"
+        )
+    for field in arrow_schema(table):
+        if field.name not in found.names:
+            return f"{path} has no column {field.name!r}; write the trace again with this version of Gapless"
+        if found.field(field.name).type != field.type:
+            kind = found.field(field.name).type
+            return f"{path}: column {field.name!r} holds {kind}, but {field.type} belongs there"
+        nulls = 0 if field.nullable else _nulls(file, found.get_field_index(field.name))
+        if nulls:
+            return f"{path}: column {field.name!r} has {nulls} nulls, but may have none"
+    return None
+
+
+def _nulls(file: pq.ParquetFile, column: int) -> int:
+    """How many nulls a column has, by the statistics in the file, or by reading it where there are none."""
+    total = 0
+    for number in range(file.metadata.num_row_groups):
+        statistics = file.metadata.row_group(number).column(column).statistics
+        if statistics is None or not statistics.has_null_count:
+            name = file.schema_arrow.names[column]
+            total += file.read_row_group(number, columns=[name]).column(0).null_count
+        else:
+            total += statistics.null_count
+    return total
+
+
+def _escaped(path: str) -> str:
+    """Spark takes paths for patterns; ours are names."""
+    return re.sub(r"([\[\]{}*?,\\])", r"\\\1", path)
