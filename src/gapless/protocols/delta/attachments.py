@@ -45,8 +45,8 @@ class _Own:
     def __init__(self, subscription: Subscription, *, is_wished: bool) -> None:
         self.subscription = subscription
         self.is_wished = is_wished
-        """Asked for by the client in this life of the broker. One that neighbours have told back had started before, with
-        everyone; what it is tagged with is none of its concern."""
+        """Asked for by the client in this life of the broker. One that neighbours have told back has started before, and
+        what it is tagged with now does not concern it."""
         self.is_claimed = is_wished
         """Whether the client, as it is attached now, has it."""
         self.has_started = False
@@ -230,20 +230,24 @@ class Attachments:
         elif not is_wished and client.missing_since is None:
             client.missing_since = self._expect(client.name)
 
-    def on_confirmed(self, subscription: Subscription) -> None:
+    def on_confirmed(self, subscription: Subscription, cuts: dict[str, Cuts]) -> None:
         """The subscription starts, or is known to all again."""
         client = self._client(subscription.name.rpartition("/")[0])
         own = client.own[subscription.name]
         if own.is_wished:
-            own.has_started = True
-            cuts = {
-                publisher: max(cut, own.positions.get(publisher, 0) + 1) for publisher, cut in subscription.cuts.items()
-            }
-            self._send(client.name, Started(subscription.name, cuts, dict(own.positions)))
-            own.positions |= {publisher: cut - 1 for publisher, cut in cuts.items()}
-        subscription.cuts = {}
+            self._start(client, own, cuts)
         self._settle_claim(own)
         self._deliver(client)
+
+    def _start(self, client: _Client, own: _Own, cuts: dict[str, Cuts]) -> None:
+        """From the cuts on, and behind what has come already."""
+        starts: Cuts = {}
+        for numbers in cuts.values():
+            for publisher, cut in numbers.items():
+                starts[publisher] = max(cut, starts.get(publisher, 0), own.positions.get(publisher, 0) + 1)
+        own.has_started = True
+        self._send(client.name, Started(own.subscription.name, starts, dict(own.positions)))
+        own.positions |= {publisher: start - 1 for publisher, start in starts.items()}
 
     def on_removed(self, subscription: Subscription) -> None:
         """The subscription is over. If it is the client's still, it was given up."""

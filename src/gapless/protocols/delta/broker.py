@@ -47,6 +47,7 @@ from gapless.protocols.delta.messages import (
     Detach,
     Heard,
     Hello,
+    Partition,
     PartitionOver,
     Partitions,
     Publication,
@@ -66,7 +67,7 @@ from gapless.protocols.delta.subscriptions import SubscriptionTable
 
 __all__ = ["DeltaBroker"]
 
-GATE, CLIENT = "gate/", "client/"
+GATE, CLIENT, RECOVERY = "gate/", "client/", "recovery/"
 """What timers are about."""
 
 
@@ -175,6 +176,7 @@ class DeltaBroker:
         else:
             self._sessions.use_active()
             self._recovery.proceed()
+            self._set_timer(RECOVERY, "")
 
     def _on_received(self, item: Received) -> None:
         peer, message = item.peer, item.message
@@ -214,7 +216,9 @@ class DeltaBroker:
 
     def _on_timer(self, item: TimerFired) -> None:
         latest = self._now - self._patience_us
-        if item.key.startswith(GATE):
+        if item.key == RECOVERY:
+            self._recovery.despair()
+        elif item.key.startswith(GATE):
             self._give_up(item.key.removeprefix(GATE), latest)
         else:
             self._attachments.on_timer(item.key.removeprefix(CLIENT), latest)
@@ -225,18 +229,20 @@ class DeltaBroker:
 
     def _on_synchronised(self, session: Session, message: Synchronised) -> None:
         session.is_synchronised = True
+        session.is_peer_informed = message.is_informed
         self._propagation.end_partitions(session)
         self._forwarding.flush(session)
         self._recovery.proceed()
 
     # ---- what sessions tell -------------------------------------------------------------------------------
 
-    def summary(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The subscriptions known here: those confirmed, and the others."""
-        return self._table.summary()
+    def summary(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Partition, ...]]:
+        """The subscriptions known here, those confirmed and the others, and the partitions detected here."""
+        return *self._table.summary(), self._partitions.own
 
     def on_greeted(self, session: Session, hello: Hello) -> None:
         """A session begins."""
+        self._partitions.learn_all(session, hello.partitions)
         self._partitions.introduce(session)
         self._propagation.tell_all(session, hello)
         self._recovery.proceed()

@@ -55,6 +55,8 @@ class Hello(_Message, frozen=True):
     """The subscriptions that the sender, and all beyond it, know."""
     pending: tuple[str, ...]
     """Those that it knows otherwise."""
+    partitions: tuple[Partition, ...]
+    """All that the sender has detected and are not over."""
 
 
 class Use(_Message, frozen=True):
@@ -65,6 +67,9 @@ class Use(_Message, frozen=True):
 
 class Synchronised(_Message, frozen=True):
     """The receiver has now been told what it lacked, and may send publications."""
+
+    is_informed: bool
+    """Whether the sender knows what there is to know. One that has lost its memory and heard from nobody does not."""
 
 
 class Heard(_Message, frozen=True):
@@ -109,9 +114,9 @@ class ConfirmSubscription(_Message, frozen=True):
 
     name: str
     tags: Tags
-    """Partitions behind which nobody was told."""
-    cuts: Cuts
-    """Publishers there, with the first number from which on everything that matches is sent."""
+    """Partitions whose last nodes were not told."""
+    cuts: dict[str, Cuts]
+    """By broker: publishers there, and the first number of each from which on everything that matches is sent."""
 
 
 class RemoveSubscription(_Message, frozen=True):

@@ -68,13 +68,26 @@ class PartitionTable:
         if found:
             self._tell_all(tuple(found), self._reach, None)
 
+    @property
+    def own(self) -> tuple[Partition, ...]:
+        """Those detected here that are not over."""
+        return tuple(self._own.values())
+
     def introduce(self, session: Session) -> None:
-        """Tell a broker that just became reachable."""
+        """Tell a broker with which a session begins what others have detected."""
         by_reach: dict[int, list[Partition]] = {}
         for partition, left in self._known.items():
-            by_reach.setdefault(left, []).append(partition)
+            if partition.detector not in (self._name, session.peer):
+                by_reach.setdefault(left, []).append(partition)
         for left, partitions in by_reach.items():
             self._tell(session, tuple(partitions), left)
+
+    def learn_all(self, session: Session, partitions: tuple[Partition, ...]) -> None:
+        """A broker with which a session begins says all that it has detected: the others of its are over."""
+        for old in [each for each in self._known if each.detector == session.peer and each not in partitions]:
+            for node in old.nodes:
+                self.on_over(session, PartitionOver(session.peer, node, old.number, self._reach - session.distance))
+        self.on_partitions(session, Partitions(partitions, self._reach - session.distance))
 
     def on_partitions(self, session: Session, message: Partitions) -> None:
         """Others have found partitions."""
@@ -112,12 +125,13 @@ class PartitionTable:
         return frozenset([self._own[nodes] for nodes in self._neighbourhood.failed if nodes[0] != direction])
 
     def tags_of(self, publisher: str, vector: Vector) -> Tags:
-        """The partitions that a publication with this vector comes out of: it was published at one of their nodes."""
+        """The partitions that a publication with this vector comes out of: it was published at their last nodes."""
         way = [name for name, _, _ in vector]
         if len(way) < 2 or way[0] != publisher:
             return NO_TAGS
-        around = (*way[2:], self._name)
-        return frozenset([each for each in self._by_node.get(way[1], ()) if each.detector in around])
+        source, around = way[1], (*way[2:], self._name)
+        partitions = self._by_node.get(source, ())
+        return frozenset([each for each in partitions if each.nodes[-1] == source and each.detector in around])
 
     # ---- inside
 

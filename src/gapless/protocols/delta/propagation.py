@@ -47,7 +47,7 @@ class _Clients(Protocol):
 
     def on_known(self, subscription: Subscription) -> None: ...
 
-    def on_confirmed(self, subscription: Subscription) -> None: ...
+    def on_confirmed(self, subscription: Subscription, cuts: dict[str, Cuts]) -> None: ...
 
     def on_removed(self, subscription: Subscription) -> None: ...
 
@@ -170,7 +170,9 @@ class Propagation:
 
     def _learn(self, message: AddSubscription, sender: Session | None) -> None:
         subscription = self._table.enter(message)
-        subscription.cuts = self._clients.next_numbers()
+        numbers = self._clients.next_numbers()
+        if numbers:
+            subscription.cuts = {self._name: numbers}
         if sender is not None and not self._is_beyond(sender, subscription):
             subscription.senders[sender.peer] = None
         self._forwarding.note_missed(subscription)
@@ -229,20 +231,20 @@ class Propagation:
                 return
         del self._table.pending[subscription.name]
         subscription.is_confirmed = True
-        cuts, subscription.cuts = subscription.cuts, {}
-        for tags, further in subscription.confirmed.values():
-            subscription.tags |= tags
-            cuts |= {publisher: max(cut, cuts.get(publisher, 0)) for publisher, cut in further.items()}
-        subscription.tags |= self._partitions.tags_away_from(subscription.direction)
+        tags, cuts = self._partitions.tags_away_from(subscription.direction), subscription.cuts
+        for further_tags, further_cuts in subscription.confirmed.values():
+            tags |= further_tags
+            cuts |= further_cuts
+        subscription.tags = frozenset([each for each in tags if each.nodes[-1] not in cuts])
         senders, subscription.senders = subscription.senders, {}
+        subscription.cuts = {}
         subscription.confirmed = {}
         if subscription.gate == HERE:
-            subscription.cuts = cuts
-            self._clients.on_confirmed(subscription)
+            self._clients.on_confirmed(subscription, cuts)
         for peer in senders:
             self._confirm(self._sessions.get(peer), subscription, cuts)
 
-    def _confirm(self, session: Session, subscription: Subscription, cuts: Cuts) -> None:
+    def _confirm(self, session: Session, subscription: Subscription, cuts: dict[str, Cuts]) -> None:
         self._send(session.peer, ConfirmSubscription(subscription.name, subscription.tags, cuts))
 
     def _remove(self, name: str, source: Session | None) -> None:

@@ -16,7 +16,7 @@ Nothing is heard from a suspected broker. If it says hello it is called back as 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from gapless.protocols.delta.messages import Hello, Use
+from gapless.protocols.delta.messages import Hello, Partition, Use
 from gapless.protocols.delta.neighbourhood import Neighbourhood
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Session:
         self.sent_synchronised = False
         self.is_synchronised = False
         """Whether this end has been told what it lacked."""
+        self.is_peer_informed = False
         self.heard = 0
         """How many subscriptions the peer has told."""
         self.heard_told = 0
@@ -82,7 +83,7 @@ class Session:
 class _Listener(Protocol):
     """Whoever keeps what the sessions are about."""
 
-    def summary(self) -> tuple[tuple[str, ...], tuple[str, ...]]: ...
+    def summary(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Partition, ...]]: ...
 
     def on_greeted(self, session: Session, hello: Hello) -> None: ...
 
@@ -125,6 +126,7 @@ class Sessions:
             session.active = session.peer_active = True
             session.mine = session.theirs = self._number
             session.is_heard = session.is_told = session.sent_synchronised = session.is_synchronised = True
+            session.is_peer_informed = True
 
     def use_active(self) -> None:
         """The active sessions have been found anew: open those, and let go of others."""
@@ -215,8 +217,7 @@ class Sessions:
         self._say_hello(session)
 
     def _say_hello(self, session: Session) -> None:
-        confirmed, pending = self._listener.summary()
-        self._send(session.peer, Hello(session.mine, session.theirs, session.active, confirmed, pending))
+        self._send(session.peer, Hello(session.mine, session.theirs, session.active, *self._listener.summary()))
 
     def _close(self, session: Session) -> None:
         session.mine = 0

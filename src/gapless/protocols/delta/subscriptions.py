@@ -42,10 +42,11 @@ class Subscription:
         self.is_confirmed = False
         self.senders: dict[str, None] = {}
         """To be told when it is confirmed."""
-        self.confirmed: dict[str, tuple[Tags, Cuts]] = {}
+        self.confirmed: dict[str, tuple[Tags, dict[str, Cuts]]] = {}
         """Those beyond that have confirmed it, and how."""
         self.tags: Tags = NO_TAGS
-        self.cuts: Cuts = {}
+        self.cuts: dict[str, Cuts] = {}
+        """While it is not confirmed: where it starts with publishers here."""
 
 
 class Route:
