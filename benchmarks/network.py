@@ -1,0 +1,148 @@
+"""A publisher, a broker and a subscriber in three processes on loopback, beside other systems in the same run.
+
+    python benchmarks/network.py            # some minutes
+    python benchmarks/network.py --quick    # a glance
+
+Payloads of 100 bytes. Rates are counted from the publisher's first call to the subscriber's last event, all of them in
+order and each once. The limit is a bare relay without any guarantee (`peers/relay_system.py`). Peers are the servers of
+the operating system's packages with their Python clients; those that are not installed are left out with a word.
+Fails if gapless is slower than NATS core, which promises nothing.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.peers.__main__ import SYSTEMS  # noqa: E402
+from benchmarks.peers.gapless_system import Gapless  # noqa: E402
+from benchmarks.peers.system import System  # noqa: E402
+
+PATIENCE_S = 300
+PACE = 2_000
+
+
+def start(role: str, system: System, port: int, count: int, rate: float) -> "subprocess.Popen[str]":
+    """A publisher or subscriber in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.peers", role, system.name, str(port), str(count), str(rate)]
+    return subprocess.Popen(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True)
+
+
+def said(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    """The next that it reports."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"{process.args!r} ended without a word")
+    facts: dict[str, Any] = json.loads(line)
+    return facts
+
+
+def measure(system: System, count: int, rate: float = 0, subscribers: int = 1) -> dict[str, Any]:
+    """One run: how many events a second reached all subscribers, or how long each took."""
+    with tempfile.TemporaryDirectory() as folder, system.serve(Path(folder)) as port:
+        takers = [start("subscribe", system, port, count, rate) for _ in range(subscribers)]
+        publisher = None
+        try:
+            for taker in takers:
+                said(taker)
+            last = system.ports[-1] if isinstance(system, Gapless) else port
+            publisher = start("publish", system, last, count, rate)
+            begun = said(publisher)
+            ends = [said(taker) for taker in takers]
+        finally:
+            for process in [*takers, *([publisher] if publisher else [])]:
+                process.kill()
+                process.wait()
+        wrong = sum(end["wrong"] for end in ends)
+        if wrong:
+            raise RuntimeError(f"{system.name}: {wrong} events out of order")
+        seconds = max(end["end"] for end in ends) - begun["start"]
+        spread = [statistics.median(end["latency_ms"][place] for end in ends) for place in (0, 1)] if rate else []
+        return {"rate": count / seconds, "latency_ms": spread}
+
+
+def best(system: System, count: int, runs: int, **kind: Any) -> dict[str, Any]:
+    """The fastest of some runs: others on the machine only ever slow it down."""
+    return max((measure(system, count, **kind) for _ in range(runs)), key=lambda found: found["rate"])
+
+
+def compare(console: Console, count: int, runs: int, paced: int) -> bool:
+    """Throughput and latency of all systems."""
+    table = Table(title=f"one publisher, one broker, one subscriber; {count:,} events of 100 bytes, best of {runs}")
+    for name in ("system", "promises"):
+        table.add_column(name)
+    for name in ("events/s", "of the limit", "p50 ms", "p99 ms"):
+        table.add_column(name, justify="right")
+    found: dict[str, dict[str, Any]] = {}
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("systems", total=len(SYSTEMS))
+        for name, kind in SYSTEMS.items():
+            system = kind()
+            progress.update(task, description=name)
+            if system.missing():
+                console.print(f"{name} left out: {system.missing()}")
+            else:
+                found[name] = best(system, count, runs)
+                found[name]["latency_ms"] = measure(system, paced, rate=PACE)["latency_ms"]
+            progress.advance(task)
+    limit = found["bare relay"]["rate"]
+    for name, result in sorted(found.items(), key=lambda item: -item[1]["rate"]):
+        p50, p99 = result["latency_ms"]
+        table.add_row(
+            name, SYSTEMS[name].promise, f"{result['rate']:,.0f}", f"{result['rate'] / limit:.0%}",
+            f"{p50:.2f}", f"{p99:.2f}", style="bold" if name == Gapless.name else None,
+        )  # fmt: skip
+    console.print(table)
+    peer = found.get("NATS core")
+    if peer is None:
+        return True
+    console.print(f"gapless: {found['gapless']['rate'] / peer['rate']:.2f} times NATS core")
+    return bool(found["gapless"]["rate"] >= peer["rate"])
+
+
+def scale(console: Console, count: int, paced: int, hops: list[int], subscribers: list[int]) -> None:
+    """How it grows with the way, and with the number of those who want the same."""
+    table = Table(title=f"gapless over several brokers (f = 1 from the second on), latency at {PACE:,} events/s")
+    for name in ("brokers", "events/s", "p50 ms", "p99 ms"):
+        table.add_column(name, justify="right")
+    for brokers in hops:
+        f = min(1, brokers - 1)
+        rate = measure(Gapless(brokers, f), count)["rate"]
+        p50, p99 = measure(Gapless(brokers, f), paced, rate=PACE)["latency_ms"]
+        table.add_row(str(brokers), f"{rate:,.0f}", f"{p50:.2f}", f"{p99:.2f}")
+    console.print(table)
+    table = Table(title="gapless with several subscribers to everything, one broker")
+    for name in ("subscribers", "events/s", "deliveries/s"):
+        table.add_column(name, justify="right")
+    for many in subscribers:
+        rate = measure(Gapless(), max(count // many, 2_000), subscribers=many)["rate"]
+        table.add_row(str(many), f"{rate:,.0f}", f"{rate * many:,.0f}")
+    console.print(table)
+
+
+def main() -> int:
+    """Print the tables; 1 if we are slower than we ask of ourselves."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    console = Console()
+    count, runs, paced = (50_000, 1, 2_000) if quick else (300_000, 3, 10_000)
+    is_fast = compare(console, count, runs, paced)
+    scale(console, count // 3, paced // 2, [1, 3] if quick else [1, 2, 3, 4, 5], [1, 10] if quick else [1, 10, 100])
+    return 0 if is_fast else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

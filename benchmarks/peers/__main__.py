@@ -1,0 +1,96 @@
+"""A publisher or a subscriber in a process of its own: `python -m benchmarks.peers ROLE SYSTEM PORT COUNT RATE`.
+
+It reports one JSON document a line on standard output: that it is ready, and what it measured. Times are of the clock
+that all processes of a machine share.
+"""
+
+import asyncio
+import json
+import struct
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import uvloop
+from benchmarks.peers.gapless_system import Gapless
+from benchmarks.peers.mosquitto_system import Mosquitto
+from benchmarks.peers.nats_system import JetStream, NatsCore
+from benchmarks.peers.redis_system import RedisStreams
+from benchmarks.peers.relay_system import Relay
+from benchmarks.peers.system import System
+
+SYSTEMS: dict[str, type[System]] = {
+    system.name: system for system in (Gapless, NatsCore, JetStream, RedisStreams, Mosquitto, Relay)
+}
+STAMP = struct.Struct(">QQ")
+PAYLOAD = 100
+
+
+def say(**facts: object) -> None:
+    """Tell whoever started this process."""
+    print(json.dumps(facts), flush=True)
+
+
+def payloads(count: int, begun: list[float]) -> Iterator[bytes]:
+    """Numbered payloads; notes when the first is asked for."""
+    rest = bytes(PAYLOAD - STAMP.size)
+    pack = STAMP.pack
+    begun.append(time.monotonic())
+    for number in range(count):
+        yield pack(number, 0) + rest
+
+
+async def paced(count: int, rate: float, begun: list[float]) -> AsyncIterator[bytes]:
+    """The same, each with its time, at a constant rate."""
+    rest = bytes(PAYLOAD - STAMP.size)
+    start = time.monotonic()
+    begun.append(start)
+    for number in range(count):
+        delay = start + number / rate - time.monotonic()
+        if delay > 0:
+            await asyncio.sleep(delay)
+        yield STAMP.pack(number, time.monotonic_ns()) + rest
+
+
+async def publish(system: System, port: int, count: int, rate: float) -> None:
+    """Publish, fast or at a rate."""
+    begun: list[float] = []
+    if rate:
+        await system.pace(port, paced(count, rate, begun))
+    else:
+        await system.flood(port, payloads(count, begun))
+    say(start=begun[0], confirmed=time.monotonic())
+
+
+async def subscribe(system: System, port: int, count: int, rate: float) -> None:
+    """Count, check the order, and note how old each is."""
+    latencies: list[int] = []
+    expected = 0
+    wrong = 0
+    first = 0.0
+
+    def take(payload: bytes) -> bool:
+        nonlocal expected, wrong, first
+        number, stamp = STAMP.unpack_from(payload)
+        if rate:
+            latencies.append(time.monotonic_ns() - stamp)
+        if not expected:
+            first = time.monotonic()
+        wrong += number != expected
+        expected += 1
+        return expected < count
+
+    await system.subscribe(port, lambda: say(ready=True), take)
+    latencies.sort()
+    spread = [latencies[int(len(latencies) * share)] / 1e6 for share in (0.5, 0.99)] if latencies else []
+    say(end=time.monotonic(), first=first, wrong=wrong, latency_ms=spread)
+
+
+def main(role: str, name: str, port: str, count: str, rate: str) -> None:
+    """Run one role."""
+    task = publish if role == "publish" else subscribe
+    uvloop.run(task(SYSTEMS[name](), int(port), int(count), float(rate)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,74 @@
+"""Gapless: exactly once, in causal order, from an exact start, with every publication confirmed."""
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from pathlib import Path
+
+from benchmarks.peers.system import TOPIC, System, free_port, wait_for
+
+import gapless
+
+FILTER = f"topic = '{TOPIC}'"
+ATTRIBUTES = {"topic": TOPIC}
+
+
+class Gapless(System):
+    """A chain of brokers: publishers at its last, subscribers at its first."""
+
+    name = "gapless"
+    promise = "exactly once, causal order, exact start, confirmed"
+
+    def __init__(self, brokers: int = 1, f: int = 0) -> None:
+        self._f = f
+        self.ports = [free_port() for _ in range(brokers)]
+
+    def command(self, port: int, folder: Path) -> list[str]:
+        main = "from gapless.cli.main import run; run()"
+        return [sys.executable, "-c", main, "broker", "--config", str(folder / "network.toml"), "--name"]
+
+    @contextlib.contextmanager
+    def serve(self, folder: Path) -> Iterator[int]:
+        edges = ", ".join(f'["b{n}", "b{n + 1}"]' for n in range(len(self.ports) - 1))
+        text = f"[network]\nf = {self._f}\nedges = [{edges}]\n"
+        for number, port in enumerate(self.ports):
+            text += f'[[brokers]]\nname = "b{number}"\naddress = "127.0.0.1:{port}"\n'
+        (folder / "network.toml").write_text(text)
+        servers: list[subprocess.Popen[bytes]] = []
+        try:
+            for number in range(len(self.ports)):
+                servers.append(
+                    subprocess.Popen(
+                        [*self.command(0, folder), f"b{number}"],
+                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                    )
+                )  # fmt: skip
+            for port, server in zip(self.ports, servers, strict=True):
+                wait_for(port, server)
+            yield self.ports[0]
+        finally:
+            for server in servers:
+                server.kill()
+                server.wait()
+
+    async def flood(self, port: int, payloads: Iterable[bytes]) -> None:
+        async with gapless.connect(f"gapless://127.0.0.1:{port}") as client:
+            await client.advertise(FILTER)
+            await client.publish_many((ATTRIBUTES, payload) for payload in payloads)
+
+    async def pace(self, port: int, payloads: AsyncIterator[bytes]) -> None:
+        async with gapless.connect(f"gapless://127.0.0.1:{port}") as client, asyncio.TaskGroup() as tasks:
+            await client.advertise(FILTER)
+            async for payload in payloads:
+                tasks.create_task(client.publish(ATTRIBUTES, payload))
+
+    async def subscribe(self, port: int, ready: Callable[[], None], take: Callable[[bytes], bool]) -> None:
+        async with gapless.connect(f"gapless://127.0.0.1:{port}") as client:
+            subscription = await client.subscribe(FILTER)
+            ready()
+            while events := await subscription.take(1024):
+                for event in events:
+                    if not take(event.payload):
+                        return

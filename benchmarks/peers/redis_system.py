@@ -1,0 +1,55 @@
+"""Redis streams with redis-py: entries are added in pipelines, read by a group and acknowledged."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.system import TOPIC, System
+
+BATCH = 256
+
+
+class RedisStreams(System):
+    """One stream, one group."""
+
+    name = "Redis streams"
+    promise = "at least once, acknowledged"
+    program = "redis-server"
+    library = "redis"
+
+    def command(self, port: int, folder: Path) -> list[str]:
+        return ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+
+    def _connect(self, port: int) -> Any:
+        from redis.asyncio import Redis
+
+        return Redis(port=port)
+
+    async def flood(self, port: int, payloads: Iterable[bytes]) -> None:
+        connection = self._connect(port)
+        remaining = iter(payloads)
+        while batch := list(islice(remaining, BATCH)):
+            pipeline = connection.pipeline(transaction=False)
+            for payload in batch:
+                pipeline.xadd(TOPIC, {b"p": payload})
+            await pipeline.execute()
+        await connection.aclose()
+
+    async def pace(self, port: int, payloads: AsyncIterator[bytes]) -> None:
+        connection = self._connect(port)
+        async for payload in payloads:
+            await connection.xadd(TOPIC, {b"p": payload})
+        await connection.aclose()
+
+    async def subscribe(self, port: int, ready: Callable[[], None], take: Callable[[bytes], bool]) -> None:
+        connection = self._connect(port)
+        await connection.xgroup_create(TOPIC, "group", id="$", mkstream=True)
+        ready()
+        goes_on = True
+        while goes_on:
+            for _, entries in await connection.xreadgroup("group", "one", {TOPIC: ">"}, count=BATCH, block=1000):
+                for _, fields in entries:
+                    goes_on = take(fields[b"p"])
+                await connection.xack(TOPIC, "group", *(number for number, _ in entries))
+        await connection.aclose()
