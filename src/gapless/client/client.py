@@ -437,6 +437,11 @@ class Client:
         return {}
 
     @property
+    def is_settled(self) -> bool:
+        """Whether everything published so far is safe."""
+        return not self._spec.confirms or self._published == self._confirmed
+
+    @property
     def is_connected(self) -> bool:
         """Whether there is a connection to a broker now. Calls may be made at any time; they wait for one."""
         return any(link.connection is not None for link in self._links.links.values())

@@ -107,6 +107,13 @@ class Broker:
         self._is_starting_over = False
         self._begin(later_incarnation())
 
+    async def crash(self) -> None:
+        """Vanish without a word, as a process that is killed."""
+        self._is_ready = False
+        if self._server is not None:
+            self._server.close()
+        await self._links.close(with_goodbye=False)
+
     async def stop(self) -> None:
         """Leave in good order."""
         self._is_ready = False

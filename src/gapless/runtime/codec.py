@@ -64,7 +64,7 @@ def _decoder(types: tuple[type[msgspec.Struct], ...]) -> msgspec.msgpack.Decoder
 
 
 def message_types(spec: ProtocolSpec) -> tuple[type[msgspec.Struct], ...]:
-    """What nodes of the protocol can say: its `messages`, or else all public structs of its module of that name."""
+    """What nodes of the protocol can say: its `messages`, or else all that are tagged in its module of that name."""
     types = spec.messages or _found(spec)
     if not types:
         raise ProtocolError(
@@ -93,4 +93,5 @@ def _found(spec: ProtocolSpec) -> tuple[type[msgspec.Struct], ...]:
         and isinstance(value, type)
         and issubclass(value, msgspec.Struct)
         and value.__module__ == module.__name__
+        and value.__struct_config__.tag is not None
     )

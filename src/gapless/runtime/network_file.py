@@ -56,7 +56,7 @@ import msgspec
 
 from gapless.errors import ConfigError, OverlayError, ProtocolError
 from gapless.overlay import Overlay
-from gapless.protocol import ProtocolSpec, convert_options, find_protocol
+from gapless.protocol import ProtocolSpec, check_overlay, convert_options, find_protocol
 from gapless.runtime.address import split_address
 from gapless.runtime.settings import RuntimeSettings
 
@@ -225,6 +225,7 @@ def check_network(config: NetworkConfig) -> None:
         raise ConfigError(f"network: {error}") from None
     try:
         config.options  # noqa: B018
+        check_overlay(config.spec, config.overlay)
     except ProtocolError as error:
         raise ConfigError(f"protocol: {error}") from None
 

@@ -33,6 +33,13 @@ BROKER, CLIENT, PROBE = "broker", "client", "probe"
 """Who dials. A probe asks, and takes no part."""
 
 
+class _Beginning(msgspec.Struct, frozen=True, array_like=True):
+    """The part of a hello that is the same in every version."""
+
+    magic: str = ""
+    version: int = 0
+
+
 class Hello(msgspec.Struct, frozen=True, array_like=True):
     """Who dialled. A probe only wants to see the `Welcome`."""
 
@@ -84,6 +91,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
+_beginning = msgspec.msgpack.Decoder(_Beginning)
 _hello = msgspec.msgpack.Decoder(Hello)
 _welcome = msgspec.msgpack.Decoder(Welcome)
 _refusal = msgspec.msgpack.Decoder(Refusal)
@@ -105,13 +113,17 @@ def greeting(
 def decode_hello(body: memoryview) -> Hello:
     """The hello, or a `WireError` that can be told to whoever sent it."""
     try:
-        hello = _hello.decode(body)
+        beginning = _beginning.decode(body)
     except msgspec.DecodeError:
         raise WireError("this is no greeting; a Gapless broker listens here") from None
-    if hello.magic != MAGIC:
+    if beginning.magic != MAGIC:
         raise WireError("this is no greeting; a Gapless broker listens here")
-    if hello.version != VERSION:
-        raise WireError(f"you speak version {hello.version} of the wire format, but this broker speaks {VERSION}")
+    if beginning.version != VERSION:
+        raise WireError(f"you speak version {beginning.version} of the wire format, but this broker speaks {VERSION}")
+    try:
+        hello = _hello.decode(body)
+    except msgspec.DecodeError as error:
+        raise WireError(f"the greeting is malformed: {error}") from None
     if hello.role not in (BROKER, CLIENT, PROBE):
         raise WireError(f"there is no role {hello.role!r}; it is broker, client or probe")
     if not hello.name or len(hello.name) > 200:

@@ -1,0 +1,62 @@
+"""A network in this process: brokers on loopback, on ports that are free, in the event loop of the test."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from gapless.overlay import Overlay
+from gapless.runtime.broker import Broker
+from gapless.runtime.fleet import local_network
+from gapless.runtime.network_file import NetworkConfig, ProtocolEntry
+from gapless.runtime.settings import RuntimeSettings
+
+__all__ = ["QUICK", "Local", "local"]
+
+QUICK = RuntimeSettings(heartbeat_ms=50, suspect_ms=400, hello_ms=400, join_ms=500, drain_ms=500, redial_max_ms=100)
+"""Settings with which a test does not take long; not too quick for a machine that is busy with other tests."""
+
+
+class Local:
+    """The brokers of one network."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        self.config = config
+        self.brokers: dict[str, Broker] = {}
+
+    @property
+    def url(self) -> str:
+        """All brokers."""
+        return self.config.url
+
+    def at(self, name: str) -> str:
+        """Where one broker is."""
+        return f"gapless://{self.config.addresses[name]}"
+
+    async def start(self, name: str) -> Broker:
+        """Start a broker, for the first time or again."""
+        broker = self.brokers[name] = Broker(self.config, name)
+        await broker.start()
+        return broker
+
+    async def crash(self, name: str) -> None:
+        """Let a broker vanish without a word."""
+        await self.brokers.pop(name).crash()
+
+    async def stop(self) -> None:
+        """Let all leave."""
+        for name in list(self.brokers):
+            await self.brokers.pop(name).stop()
+
+
+@asynccontextmanager
+async def local(
+    overlay: Overlay | int, *, f: int = 1, protocol: str = "gapless", runtime: RuntimeSettings = QUICK, **options: float
+) -> AsyncIterator[Local]:
+    """A network that is up."""
+    config = local_network(overlay, f=f, protocol=ProtocolEntry(protocol, dict(options)), runtime=runtime)
+    network = Local(config)
+    try:
+        await asyncio.gather(*(network.start(name) for name in config.overlay.brokers))
+        yield network
+    finally:
+        await network.stop()
