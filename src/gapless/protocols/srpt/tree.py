@@ -7,6 +7,8 @@ of a sub-cube around it, of as many dimensions as there are equal bits below tha
 
 from zlib import crc32
 
+from gapless.protocols.vcube.hypercube import sub_cube
+
 __all__ = ["children", "parent_of", "root_of"]
 
 
@@ -29,6 +31,6 @@ def children(node: int, root: int, dimension: int, members: int) -> list[int]:
     below = []
     for level in reversed(range(height)):
         child = node ^ 1 << level
-        if members >> (child >> level << level) & (1 << (1 << level)) - 1:
+        if sub_cube(members, child, level):
             below.append(child)
     return below

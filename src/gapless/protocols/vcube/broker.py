@@ -19,7 +19,7 @@ from typing import Any
 
 from gapless.events import Event
 from gapless.protocol import BrokerPlace, Effect, Input, Received, Send
-from gapless.protocols.vcube.hypercube import branches, cluster_of, mask_of, numbering, pack, unpack
+from gapless.protocols.vcube.hypercube import branches, cluster_of, mask_of, numbering, pack, sub_cube, unpack
 from gapless.protocols.vcube.measures import Measures
 from gapless.protocols.vcube.messages import (
     Ack,
@@ -278,16 +278,18 @@ class VcubeBroker:
             topic.held.append(message)
         else:
             self._deliver(topic, message)
-            self._release(topic)
+            if topic.withheld:
+                self._release(topic)
 
     def _onward(self, sender: int, message: Pub | Uns, topic: Topic | None) -> list[tuple[int, int]]:
         """Where a message goes from here, with the members behind each."""
+        if self._names_receivers and not message.behind:
+            return []
         height = cluster_of(self._own, sender) - 1
         if self._names_receivers:
-            return branches(self._own, height, unpack(message.behind)) if message.behind else []
-        members = (
-            0 if topic is None else topic.view.members >> (self._own >> height << height) & (1 << (1 << height)) - 1
-        )
+            members = unpack(message.behind)
+        else:
+            members = 0 if topic is None else sub_cube(topic.view.members, self._own, height)
         return branches(self._own, height, members)
 
     def _deliver(self, topic: Topic, message: Pub) -> None:

@@ -59,23 +59,24 @@ class CausalOrder:
 
     def receive(self, message: Pub) -> list[Pub]:
         """What can be delivered now, in order."""
-        delivered: list[Pub] = []
         source = message.source
         known = self.settled.get(source)
+        if known is not None and stamp_of(source, message.number) <= known:
+            return []
+        if not self._blocked and message.barrier <= self._latest:
+            self._deliver(message)
+            return [message]
+        ready = [message]
         if known is None:
             self._settle(source, stamp_of(source, message.number - 1))
-            ready = [message, *self._unblocked(source)]
-        elif stamp_of(source, message.number) > known:
-            ready = [message]
-        else:
-            return delivered
+            ready += self._unblocked(source)
+        delivered = []
         for candidate in ready:
             cause = self._missing_cause(candidate.barrier)
             if cause is None:
                 self._deliver(candidate)
                 delivered.append(candidate)
-                if self._blocked:
-                    ready += self._unblocked(candidate.source)
+                ready += self._unblocked(candidate.source)
             else:
                 self._blocked.setdefault(cause, []).append(candidate)
                 self.waiting += 1

@@ -17,11 +17,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
+from gapless.errors import ProtocolError
 from gapless.overlay import Overlay
 
 __all__ = [
     "BROKERS_MAX", "branches", "cluster", "cluster_of", "first_member", "mask_of", "numbering", "pack", "refusal",
-    "unpack",
+    "sub_cube", "unpack",
 ]  # fmt: skip
 
 BROKERS_MAX = 1 << 16
@@ -51,7 +52,12 @@ def numbering(brokers: tuple[str, ...]) -> Mapping[str, int]:
 def mask_of(brokers: tuple[str, ...], members: tuple[str, ...]) -> int:
     """These brokers, as bits of the whole cube."""
     numbers = numbering(brokers)
-    return sum(1 << number for number in {numbers[name] for name in members})
+    mask = 0
+    for name in members:
+        if name not in numbers:
+            raise ProtocolError(f"initial_members: there is no broker {name!r}; they are {brokers[0]} … {brokers[-1]}")
+        mask |= 1 << numbers[name]
+    return mask
 
 
 def cluster(i: int, s: int) -> tuple[int, ...]:
@@ -98,6 +104,11 @@ def branches(i: int, height: int, members: int) -> list[tuple[int, int]]:
             first = first_member(inside, place & size - 1, level)
             found.append((base + start + first, inside ^ 1 << first))
     return found
+
+
+def sub_cube(members: int, i: int, height: int) -> int:
+    """Of the members of the whole cube, those of i's sub-cube of 2^height nodes."""
+    return members >> (i >> height << height) & _FULL[height]
 
 
 def pack(members: int) -> bytes:
