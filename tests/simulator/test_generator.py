@@ -183,6 +183,14 @@ def test_limits_are_obeyed() -> None:
     assert scenario.run.settle_ms == 7.0
 
 
+@pytest.mark.parametrize("f", [0, 1, 3, 6])
+def test_f_can_be_chosen(f: int) -> None:
+    for seed in range(20):
+        scenario = generate(seed, "flooding", "crash", limits=GeneratorLimits(f=f))
+        assert scenario.network.f == f
+        assert len(overlay_of(scenario.network).brokers) >= f + 2
+
+
 def test_unknown_kinds_of_fault_are_refused() -> None:
     assert generate(0, "flooding", "crash, cut").name == "random-crash, cut-0"
     with pytest.raises(

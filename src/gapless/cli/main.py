@@ -320,6 +320,9 @@ def sim_search(
     faults: Annotated[
         str, typer.Option(metavar="KINDS", help="none, all, or some of crash,cut,suspicion,relink,loss,duplication.")
     ] = "none",
+    f: Annotated[
+        int | None, typer.Option("--f", min=0, max=10, metavar="N", help="How many neighbouring brokers may fail.")
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the protocol; may be repeated.")
     ] = None,
@@ -336,7 +339,7 @@ def sim_search(
     """
     from gapless.cli.sim_search import search_seeds
 
-    return search_seeds(protocol, runs, first_seed, faults, option or [], save, as_json=json)
+    return search_seeds(protocol, runs, first_seed, faults, f, option or [], save, as_json=json)
 
 
 @sim.command("compare", epilog=EPILOG)

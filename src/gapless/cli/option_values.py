@@ -42,10 +42,12 @@ def _scalar(text: str) -> Any:
     return value if isinstance(value, int | float) else text
 
 
-def search_line(protocol: str, faults: str, seed: int, words: Iterable[str]) -> str:
+def search_line(protocol: str, faults: str, seed: int, words: Iterable[str], f: int | None = None) -> str:
     """The command that finds the violation of this seed again."""
     line = ["gapless", "sim", "search", "--protocol", protocol, "--faults", faults]
     line += ["--first-seed", str(seed), "--runs", "1"]
+    if f is not None:
+        line += ["--f", str(f)]
     for word in words:
         line += ["--option", word]
     return shlex.join(line)

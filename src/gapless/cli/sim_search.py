@@ -20,7 +20,7 @@ from gapless.cli.option_values import parse_options, search_line
 from gapless.cli.terminal import error_console, output_console, print_json
 from gapless.cli.verdict_view import print_anomalies, status_text
 from gapless.protocol import ProtocolSpec, find_protocol
-from gapless.simulator import Finding, Scenario, SearchReport, search
+from gapless.simulator import Finding, GeneratorLimits, Scenario, SearchReport, search
 from gapless.simulator import Progress as SearchProgress
 from gapless.simulator.fault_plan import fault_kinds
 from gapless.simulator.networks import overlay_of
@@ -29,16 +29,17 @@ __all__ = ["search_seeds"]
 
 
 def search_seeds(
-    protocol: str, runs: int, first_seed: int, faults: str, words: Sequence[str], save: Path | None, *, as_json: bool
-) -> int:
+    protocol: str, runs: int, first_seed: int, faults: str, f: int | None, words: Sequence[str], save: Path | None,
+    *, as_json: bool,
+) -> int:  # fmt: skip
     """Search, show what was found, and return the exit code."""
     spec = find_protocol(protocol)
     options = parse_options(spec, words)
     kinds = fault_kinds(faults)
     with _interruptible(), _progress_bar(runs, hidden=as_json) as tell:
-        report = search(spec, runs, first_seed, faults, options, on_progress=tell)
+        report = search(spec, runs, first_seed, faults, options, on_progress=tell, limits=GeneratorLimits(f=f))
     finding = report.finding
-    repeat = None if finding is None else search_line(spec.name, faults, finding.seed, words)
+    repeat = None if finding is None else search_line(spec.name, faults, finding.seed, words, f)
     if save is not None and finding is not None:
         save.parent.mkdir(parents=True, exist_ok=True)
         save.write_text(finding.minimal.to_toml(), encoding="utf-8")

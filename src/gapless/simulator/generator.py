@@ -62,6 +62,8 @@ class GeneratorLimits(msgspec.Struct, frozen=True):
     """How long clients are busy."""
     settle_ms: float = 4000.0
     """How long everything may take to come through once all is over."""
+    f: int | None = None
+    """How many neighbouring failures to cope with; drawn if not given."""
 
 
 def generate(
@@ -96,7 +98,7 @@ class _Draft:
         self._limits = limits
         brokers = self._draw_size()
         self._tree = random_tree(brokers, seed, rng.choice([None, 3, 4]))
-        self._f = min(rng.randint(1, 3), brokers - 2) if kinds else rng.randint(0, 2)
+        self._f = self._draw_f(brokers)
         self._end_ms = float(rng.randint(*limits.active_ms))
         self._network = self._draw_network(brokers)
         self._clients: list[Client] = []
@@ -134,7 +136,13 @@ class _Draft:
     # ---- the network
 
     def _draw_size(self) -> int:
-        return self._rng.randint(*self._limits.brokers)
+        least, most = self._limits.brokers
+        return self._rng.randint(least if self._limits.f is None else max(least, self._limits.f + 2), most)
+
+    def _draw_f(self, brokers: int) -> int:
+        if self._limits.f is not None:
+            return min(self._limits.f, brokers - 2)
+        return min(self._rng.randint(1, 3), brokers - 2) if self._kinds else self._rng.randint(0, 2)
 
     def _draw_network(self, brokers: int) -> Network:
         rng = self._rng

@@ -109,7 +109,10 @@ def search(
         report = partial(Progress, "shrink", done, runs, unknown)
         return SearchReport(
             spec.name, faults, first_seed, done, done - unknown - 1, unknown,
-            _shrunk(make(seed), seed, outcome, spec, faults, options or {}, shrink_seconds, lambda n: tell(report(n))),
+            _shrunk(
+                make(seed), seed, outcome, spec, _repeat(spec, faults, seed, options or {}, limits), shrink_seconds,
+                lambda n: tell(report(n)),
+            ),
         )  # fmt: skip
     return SearchReport(spec.name, faults, first_seed, done, done - unknown, unknown, None)
 
@@ -148,22 +151,31 @@ def _mapper(processes: int) -> Iterator[Callable[..., Iterable[Any]]]:
 
 
 def _shrunk(
-    scenario: Scenario, seed: int, outcome: Outcome, spec: ProtocolSpec, faults: str, options: Mapping[str, Any],
-    seconds: float, tell: Callable[[int], None],
+    scenario: Scenario, seed: int, outcome: Outcome, spec: ProtocolSpec, repeat: str, seconds: float,
+    tell: Callable[[int], None],
 ) -> Finding:  # fmt: skip
     symptom = outcome.symptoms[0]
     minimal = shrink(
         scenario, symptom, protocol=spec, seconds=seconds, on_progress=lambda smaller: tell(_rows(smaller))
     )
-    given = "".join(f" --option {key}={value}" for key, value in options.items())
     return Finding(
         seed=seed,
         symptom=symptom,
         outcome=try_scenario(minimal, spec),
         scenario=scenario,
         minimal=minimal,
-        repeat=f"gapless sim search --protocol {spec.name} --faults {faults} --first-seed {seed} --runs 1{given}",
+        repeat=repeat,
     )
+
+
+def _repeat(
+    spec: ProtocolSpec, faults: str, seed: int, options: Mapping[str, Any], limits: GeneratorLimits | None
+) -> str:
+    """The one line that finds it again."""
+    given = "".join(f" --option {key}={value}" for key, value in options.items())
+    if limits is not None and limits.f is not None:
+        given = f" --f {limits.f}{given}"
+    return f"gapless sim search --protocol {spec.name} --faults {faults} --first-seed {seed} --runs 1{given}"
 
 
 def _rows(scenario: Scenario) -> int:
