@@ -26,9 +26,9 @@ Where the paper leaves a question or cannot be followed:
 - *The tree under change.* Left to earlier work. Here the ends of a link that goes stop using it at once, but keep what
   was wanted behind it known to others for `hold_ms`; the ends of a new one exchange all that they know.
 - *The first number.* Which one a subscriber expects first is not said. If it were 1, who subscribes late would pull the
-  whole past. Here the first that comes fixes it, so what is lost before that is never noticed: over 10 links with 20 % loss,
-  eight events on average. Push has no such beginning, but tells a new subscriber of events from before its time, and
-  delivers them.
+  whole past. Here the first that comes fixes it, so what is lost before that is never noticed: over 10 links with
+  20 % loss, eight events on average. Push has no such beginning, but tells a new subscriber of events from before its
+  time, and delivers them.
 - *Patterns that the source does not know yet* have no number in its events. Pull cannot see these losses, push can.
 - *The end of LostBuffer.* Nothing ever leaves it but by recovery. Here a missing event is given up after `give_up_ms`,
   and the oldest when there are more than `lost`.
