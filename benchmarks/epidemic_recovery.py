@@ -27,6 +27,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import msgspec
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -253,9 +254,9 @@ def run_all(cases: Sequence[Case], quiet: bool) -> list[Figures]:
 def _main_table(rows: Sequence[Figures]) -> Table:
     case = rows[0].case
     title = f"{case.brokers} brokers, {case.loss:.0%} loss on each link, {rows[0].events:,} events"
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("recovery", no_wrap=True)
-    for heading in ("delivered", "× none", "gossip", "requests", "resent", "× messages", "seconds"):
+    for heading in ("delivered", "× none", "gossip", "requests", "resent", "× messages", "s"):
         table.add_column(heading, justify="right")
     for row in rows:
         total = row.gossip + row.requests + row.retransmissions + row.publications
@@ -264,12 +265,12 @@ def _main_table(rows: Sequence[Figures]) -> Table:
             *(f"{count / row.events:.1f}" for count in (row.gossip, row.requests, row.retransmissions)),
             f"{total / rows[0].publications:.1f}", f"{row.seconds:.1f}",
         )  # fmt: skip
-    table.caption = "gossip, requests, resent: per event; × messages: of none"
+    table.caption = "gossip, requests, resent: per event; × messages: all of them; s: to simulate"
     return table
 
 
 def _question_table(title: str, heading: str, labels: Sequence[str], rows: Sequence[Figures]) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column(heading, no_wrap=True)
     for recovery in RECOVERIES:
         table.add_column(recovery.replace("-", " "), justify="right")
@@ -278,7 +279,7 @@ def _question_table(title: str, heading: str, labels: Sequence[str], rows: Seque
         lost = 1 - part[0].delivered
         shares = [f"{row.delivered:.1%} {(row.delivered - part[0].delivered) / lost:4.0%}" for row in part[1:]]
         table.add_row(label, f"{part[0].delivered:.1%}", *shares)
-    table.caption = "delivered; and of what none loses, recovered"
+    table.caption = "delivered, and how much of what none loses was recovered"
     return table
 
 

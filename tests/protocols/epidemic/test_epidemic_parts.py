@@ -214,9 +214,8 @@ def test_the_buffer_keeps_the_latest_losses() -> None:
 
 def test_a_pattern_that_nobody_wants_any_more_is_forgotten() -> None:
     losses = Losses(100, 1_000)
-    for pattern in "ab":
-        losses.note(stamped(1, **{pattern: 1}), [pattern], 0)
-        losses.note(stamped(3, **{pattern: 3}), [pattern], 0)
+    for number in (1, 3):
+        losses.note(stamped(number, a=number, b=number), ["a", "b"], 0)
     losses.forget("a")
     assert list(losses.patterns()) == ["b"]
     losses.note(stamped(9, a=9), ["a"], 0)
