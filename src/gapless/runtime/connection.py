@@ -36,12 +36,15 @@ __all__ = ["Connection"]
 
 
 class Connection(FrameStream):
-    """An end of a connection. `greeting` is what to say first, if it was dialled from here."""
+    """An end of a connection. If it was dialled from here, `target` is whom, and `greeting` what to say first."""
 
-    def __init__(self, links: "Links", settings: RuntimeSettings, greeting: bytes = b"") -> None:
+    def __init__(
+        self, links: "Links", settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
+    ) -> None:
         super().__init__(settings.frame_max, settings.write_max)
         self._links = links
         self._greeting = greeting
+        self.target = target
         self._hello_s = settings.hello_ms / 1000
         self._patience: asyncio.TimerHandle | None = None
         self.link: Link | None = None
@@ -56,32 +59,41 @@ class Connection(FrameStream):
     @property
     def is_dialled(self) -> bool:
         """Whether this end dialled."""
-        return bool(self._greeting)
+        return self.target is not None
 
     # ---- the greetings ------------------------------------------------------------------------------------
 
     def opened(self) -> None:
         self._patience = self._links.loop.call_later(self._hello_s, self._grow_impatient)
-        if self._greeting:
-            self.write((self._greeting,))
-        else:
+        if self.target is None:
             self._links.arrived(self)
+        elif self.target.connection is not None:
+            self.abort()  # the peer was quicker
+        else:
+            self.target.greeting_connection = self
+            self.write((self._greeting,))
 
     def _grow_impatient(self) -> None:
-        if self.link is None:
+        if self.target is not None:
+            self.abort()
+        elif self.link is None:
             self.refuse("silent", "you did not say who you are in time")
 
-    def _calm_down(self) -> None:
+    def _settle(self) -> None:
         if self._patience is not None:
             self._patience.cancel()
+        if self.target is not None and self.target.greeting_connection is self:
+            self.target.greeting_connection = None
+        if not self.settled.done():
+            self.settled.set_result(None)
 
     def _greet(self, kind: int, body: memoryview) -> None:
         if kind == REFUSAL:
             self.refusal = decode_refusal(body)
             self.abort()
-        elif self._greeting and kind == WELCOME:
+        elif self.target is not None and kind == WELCOME:
             self._links.welcomed(self, decode_welcome(body))
-        elif not self._greeting and kind == HELLO and self.hello is None:
+        elif self.target is None and kind == HELLO and self.hello is None:
             self.hello = decode_hello(body)
             self._links.asked(self, self.hello)
         elif kind == ASK and self.hello is not None:
@@ -91,10 +103,8 @@ class Connection(FrameStream):
 
     def establish(self, link: Link) -> None:
         """The greetings are over: this is the link's connection now."""
-        self._calm_down()
+        self._settle()
         self.link = link
-        if not self.settled.done():
-            self.settled.set_result(None)
 
     # ---- what comes in ------------------------------------------------------------------------------------
 
@@ -134,7 +144,5 @@ class Connection(FrameStream):
         self._links.drained(self)
 
     def closed(self, error: Exception | None) -> None:
-        self._calm_down()
-        if not self.settled.done():
-            self.settled.set_result(None)
+        self._settle()
         self._links.ended(self)

@@ -156,30 +156,16 @@ class Links:
             link.dialling = None
 
     async def _dial_once(self, link: Link) -> None:
-        connection = Connection(self, self.settings, self._owner.greeting())
+        connection = Connection(self, self.settings, link, self._owner.greeting())
         host, port = split_address(link.address)
         try:
             async with asyncio.timeout(self.settings.hello_ms / 1000):
                 await self.loop.create_connection(lambda: connection, host, port)
-                if link.connection not in (None, connection):
-                    connection.abort()  # the peer was quicker
-                    return
-                link.greeting_connection = connection
-                await connection.settled
         except (OSError, TimeoutError):
-            connection.abort()
-        finally:
-            link.greeting_connection = None
+            return
+        await connection.settled
         if connection.refusal is not None:
             self._owner.refused(link.name, connection.refusal)
-
-    async def introduce(self, address: str) -> Connection:
-        """Dial an address without knowing who is there. The connection may turn out refused or lost."""
-        connection = Connection(self, self.settings, self._owner.greeting())
-        host, port = split_address(address)
-        await self.loop.create_connection(lambda: connection, host, port)
-        await connection.settled
-        return connection
 
     # ---- greetings ----------------------------------------------------------------------------------------
 
@@ -224,14 +210,14 @@ class Links:
         if refusal is not None:
             connection.refuse(refusal.code, refusal.reason)
             return
-        link = self.links.get(welcome.name)
-        if link is None:
-            address = self.addresses.get(welcome.name, "")
-            link = self.links[welcome.name] = Link(welcome.name, is_client=False, address=address, now=now_us())
-        if link.connection is not None and self.name > welcome.name:
+        link = connection.target
+        assert link is not None
+        if welcome.name != link.name:
+            connection.refuse("name", f"{link.name!r} should be there, but it is {welcome.name!r}")
+        elif link.connection is not None and self.name > welcome.name:
             connection.abort()  # the senior's came first
-            return
-        self._establish(link, connection, welcome.boot)
+        else:
+            self._establish(link, connection, welcome.boot)
 
     def _establish(self, link: Link, connection: Connection, boot: int) -> None:
         if link.connection is not None:

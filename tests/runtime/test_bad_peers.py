@@ -1,0 +1,226 @@
+"""Peers that send rubbish, too much, half of it or nothing: each is told why it has to go, and nobody else notices."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from gapless.client import Client, connect
+from gapless.errors import ConnectError
+from gapless.events import Event
+from gapless.protocols.gapless.messages import Attach, ClientPublish, ClientSubscribe, Fenced, Invite
+from gapless.runtime import wire
+from gapless.runtime.address import split_address
+from gapless.runtime.codec import Codec
+from gapless.runtime.event_loop import run
+from gapless.runtime.wire import HEADER, Refusal
+
+from .local import QUICK, Local, local
+
+
+class Raw:
+    """A connection on which anything can be said."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def dial(cls, network: Local, broker: str = "b0") -> "Raw":
+        return cls(*await asyncio.open_connection(*split_address(network.config.addresses[broker])))
+
+    def say(self, data: bytes) -> "Raw":
+        self._writer.write(data)
+        return self
+
+    def greet(self, name: str = "stranger", role: str = "client", **more: object) -> "Raw":
+        return self.say(wire.greeting(role, name, **more))  # type: ignore[arg-type]
+
+    async def hear(self) -> tuple[int, bytes]:
+        length, kind = HEADER.unpack(await asyncio.wait_for(self._reader.readexactly(5), 5))
+        return kind, await self._reader.readexactly(length - 1)
+
+    async def refusal(self) -> Refusal:
+        """The next frame that is neither a welcome nor a ping must be a refusal, and then the connection ends."""
+        while True:
+            kind, body = await self.hear()
+            if kind not in (wire.WELCOME, wire.PING, wire.MESSAGES):
+                break
+        assert kind == wire.REFUSAL
+        assert await asyncio.wait_for(self._reader.read(), 5) == b""
+        self._writer.close()
+        return wire.decode_refusal(memoryview(body))
+
+
+@asynccontextmanager
+async def with_witness(network: Local) -> AsyncIterator[Client]:
+    """Somebody who must not notice anything."""
+    async with connect(network.url, name="witness") as client:
+        await client.advertise("TRUE")
+        subscription = await client.subscribe("TRUE")
+        yield client
+        event = await client.publish({"still": "here"})
+        async for got in subscription:
+            assert got == event
+            break
+
+
+def framed(kind: int, body: bytes) -> bytes:
+    return HEADER.pack(len(body) + 1, kind) + body
+
+
+def batch(*messages: msgspec.Struct) -> bytes:
+    from gapless.protocol import find_protocol
+
+    return b"".join(Codec(find_protocol("gapless"), 1 << 24).frames(messages))
+
+
+BEFORE_GREETING = {
+    "rubbish": (b"\xde\xad\xbe\xef" * 100, "malformed", "too large"),
+    "a web browser": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "malformed", "too large"),
+    "a frame too large": ((1 << 31).to_bytes(4, "big"), "malformed", "2,147,483,648 bytes is too large"),
+    "an empty frame": (b"\0\0\0\0", "malformed", "0 bytes"),
+    "no greeting": (framed(wire.PING, b""), "malformed", "begins with a greeting"),
+    "a greeting that is none": (framed(wire.HELLO, b"\xc1"), "malformed", "no greeting"),
+    "another version": (
+        framed(wire.HELLO, msgspec.msgpack.encode(["gapless", 9, 9, 9])), "version", "you speak version 9",
+    ),
+    "another protocol": (wire.greeting("client", "c", protocol="delta"), "protocol", "this network runs 'gapless'"),
+    "a client with a broker's name": (wire.greeting("client", "b0"), "name", "'b0' is the name of a broker"),
+    "a broker of another network": (wire.greeting("broker", "b1", network="x"), "network", "another network file"),
+    "nothing": (b"", "silent", "in time"),
+    "half a frame": (wire.greeting("client", "c")[:-3], "silent", "in time"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BEFORE_GREETING)
+def test_before_the_greetings_are_over(kind: str) -> None:
+    data, code, reason = BEFORE_GREETING[kind]
+
+    async def main() -> None:
+        async with local(1, f=0) as network, with_witness(network):
+            refusal = await (await Raw.dial(network)).say(data).refusal()
+            assert refusal.code == code
+            assert reason in refusal.reason
+
+    run(main())
+
+
+def test_a_broker_that_is_not_of_the_network_is_turned_down() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network:
+            peer = await Raw.dial(network)
+            refusal = await peer.greet("b9", "broker", network=network.config.fingerprint).refusal()
+            assert (refusal.code, refusal.reason) == ("name", "there is no other broker 'b9' in this network")
+
+    run(main())
+
+
+AFTER_GREETING = {
+    "a batch that is none": (framed(wire.MESSAGES, b"\xc1"), "malformed"),
+    "an unknown message": (framed(wire.MESSAGES, msgspec.msgpack.encode([["Nonsense"]])), "malformed"),
+    "words of a broker": (batch(Fenced(0, {"b0": 1})), "malformed"),
+    "another greeting": (wire.greeting("client", "c"), "there is no frame of kind 1"),
+    "an unknown frame": (framed(77, b""), "there is no frame of kind 77"),
+    "a frame too large": (b"\x7f\xff\xff\xff", "too large"),
+}
+
+
+@pytest.mark.parametrize("kind", AFTER_GREETING)
+def test_after_the_greetings(kind: str) -> None:
+    data, reason = AFTER_GREETING[kind]
+
+    async def main() -> None:
+        async with local(1, f=0) as network, with_witness(network):
+            refusal = await (await Raw.dial(network)).greet().say(data).refusal()
+            assert refusal.code == "malformed"
+            assert reason in refusal.reason
+
+    run(main())
+
+
+def test_a_filter_that_cannot_be_read_is_its_senders_fault() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, with_witness(network):
+            peer = (await Raw.dial(network)).greet("c").say(batch(Attach(1, "", [], {}, [], 1)))
+            kind, _ = await peer.hear()
+            assert kind == wire.WELCOME
+            kind, body = await peer.hear()
+            [invite] = Codec(network.config.spec, 1 << 24).decode(memoryview(body), is_client=False)
+            assert isinstance(invite, Invite)
+            peer.say(batch(Attach(2, invite.home, [], {}, [], 1), ClientSubscribe(2, "s", "price <")))
+            refusal = await peer.refusal()
+            assert refusal.code == "malformed"
+            assert "price <" in refusal.reason
+
+    run(main())
+
+
+def test_half_a_batch_and_then_silence_ends_that_connection_only() -> None:
+    whole = batch(ClientPublish(1, [Event("c", 1, {}, b"x" * 1000)]))
+
+    async def main() -> None:
+        async with local(1, f=0) as network, with_witness(network):
+            peer = (await Raw.dial(network)).greet("c").say(whole[:500])
+            await peer.hear()
+            broker = network.brokers["b0"]
+            async with asyncio.timeout(10):
+                while broker.links.client_count > 1:
+                    await asyncio.sleep(0.05)
+
+    run(main())
+
+
+def test_a_connection_that_is_cut_in_the_middle_of_a_frame_harms_nobody() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, with_witness(network):
+            for size in (1, 4, 5, 20):
+                peer = (await Raw.dial(network)).greet("c").say(batch(ClientPublish(1, [Event("c", 1, {})]))[:size])
+                await peer.hear()
+                peer._writer.transport.abort()
+
+    run(main())
+
+
+def test_a_broker_that_is_full_says_so() -> None:
+    async def main() -> None:
+        small = msgspec.structs.replace(QUICK, clients_max=1)
+        async with local(1, f=0, runtime=small) as network, connect(network.url) as client:
+            await client.advertise("TRUE")
+            refusal = await (await Raw.dial(network)).greet("late").refusal()
+            assert (refusal.code, refusal.reason) == ("full", "broker 'b0' has 1 clients; try another")
+
+    run(main())
+
+
+def test_who_dials_something_else_is_told() -> None:
+    async def greet_wrongly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail.example ESMTP\r\n")
+        await writer.drain()
+
+    async def main() -> None:
+        server = await asyncio.start_server(greet_wrongly, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ConnectError, match="no Gapless broker"):
+            await connect(f"gapless://127.0.0.1:{port}", timeout_s=1)
+        server.close()
+
+    run(main())
+
+
+def test_a_listener_of_another_version_is_told_apart() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reason = "you speak version 1 of the wire format, but this broker speaks 2"
+        writer.write(wire.frame(wire.REFUSAL, Refusal("version", reason)))
+        await writer.drain()
+
+    async def main() -> None:
+        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ConnectError, match="this broker speaks 2"):
+            await connect(f"gapless://127.0.0.1:{port}", timeout_s=1)
+        server.close()
+
+    run(main())

@@ -1,0 +1,228 @@
+"""Links between real brokers: one connection for each pair, suspicion and trust, lives, goodbyes."""
+
+import asyncio
+import socket
+import time
+
+import msgspec
+import pytest
+
+from gapless.errors import ConfigError
+from gapless.overlay import chain
+from gapless.protocol import Connected, Input, Suspected, Trusted
+from gapless.runtime.broker import Broker
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import local_network
+from gapless.runtime.joining import later_incarnation
+from gapless.runtime.links import Links
+
+from .local import QUICK, Local, local
+
+
+class News:
+    """What a broker's node is told of its peers."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.heard: list[Input] = []
+        node = broker.links.host.node
+        assert node is not None
+        step = node.step
+
+        def listen(item: Input, now: int) -> object:
+            if isinstance(item, Connected | Suspected | Trusted):
+                self.heard.append(item)
+            return step(item, now)
+
+        node.step = listen  # type: ignore[method-assign, assignment]
+
+    async def wait_for(self, item: Input) -> None:
+        async with asyncio.timeout(10):
+            while item not in self.heard:
+                await asyncio.sleep(0.01)
+
+
+async def connected(network: Local, pairs: int) -> None:
+    """Until that many pairs of brokers are connected."""
+    async with asyncio.timeout(10):
+        while True:
+            up = [
+                (name, link.name)
+                for name, broker in network.brokers.items()
+                for link in broker.links.links.values()
+                if link.connection is not None and not link.is_client
+            ]
+            if len(up) == 2 * pairs and all((b, a) in up for a, b in up):
+                return
+            await asyncio.sleep(0.01)
+
+
+def test_every_pair_within_reach_has_one_connection() -> None:
+    async def main() -> None:
+        async with local(chain(4), f=1) as network:
+            await connected(network, pairs=5)
+            await asyncio.sleep(0.2)
+            await connected(network, pairs=5)
+            for name, broker in network.brokers.items():
+                for link in broker.links.links.values():
+                    assert link.connection is not None
+                    other = network.brokers[link.name].links.links[name].connection
+                    assert other is not None
+                    assert link.connection.is_dialled != other.is_dialled, "both ends hold the same connection"
+
+    run(main())
+
+
+def test_a_first_start_is_the_first_life_and_a_return_is_not() -> None:
+    async def main() -> None:
+        async with local(chain(3), f=1) as network:
+            assert {broker.incarnation for broker in network.brokers.values()} == {0}
+            await connected(network, pairs=3)
+            await network.crash("b1")
+            before = later_incarnation()
+            returned = await network.start("b1")
+            assert returned.incarnation >= before
+            await connected(network, pairs=3)
+
+    run(main())
+
+
+def test_a_network_that_starts_again_as_a_whole_begins_with_first_lives() -> None:
+    async def main() -> None:
+        async with local(chain(3), f=1) as network:
+            await network.stop()
+            await asyncio.gather(*(network.start(name) for name in network.config.overlay.brokers))
+            assert {broker.incarnation for broker in network.brokers.values()} == {0}
+
+    run(main())
+
+
+def test_who_is_remembered_by_somebody_it_could_not_ask_starts_over() -> None:
+    async def main() -> None:
+        async with local(chain(2), f=1) as network:
+            await connected(network, pairs=1)
+            b0 = network.brokers["b0"]
+            assert b0.incarnation == 0
+            b1 = network.brokers["b1"]
+            # As if b0 had started again at a moment at which it could not ask b1.
+            await b0.links.close(with_goodbye=False)
+            b0.boot = time.time_ns()
+            b0._links = b0._make_links()
+            b0._begin(0)
+            async with asyncio.timeout(10):
+                while b0.incarnation == 0 or not b0.is_ready:
+                    await asyncio.sleep(0.01)
+            await connected(network, pairs=1)
+            assert b1._met["b0"] == (b0.incarnation, b0.boot)
+
+    run(main())
+
+
+def test_who_is_silent_is_suspected_and_who_is_back_is_trusted() -> None:
+    async def main() -> None:
+        async with local(chain(2), f=1) as network:
+            await connected(network, pairs=1)
+            news = News(network.brokers["b0"])
+            await network.crash("b1")
+            await news.wait_for(Suspected("b1"))
+            await network.start("b1")
+            await news.wait_for(Trusted("b1"))
+            assert news.heard == [Suspected("b1"), Connected("b1"), Trusted("b1")]
+
+    run(main())
+
+
+def test_who_never_came_is_suspected() -> None:
+    async def main() -> None:
+        config = local_network(chain(3), f=1, runtime=QUICK)
+        network = Local(config)
+        await asyncio.gather(network.start("b0"), network.start("b1"))
+        news = News(network.brokers["b0"])
+        await news.wait_for(Suspected("b2"))
+        assert Suspected("b1") not in news.heard
+        await network.stop()
+
+    run(main())
+
+
+def test_a_goodbye_is_believed_at_once() -> None:
+    async def main() -> None:
+        patient = msgspec.structs.replace(QUICK, suspect_ms=60_000)
+        async with local(chain(2), f=1, runtime=patient) as network:
+            await connected(network, pairs=1)
+            news = News(network.brokers["b0"])
+            await network.brokers.pop("b1").stop()
+            async with asyncio.timeout(5):
+                await news.wait_for(Suspected("b1"))
+
+    run(main())
+
+
+def test_own_sleep_is_not_held_against_others() -> None:
+    async def main() -> None:
+        async with local(chain(2), f=1) as network:
+            await connected(network, pairs=1)
+            news = [News(broker) for broker in network.brokers.values()]
+            time.sleep(1.0)  # the whole process is asleep
+            await asyncio.sleep(0.2)
+            assert [each.heard for each in news] == [[], []]
+
+    run(main())
+
+
+def test_a_port_in_use_is_named() -> None:
+    async def main() -> None:
+        config = local_network(1, f=0, runtime=QUICK)
+        host, _, port = config.addresses["b0"].rpartition(":")
+        complaint = f"broker 'b0' cannot listen on {host}:{port}: the port is in use"
+        with socket.create_server((host, int(port))), pytest.raises(ConfigError, match=complaint):
+            await Broker(config, "b0").start()
+
+    run(main())
+
+
+def test_another_network_file_is_noticed() -> None:
+    async def main() -> None:
+        config = local_network(chain(2), f=1, runtime=QUICK)
+        other = msgspec.structs.replace(config, network=msgspec.structs.replace(config.network, f=0))
+        here, there = Broker(config, "b0"), Broker(other, "b1")
+        starting = [asyncio.create_task(here.start()), asyncio.create_task(there.start())]
+        await asyncio.sleep(0.5)
+        assert not here.is_ready
+        assert not there.is_ready, "neither takes part in a network that the other does not know"
+        for task in starting:
+            task.cancel()
+        await here.crash()
+        await there.crash()
+
+    run(main())
+
+
+def test_a_failure_of_the_node_stops_the_broker_and_says_so() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network:
+            broker = network.brokers["b0"]
+            node = broker.links.host.node
+            assert node is not None
+
+            def fail(item: Input, now: int) -> object:
+                raise AssertionError("a bug")
+
+            node.step = fail  # type: ignore[method-assign, assignment]
+            broker.links.give(Connected("b9"))
+            assert isinstance(broker.failure.result(), AssertionError)
+            assert not broker.is_ready
+            assert broker.links.host.node is None
+
+    run(main())
+
+
+def test_links_know_nobody_they_were_not_told_of() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network:
+            links: Links = network.brokers["b0"].links
+            nobody = links.open("a client that is not here")
+            nobody.outbox.append("lost")
+            links._flush([nobody])
+            assert (nobody.outbox, links.counters.lost) == ([], 1)
+
+    run(main())
