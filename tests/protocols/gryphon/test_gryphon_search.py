@@ -40,6 +40,15 @@ def test_no_violation(faults: str, runs: int) -> None:
     assert report.unknown < runs * 0.1
 
 
+@pytest.mark.parametrize(
+    ("faults", "seed"),
+    [("loss", 60), ("loss,duplication,cut,suspicion", 44), ("cut,suspicion,loss,duplication", 2478)],
+)
+def test_seeds_that_once_took_too_long(faults: str, seed: int) -> None:
+    """The same packet was lost again and again, and asked for too seldom."""
+    assert try_scenario(generate(seed, "gryphon", faults)).status == "valid"
+
+
 @pytest.mark.parametrize("buffer", [1, 5])
 def test_no_violation_and_no_deadlock_when_links_are_always_full(buffer: int) -> None:
     """Clients have room, so that no call is refused; each hop of a full link waits for an acknowledgement."""
