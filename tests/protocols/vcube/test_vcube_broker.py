@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.protocols.vcube.vcube_cube import Cube
 
 from gapless.errors import ProtocolError
 from gapless.events import Event
@@ -20,8 +21,6 @@ from gapless.protocols.vcube.messages import (
     Taken,
     Uns,
 )
-from tests.protocols.vcube.vcube_cube import Cube
-
 
 # ---- joining and leaving
 
@@ -339,7 +338,10 @@ def test_nothing_but_messages_matters_and_strays_do_no_harm() -> None:
     ("options", "sentence"),
     [
         ({"waiting_max": 0}, "waiting_max is 0, but must be at least 1"),
-        ({"switched_off": ["barriers"]}, "there is no repair 'barriers' to switch off; it has: receivers, starting-cut"),
+        (
+            {"switched_off": ["barriers"]},
+            "there is no repair 'barriers' to switch off; it has: receivers, starting-cut",
+        ),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], sentence: str) -> None:
