@@ -1,0 +1,32 @@
+"""The experiments that come with Gapless: those of the papers."""
+
+from pathlib import Path
+
+import gapless_spark
+from gapless.errors import ExperimentError
+from gapless_spark.lab.experiment import Experiment
+from gapless_spark.lab.experiment_file import load_experiment
+from gapless_spark.lab.figures.report import PAPERS
+
+__all__ = ["experiments_of_papers"]
+
+_PLACES = (Path(gapless_spark.__file__).parent / "experiments", Path(gapless_spark.__file__).parents[2] / "experiments")
+"""In an installed package, and in a checkout."""
+
+
+def experiments_of_papers(papers: list[str]) -> list[Experiment]:
+    """All experiments of these papers, or of all of them, in the order of their names."""
+    for paper in papers:
+        if paper not in PAPERS:
+            raise ExperimentError(f"there is no paper {paper!r}; there are: {', '.join(PAPERS)}")
+    folder = next((place for place in _PLACES if place.is_dir()), None)
+    if folder is None:
+        raise ExperimentError(f"the experiments are not there: {_PLACES[-1]} is no directory")
+    found = [load_experiment(_shown(file)) for file in sorted(folder.glob("*.toml"))]
+    return [experiment for experiment in found if experiment.paper in (papers or PAPERS)]
+
+
+def _shown(file: Path) -> Path:
+    """As one would type it here."""
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file

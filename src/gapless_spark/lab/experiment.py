@@ -1,0 +1,184 @@
+"""An experiment: which runs, what is measured, what is drawn, and what the paper says. The reference of its file.
+
+An experiment is a TOML file; its name is that of the file. A small one:
+
+```toml
+title = "Subscription latency against the depth"
+question = "Does it take longer to subscribe in a deeper tree?"
+workload = "tree-subscriptions"
+measure = ["subscription-latency"]
+seeds = 10
+
+[parameters]
+distance = 2
+
+[[grid]]
+protocol = ["gapless", "locaps"]
+depth = [3, 4, 5]
+
+[[figures]]
+x = "depth"
+y = { metric = "subscription-latency" }
+series = ["protocol"]
+```
+
+`title`, `question`
+: what it is called, and what it is to answer, in a sentence each.
+
+`paper`, `place`
+: the paper that it repeats (`"001"`), and where in it (`"Figure 5(a)"`).
+
+`setup`
+: how it is set up and what the paper leaves open, for the report.
+
+`workload` or `scenario`
+: what happens in a run. A workload is one of `gapless_spark.lab.workloads`, with parameters; a scenario is a file,
+  and its parameters are places in it, such as `"network.f"`.
+
+`measure`
+: what is written down of each run: names of `gapless_spark.lab.measures`, or of the workload's own.
+
+`seeds`
+: how many runs of each kind, with the seeds 0, 1, 2… (default 1), or a list of seeds.
+
+`trace`
+: whether the traces are kept, too (default false).
+
+`[parameters]`
+: of the workload, the same for all runs.
+
+`[options.NAME]`
+: of the protocol NAME, the same for all its runs.
+
+`[[grid]]`
+: lists of values: `protocol`, parameters, and options of protocols as `"options.KEY"`. Each grid gives every
+  combination of its values; several grids add up. `seeds` in a grid goes before the one above.
+
+`[quick]`
+: for a glance: other `seeds`, `[quick.parameters]`, and `[quick.grid]` with other values for axes of the grids.
+
+`[[figures]]`
+: `kind = "lines"` (default): `x` is an axis, `y` a reading, `series` the axes that tell the lines apart.
+  `kind = "distribution"`: `y.metric` counts, by key or by value, into the `bins` given by their upper ends.
+  Further: `title`, `name`, `x_label`, `y_label`, `log_x`, `log_y`, `where`, `unit`.
+
+`[[claims]]`
+: what the paper says, to be compared: `says` in words, `paper` the number, `y` the reading and `where` the runs;
+  with `against` (other runs) the figure is a `ratio`, an `increase` or a `reduction` (in percent), as `as` says.
+  `noise` is how far ours may be off before that needs a reason, as a share of the paper's number; `why` is the reason.
+  A claim without a number has a `shape`: `flat`, `grows` or `falls`, `along` an axis.
+
+A reading says how a run becomes a number: the mean (or what `reduce` says) over the rows of `metric`, or of those with
+`key`; or, with `keys` or `values` (a range: `above`, `least`, `below`, `most`), the percentage of a metric that counts
+whose keys lie there, or the number of its keys whose values do.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+__all__ = ["Axis", "Claim", "Experiment", "FigureSpec", "Quick", "Range", "Reading", "Scalar"]
+
+Scalar: TypeAlias = str | int | float | bool
+Axis: TypeAlias = list[Scalar]
+Where: TypeAlias = dict[str, Scalar | list[Scalar]]
+
+
+class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A range of numbers; ends that are not given are open."""
+
+    above: float | None = None
+    least: float | None = None
+    below: float | None = None
+    most: float | None = None
+
+    def __contains__(self, number: float) -> bool:
+        return (
+            (self.above is None or number > self.above)
+            and (self.least is None or number >= self.least)
+            and (self.below is None or number < self.below)
+            and (self.most is None or number <= self.most)
+        )
+
+
+class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How one run becomes one number."""
+
+    metric: str
+    key: str | None = None
+    reduce: Literal["mean", "sum", "max", "min"] = "mean"
+    keys: Range | None = None
+    values: Range | None = None
+
+
+class FigureSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One picture and its table."""
+
+    y: Reading
+    kind: Literal["lines", "distribution"] = "lines"
+    name: str = ""
+    title: str = ""
+    x: str = ""
+    series: tuple[str, ...] = ()
+    bins: tuple[float, ...] = ()
+    by: Literal["keys", "values"] = "keys"
+    x_label: str = ""
+    y_label: str = ""
+    x_scale: float = 1.0
+    """What the axis is multiplied by: a tree of depth 3 has a diameter of 6."""
+    log_x: bool = False
+    log_y: bool = False
+    where: Where = {}
+
+
+class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the paper says, and how to read the same off our runs."""
+
+    says: str
+    y: Reading
+    paper: float | None = None
+    where: Where = {}
+    against: Where | None = None
+    as_: Literal["value", "ratio", "increase", "reduction"] = msgspec.field(name="as", default="value")
+    unit: str = ""
+    noise: float = 0.05
+    shape: Literal["flat", "grows", "falls"] | None = None
+    along: str = ""
+    by: tuple[str, ...] = ()
+    """The axes that tell lines apart, each of which has to have the shape."""
+    why: str = ""
+
+
+class Quick(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a glance changes."""
+
+    seeds: int | list[int] | None = None
+    parameters: dict[str, Any] = {}
+    grid: dict[str, Axis] = {}
+
+
+class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that a sweep and its figures need."""
+
+    title: str
+    question: str
+    measure: tuple[str, ...]
+    grid: tuple[dict[str, Any], ...]
+    name: str = ""
+    """That of the file."""
+    file: str = ""
+    """Where it was read from."""
+    document: dict[str, Any] = {}
+    """The scenario, if it is a file."""
+    paper: str = ""
+    place: str = ""
+    setup: str = ""
+    workload: str = ""
+    scenario: str = ""
+    seeds: int | list[int] = 1
+    trace: bool = False
+    parameters: dict[str, Any] = {}
+    options: dict[str, dict[str, Any]] = {}
+    quick: Quick = Quick()
+    figures: tuple[FigureSpec, ...] = ()
+    claims: tuple[Claim, ...] = ()

@@ -1,0 +1,266 @@
+"""Reads experiments: from TOML to an `Experiment` of which every case can be run, or an error that names the place.
+
+Everything is looked at before Spark is started: keys, workload, protocols and their options, parameters of every case,
+measures, and that figures and claims speak of what is measured.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gapless.errors import ExperimentError, ProtocolError, ScenarioError
+from gapless.protocol import convert_options, find_protocol
+from gapless.simulator import Scenario, load_scenario
+from gapless_spark.lab.experiment import Claim, Experiment, FigureSpec, Quick, Range, Reading, Scalar
+from gapless_spark.lab.grid import Case, cases_of
+from gapless_spark.lab.measures import ALWAYS, MEASURES
+from gapless_spark.lab.workloads import WORKLOADS, DirectWorkload, ScenarioDocument, Workload
+
+__all__ = ["load_experiment", "parse_experiment", "workload_of"]
+
+_UNWRITTEN = ("name", "file", "document")
+"""Fields of an experiment that its file does not hold."""
+
+
+def load_experiment(path: str | Path) -> Experiment:
+    """The experiment in this file, checked."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ExperimentError(f"{path}: cannot be read: {reason}") from None
+    return parse_experiment(text, Path(path))
+
+
+def parse_experiment(text: str, file: Path) -> Experiment:
+    """The experiment in this text, checked. Scenario files are looked for beside `file`."""
+    try:
+        document = tomllib.loads(text)
+        _check_all_keys(document)
+        experiment = msgspec.convert({**document, "name": file.stem, "file": str(file)}, Experiment)
+        experiment = _with_scenario(experiment, file.parent)
+        _check(experiment)
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"{file}: this is not TOML: {error}") from None
+    except msgspec.ValidationError as error:
+        raise ExperimentError(f"{file}: {_with_place(str(error))}") from None
+    except _MistakeError as error:
+        raise ExperimentError(f"{file}: {error}") from None
+    return experiment
+
+
+def workload_of(case: Case) -> Workload:
+    """The workload with the parameters of the case."""
+    return msgspec.convert(case.parameters, WORKLOADS[case.workload])
+
+
+class _MistakeError(Exception):
+    """Something in the file, without the name of the file."""
+
+
+# ---- keys ---------------------------------------------------------------------------------------------------
+
+
+def _check_all_keys(document: Mapping[str, Any]) -> None:
+    _check_keys("", document, [key for key in _keys(Experiment) if key not in _UNWRITTEN])
+    _check_keys("quick", document.get("quick"), _keys(Quick))
+    for key in ("grid", "figures", "claims"):
+        rows = document.get(key, [])
+        if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+            raise _MistakeError(f"{key}: write each one as a table that starts with [[{key}]]")
+    for key, struct in (("figures", FigureSpec), ("claims", Claim)):
+        for number, row in enumerate(document.get(key, [])):
+            _check_keys(f"{key}[{number}]", row, _keys(struct))
+            reading = row.get("y")
+            _check_keys(f"{key}[{number}].y", reading, _keys(Reading))
+            for name in ("keys", "values"):
+                within = reading.get(name) if isinstance(reading, Mapping) else None
+                _check_keys(f"{key}[{number}].y.{name}", within, _keys(Range))
+
+
+def _keys(struct: type[msgspec.Struct]) -> list[str]:
+    return list(struct.__struct_encode_fields__)
+
+
+def _check_keys(place: str, table: Any, known: list[str]) -> None:
+    for key in table if isinstance(table, Mapping) else ():
+        if key not in known:
+            where = f"{place}.{key}" if place else key
+            raise _MistakeError(f"{where}: there is no such key; {_hint(key, known)}")
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    choices = list(known)
+    close = get_close_matches(word, choices, 1)
+    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(choices)}"
+
+
+def _with_place(message: str) -> str:
+    """msgspec's sentence, with the place in front."""
+    sentence, _, place = message.partition(" - at `$")
+    sentence = sentence.replace("Object missing required field", "needs a value for").replace("`", "'")
+    place = place.rstrip("`").lstrip(".")
+    return f"{place}: {sentence}" if place else sentence
+
+
+# ---- does it make sense? ------------------------------------------------------------------------------------
+
+
+def _with_scenario(experiment: Experiment, folder: Path) -> Experiment:
+    if bool(experiment.workload) == bool(experiment.scenario):
+        raise _MistakeError("an experiment has a workload or a scenario, and not both")
+    if not experiment.scenario:
+        if experiment.workload not in WORKLOADS or experiment.workload == "scenario":
+            known = [name for name in WORKLOADS if name != "scenario"]
+            raise _MistakeError(f"workload: there is no {experiment.workload!r}; {_hint(experiment.workload, known)}")
+        return experiment
+    try:
+        scenario: Scenario = load_scenario(folder / experiment.scenario)
+    except ScenarioError as error:
+        raise _MistakeError(f"scenario: {error}") from None
+    return msgspec.structs.replace(experiment, document=msgspec.to_builtins(scenario))
+
+
+def _check(experiment: Experiment) -> None:
+    _check_grid(experiment)
+    _check_measures(experiment)
+    _check_protocols(experiment)
+    for quick in (False, True):
+        _check_parameters(cases_of(experiment, quick=quick))
+    for number, figure in enumerate(experiment.figures):
+        _check_figure(f"figures[{number}]", figure, experiment)
+    for number, claim in enumerate(experiment.claims):
+        _check_claim(f"claims[{number}]", claim, experiment)
+
+
+def _axes(experiment: Experiment) -> list[str]:
+    return list(dict.fromkeys(name for grid in experiment.grid for name in grid if name != "seeds"))
+
+
+def _check_grid(experiment: Experiment) -> None:
+    if not experiment.grid:
+        raise _MistakeError("the grid is empty, so there is nothing to run; write at least one [[grid]]")
+    for number, grid in enumerate(experiment.grid):
+        _check_seeds(f"grid[{number}].seeds", grid.get("seeds", experiment.seeds))
+        for name, values in grid.items():
+            if name != "seeds":
+                _check_axis(f"grid[{number}].{name}", values)
+    if experiment.quick.seeds is not None:
+        _check_seeds("quick.seeds", experiment.quick.seeds)
+    for name, values in experiment.quick.grid.items():
+        if name not in _axes(experiment):
+            raise _MistakeError(
+                f"quick.grid.{name}: there is no such axis in the grid; {_hint(name, _axes(experiment))}"
+            )
+        _check_axis(f"quick.grid.{name}", values)
+
+
+def _check_seeds(place: str, seeds: Any) -> None:
+    if isinstance(seeds, list):
+        if seeds and all(isinstance(seed, int) for seed in seeds):
+            return
+    elif isinstance(seeds, int) and seeds >= 1:
+        return
+    raise _MistakeError(f"{place}: {seeds!r} gives no runs; write how many, or a list of seeds")
+
+
+def _check_axis(place: str, values: Any) -> None:
+    if not isinstance(values, list) or not all(isinstance(value, Scalar) for value in values):
+        raise _MistakeError(f"{place}: an axis of the grid is a list of values")
+    if not values:
+        raise _MistakeError(f"{place}: the axis is empty, so there is nothing to run")
+
+
+def _check_measures(experiment: Experiment) -> None:
+    known = _measures(experiment)
+    if not experiment.measure:
+        raise _MistakeError(f"measure: nothing is measured; there are: {', '.join(known)}")
+    for name in experiment.measure:
+        if name not in known:
+            raise _MistakeError(f"measure: there is no {name!r}; {_hint(name, known)}")
+
+
+def _measures(experiment: Experiment) -> list[str]:
+    workload = WORKLOADS.get(experiment.workload, ScenarioDocument)
+    general = () if issubclass(workload, DirectWorkload) else MEASURES
+    return [*workload.own_measures, *general]
+
+
+def _check_protocols(experiment: Experiment) -> None:
+    takes_protocol = not issubclass(WORKLOADS.get(experiment.workload, ScenarioDocument), DirectWorkload)
+    for number, grid in enumerate(experiment.grid):
+        if takes_protocol and not experiment.scenario and "protocol" not in grid:
+            raise _MistakeError(f"grid[{number}]: needs a 'protocol': a list of names")
+        if not takes_protocol and "protocol" in grid:
+            raise _MistakeError(
+                f"grid[{number}].protocol: workload {experiment.workload!r} knows no protocol; leave it out"
+            )
+    for case in {(case.protocol, str(case.options)): case for case in cases_of(experiment)}.values():
+        if takes_protocol:
+            try:
+                convert_options(find_protocol(case.protocol), case.options)
+            except ProtocolError as error:
+                raise _MistakeError(f"protocol: {error}") from None
+    for name in experiment.options:
+        try:
+            find_protocol(name)
+        except ProtocolError as error:
+            raise _MistakeError(f"options: {error}") from None
+
+
+def _check_parameters(cases: list[Case]) -> None:
+    looked_at: set[bytes] = set()
+    for case in cases:
+        text = msgspec.json.encode([case.parameters, case.protocol, case.options], order="deterministic")
+        if text in looked_at:
+            continue
+        looked_at.add(text)
+        known = _keys(WORKLOADS[case.workload])
+        for name in case.parameters:
+            if name not in known:
+                raise _MistakeError(f"there is no parameter {name!r} of {case.workload!r}; {_hint(name, known)}")
+        try:
+            workload = workload_of(case)
+            if isinstance(workload, ScenarioDocument):
+                workload.scenario(case.protocol, case.options, case.seed)
+        except (msgspec.ValidationError, ScenarioError) as error:
+            raise _MistakeError(f"{case.name}: {_with_place(str(error))}") from None
+
+
+def _check_figure(place: str, figure: FigureSpec, experiment: Experiment) -> None:
+    _check_reading(place, figure.y, experiment)
+    axes = [*_axes(experiment), "seed"]
+    if figure.kind == "lines" and not figure.x:
+        raise _MistakeError(f"{place}: needs an 'x': one of {', '.join(axes)}")
+    if figure.kind == "distribution" and not figure.bins:
+        raise _MistakeError(f"{place}: needs 'bins': their upper ends")
+    for name in (*([figure.x] if figure.x else []), *figure.series, *figure.where):
+        _check_axis_name(place, name, axes)
+
+
+def _check_claim(place: str, claim: Claim, experiment: Experiment) -> None:
+    _check_reading(place, claim.y, experiment)
+    if (claim.paper is None) == (claim.shape is None):
+        raise _MistakeError(f"{place}: a claim has a number ('paper') or a 'shape', and not both")
+    if claim.shape is not None and not claim.along:
+        raise _MistakeError(f"{place}: needs 'along': the axis along which it is {claim.shape}")
+    if (claim.against is None) != (claim.as_ == "value"):
+        raise _MistakeError(f'{place}: \'against\' goes with as = "ratio", "increase" or "reduction"')
+    axes = [*_axes(experiment), "seed"]
+    for name in (*claim.where, *(claim.against or {}), *([claim.along] if claim.along else []), *claim.by):
+        _check_axis_name(place, name, axes)
+
+
+def _check_reading(place: str, reading: Reading, experiment: Experiment) -> None:
+    measured = [*experiment.measure, *ALWAYS]
+    if reading.metric not in measured:
+        raise _MistakeError(f"{place}.y.metric: {reading.metric!r} is not measured; {_hint(reading.metric, measured)}")
+
+
+def _check_axis_name(place: str, name: str, axes: list[str]) -> None:
+    if name not in axes:
+        raise _MistakeError(f"{place}: there is no axis {name!r} in the grid; {_hint(name, axes)}")

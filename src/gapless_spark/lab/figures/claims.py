@@ -1,0 +1,87 @@
+"""What a paper says beside what we measure: does it hold, and if not, how far is it off?
+
+A number agrees if ours lies within the noise that the claim allows, or if the paper's lies within our confidence
+interval. A shape holds if it does on every line: a flat one varies by no more than the noise; one that grows never
+falls by more than that, and ends higher by more; and the other way round.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import hypot
+from typing import Literal
+
+import msgspec
+
+from gapless_spark.lab.experiment import Claim
+from gapless_spark.lab.figures.data import Runs
+from gapless_spark.lab.figures.estimate import Estimate
+
+__all__ = ["Judgement", "judge_claim"]
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What became of a claim; `unmeasured` if no run speaks of it, as in a quick sweep."""
+
+    claim: Claim
+    verdict: Literal["agrees", "differs", "unmeasured"]
+    ours: Estimate | None = None
+    deviation: float | None = None
+    """Ours minus the paper's, as a share of the paper's."""
+    lines: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    """Of a shape: each line with its means, in the order of the axis."""
+
+
+def judge_claim(claim: Claim, runs: Runs) -> Judgement:
+    """Compare."""
+    return _judge_number(claim, runs) if claim.paper is not None else _judge_shape(claim, runs)
+
+
+def _judge_number(claim: Claim, runs: Runs) -> Judgement:
+    assert claim.paper is not None
+    ours = runs.where(claim.where).estimate(claim.y)
+    if ours is not None and claim.against is not None:
+        other = runs.where(claim.against).estimate(claim.y)
+        ours = None if other is None or other.mean == 0 else _compared(claim, ours, other)
+    if ours is None:
+        return Judgement(claim, "unmeasured")
+    difference = ours.mean - claim.paper
+    allowed = max(claim.noise * abs(claim.paper), ours.half_width or 0.0)
+    deviation = difference / abs(claim.paper) if claim.paper else None
+    return Judgement(claim, "agrees" if abs(difference) <= allowed else "differs", ours, deviation)
+
+
+def _compared(claim: Claim, ours: Estimate, other: Estimate) -> Estimate:
+    """A ratio, an increase or a reduction in percent; errors add up as those of independent numbers do."""
+    ratio = ours.mean / other.mean
+    half = None
+    if ours.half_width is not None and other.half_width is not None and ours.mean:
+        half = abs(ratio) * hypot(ours.half_width / ours.mean, other.half_width / other.mean)
+    scale = 1.0 if claim.as_ == "ratio" else 100.0
+    value = {"ratio": ratio, "increase": ratio - 1, "reduction": 1 - ratio}[claim.as_] * scale
+    return Estimate(value, 0.0, min(ours.runs, other.runs), None if half is None else half * scale)
+
+
+def _judge_shape(claim: Claim, runs: Runs) -> Judgement:
+    lines = []
+    for values, group in runs.where(claim.where).groups(claim.by).items():
+        points = [
+            (float(x) if not isinstance(x, str) else 0.0, part.estimate(claim.y))
+            for (x,), part in group.groups([claim.along]).items()
+            if x is not None
+        ]
+        means = tuple(value.mean for _, value in sorted(points, key=lambda point: point[0]) if value is not None)
+        lines.append((", ".join(str(value) for value in values), means))
+    if not lines or any(len(means) < 2 for _, means in lines):
+        return Judgement(claim, "unmeasured")
+    holds = all(_has_shape(claim, means) for _, means in lines)
+    return Judgement(claim, "agrees" if holds else "differs", lines=tuple(lines))
+
+
+def _has_shape(claim: Claim, means: Sequence[float]) -> bool:
+    room = claim.noise * max(abs(mean) for mean in means)
+    if claim.shape == "flat":
+        return max(means) - min(means) <= room
+    if claim.shape == "falls":
+        means = [-mean for mean in means]
+    steady = all(later >= earlier - room for earlier, later in pairwise(means))
+    return steady and means[-1] - means[0] > room

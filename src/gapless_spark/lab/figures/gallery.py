@@ -1,0 +1,158 @@
+"""Makes the figures of experiments: runs what is missing, draws, compares, and writes the report.
+
+| in the directory | |
+| --- | --- |
+| `index.html` | the report, self-contained |
+| `NAME.svg`, `NAME.png`, `NAME.csv` | each figure |
+| `claims.csv` | everything a paper says, beside ours |
+| `sweeps/EXPERIMENT` | the runs, so that they need not be repeated |
+"""
+
+import csv
+import io
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from gapless.errors import ExperimentError
+from gapless_spark.lab.experiment import Experiment
+from gapless_spark.lab.figures.claims import Judgement, judge_claim
+from gapless_spark.lab.figures.data import Runs
+from gapless_spark.lab.figures.pictures import picture_of, save_picture
+from gapless_spark.lab.figures.report import Chapter, Shown, report_html
+from gapless_spark.lab.figures.tables import csv_text, table_of
+from gapless_spark.lab.grid import cases_of
+from gapless_spark.lab.store import Store
+from gapless_spark.lab.sweep import Progress, SweepReport, run_sweep
+
+__all__ = ["Gallery"]
+
+_MARKER = ".gapless-figures"
+
+
+class Gallery:
+    """The directory into which figures go."""
+
+    def __init__(self, directory: Path, *, quick: bool) -> None:
+        self._directory = directory
+        self._quick = quick
+
+    def open(self) -> None:
+        """Make it ready; an error if something else is in it."""
+        marker = self._directory / _MARKER
+        if self._directory.exists() and not self._directory.is_dir():
+            raise ExperimentError(f"{self._directory} is a file; name a directory for the figures")
+        if self._directory.exists() and any(self._directory.iterdir()) and not marker.exists():
+            first = min(entry.name for entry in self._directory.iterdir())
+            raise ExperimentError(
+                f"{self._directory} holds something other than figures ({first}); choose another directory"
+            )
+        self._directory.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+
+    def make(
+        self, experiment: Experiment, spark: Callable[[], SparkSession],
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> tuple[Chapter, SweepReport]:  # fmt: skip
+        """Run what is missing of an experiment, and draw it."""
+        cases = cases_of(experiment, quick=self._quick)
+        store = Store(self._directory / "sweeps" / experiment.name)
+        store.open(experiment.name)
+        report = run_sweep(experiment, cases, store, spark, quick=self._quick, on_progress=on_progress)
+        store.forget_others(case.key() for quick in (False, True) for case in cases_of(experiment, quick=quick))
+        runs = Runs.of(*store.read())
+        chapter = Chapter(
+            experiment=experiment, runs=len(runs), pictures=tuple(self._pictures(experiment, runs)),
+            judgements=tuple(judge_claim(claim, runs) for claim in experiment.claims), failed=len(report.failures),
+            repeat=self._repeat_line(experiment),
+        )  # fmt: skip
+        return chapter, report
+
+    def write_report(self, chapters: Sequence[Chapter], repeat: str) -> Path:
+        """The report on all of them."""
+        scale = "A glance: small networks and few runs. " if self._quick else "At the scale of the papers. "
+        page = self._directory / "index.html"
+        _write_whole(page, report_html(chapters, scale=scale.strip(), repeat=repeat))
+        _write_whole(self._directory / "claims.csv", _claims_csv(chapters))
+        return page
+
+    def _pictures(self, experiment: Experiment, runs: Runs) -> Iterator[Shown]:
+        for number, spec in enumerate(experiment.figures):
+            name = spec.name or (experiment.name if number == 0 else f"{experiment.name}-{number + 1}")
+            table = table_of(spec, runs)
+            if not table.series:
+                continue
+            _write_whole(self._directory / f"{name}.csv", csv_text(table))
+            svg = save_picture(picture_of(table, experiment.claims), self._directory / name)
+            yield Shown(name, spec.title or experiment.title, svg)
+
+    def _repeat_line(self, experiment: Experiment) -> str:
+        line = ["gapless", "lab", "run", experiment.file, "--out", str(self._directory / "sweeps" / experiment.name)]
+        return shlex.join([*line, "--quick"] if self._quick else line)
+
+
+def _claims_csv(chapters: Sequence[Chapter]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        [
+            "experiment",
+            "paper",
+            "place",
+            "says",
+            "paper_value",
+            "ours",
+            "half_width",
+            "runs",
+            "deviation",
+            "verdict",
+            "why",
+        ]
+    )
+    for chapter in chapters:
+        experiment = chapter.experiment
+        for judgement in chapter.judgements:
+            writer.writerow([experiment.name, experiment.paper, experiment.place, *_claim_cells(judgement)])
+    return text.getvalue()
+
+
+def _claim_cells(judgement: Judgement) -> list[object]:
+    claim, ours = judgement.claim, judgement.ours
+    numbers: list[object] = ["", "", ""]
+    if ours is not None:
+        numbers = [f"{ours.mean:.6g}", "" if ours.half_width is None else f"{ours.half_width:.3g}", ours.runs]
+    elif judgement.lines:
+        spans = [f"{name}: {means[0]:.6g} to {means[-1]:.6g}".lstrip(": ") for name, means in judgement.lines]
+        numbers = ["; ".join(spans), "", ""]
+    said = claim.shape if claim.paper is None else claim.paper
+    deviation = "" if judgement.deviation is None else f"{judgement.deviation:.4f}"
+    why = claim.why if judgement.verdict == "differs" else ""
+    return [claim.says, said, *numbers, deviation, judgement.verdict, why]
+
+
+def _write_whole(file: Path, text: str) -> None:
+    draft = file.with_name(f".{file.name}.partial")
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, file)
+
+
+def chapters_json(chapters: Sequence[Chapter]) -> list[dict[str, object]]:
+    """For machines."""
+    return [
+        {
+            "experiment": chapter.experiment.name,
+            "paper": chapter.experiment.paper,
+            "runs": chapter.runs,
+            "failed": chapter.failed,
+            "figures": [picture.name for picture in chapter.pictures],
+            "claims": [
+                {**msgspec.to_builtins(judgement), "claim": judgement.claim.says, "paper": judgement.claim.paper}
+                for judgement in chapter.judgements
+            ],
+        }
+        for chapter in chapters
+    ]

@@ -1,0 +1,162 @@
+"""Draws figures: lines with confidence intervals, or bars.
+
+Lines that coincide stay visible: each is drawn thinner than the one below it. What the paper gives as a number is
+drawn as a diamond. What stands behind the picture (repetitions, confidence, length of the runs) is written on it.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gapless_spark.lab.experiment import Claim
+from gapless_spark.lab.figures.estimate import CONFIDENCE
+from gapless_spark.lab.figures.tables import FigureTable, Series
+
+__all__ = ["picture_of", "save_picture"]
+
+INK, GRID, PAPER = "#1f2933", "#dfe4ea", "#111827"
+COLOURS: Mapping[str, str] = {
+    "gapless": "#d1495b", "locaps": "#00798c", "delta": "#7a5195", "gryphon": "#edae49",
+    "vcube": "#00798c", "srpt": "#edae49",
+    "none": "#8d99a6", "push": "#edae49", "subscriber-pull": "#00798c", "publisher-pull": "#7a5195",
+    "combined-pull": "#d1495b",
+}  # fmt: skip
+"""One colour for each protocol and recovery, on all figures."""
+OTHERS = ("#00798c", "#edae49", "#7a5195", "#d1495b", "#66a182", "#2e4057", "#8d96a3")
+MARKERS = "osD^vPX<>"
+DASHES: Sequence[Any] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+
+_STYLE: Any = {
+    "svg.hashsalt": "gapless", "font.family": "DejaVu Sans", "font.size": 9, "axes.edgecolor": INK,
+    "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "text.color": INK, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.7, "axes.axisbelow": True,
+}  # fmt: skip
+
+
+def picture_of(table: FigureTable, claims: Sequence[Claim] = ()) -> Figure:
+    """The picture; claims about single points of it are drawn in."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+        axes = figure.add_subplot()
+        if table.spec.kind == "lines":
+            _draw_lines(axes, table)
+        else:
+            _draw_bars(axes, table)
+        _draw_paper(axes, table, claims)
+        axes.set_xlabel(table.spec.x_label or table.spec.x or table.spec.y.metric)
+        axes.set_ylabel(table.spec.y_label or table.spec.y.metric)
+        _write_legend(axes, table)
+        figure.supxlabel(_footing(table), fontsize=7.5, color="#52606d", x=0.99, ha="right")
+        return figure
+
+
+def save_picture(figure: Figure, stem: Path) -> str:
+    """As SVG and as PNG; returns the text of the SVG."""
+    with mpl.rc_context(_STYLE):
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        stem.with_suffix(".svg").write_text(text.getvalue(), encoding="utf-8")
+        figure.savefig(stem.with_suffix(".png"), dpi=160, metadata={"Software": None})
+    return text.getvalue()
+
+
+def _style(table: FigureTable, number: int, series: Series) -> tuple[str, str, Any]:
+    """Colour by the first axis that has a colour of its own, dashes and markers by the rest."""
+    named = [str(value) for value in series.values if str(value) in COLOURS]
+    if not named:
+        return OTHERS[number % len(OTHERS)], MARKERS[number % len(MARKERS)], "-"
+    same = [row for row in table.series[:number] if named[0] in [str(value) for value in row.values]]
+    names = list(dict.fromkeys(str(value) for row in table.series for value in row.values if str(value) in COLOURS))
+    return COLOURS[named[0]], MARKERS[names.index(named[0]) % len(MARKERS)], DASHES[len(same) % len(DASHES)]
+
+
+def _draw_lines(axes: Axes, table: FigureTable) -> None:
+    count = len(table.series)
+    for number, series in enumerate(table.series):
+        colour, marker, dash = _style(table, number, series)
+        under = 1 - number / max(1, count - 1) if count > 1 else 0.0
+        x = [point.x for point in series.points]
+        y = [point.estimate.mean for point in series.points]
+        error = [point.estimate.half_width or 0.0 for point in series.points]
+        axes.errorbar(
+            x, y, yerr=error if any(error) else None, label=series.label, color=colour, linestyle=dash, marker=marker,
+            linewidth=1.6 + 2.6 * under, markersize=4.5 + 4.0 * under, alpha=0.95 - 0.25 * under, capsize=2.5,
+            elinewidth=1.1, markeredgecolor="white", markeredgewidth=0.6, zorder=3 + number,
+        )  # fmt: skip
+    if table.spec.log_x:
+        axes.set_xscale("log", base=2)
+    if table.spec.log_y:
+        axes.set_yscale("log", base=2)
+    ticks = {point.x: point.label for series in table.series for point in series.points}
+    if len(ticks) <= 14:
+        axes.set_xticks(list(ticks), list(ticks.values()))
+        axes.minorticks_off()
+    if table.spec.log_y:
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    else:
+        axes.set_ylim(bottom=0)
+        axes.margins(y=0.12)
+
+
+def _draw_bars(axes: Axes, table: FigureTable) -> None:
+    labels = list(dict.fromkeys(point.label for series in table.series for point in series.points))
+    width = 0.82 / max(1, len(table.series))
+    for number, series in enumerate(table.series):
+        colour, _, _ = _style(table, number, series)
+        if sum(series.values[:1] == other.values[:1] for other in table.series) > 1:
+            colour = OTHERS[number % len(OTHERS)]
+        x = [labels.index(point.label) + (number - (len(table.series) - 1) / 2) * width for point in series.points]
+        y = [point.estimate.mean for point in series.points]
+        error = [point.estimate.half_width or 0.0 for point in series.points]
+        axes.bar(
+            x, y, width * 0.94, label=series.label, color=colour, yerr=error if any(error) else None,
+            error_kw={"elinewidth": 1.0, "ecolor": INK, "capsize": 2},
+        )  # fmt: skip
+    step = max(1, len(labels) // 24)
+    axes.set_xticks(range(0, len(labels), step), labels[::step], rotation=0 if len(labels) < 12 else 40)
+    axes.grid(visible=False, axis="x")
+    if table.spec.log_y:
+        axes.set_yscale("symlog", linthresh=1)
+
+
+def _draw_paper(axes: Axes, table: FigureTable, claims: Sequence[Claim]) -> None:
+    """Numbers of the paper that are points of this picture."""
+    spec = table.spec
+    label: str | None = "the paper"
+    for claim in claims:
+        x = claim.where.get(spec.x)
+        if claim.paper is None or claim.as_ != "value" or claim.y != spec.y or spec.kind != "lines" or x is None:
+            continue
+        if isinstance(x, list | str):
+            continue
+        axes.plot(
+            [float(x) * spec.x_scale], [claim.paper], marker="D", markersize=8, markerfacecolor="none",
+            markeredgecolor=PAPER, markeredgewidth=1.4, linestyle="none", label=label, zorder=20,
+        )  # fmt: skip
+        label = None
+
+
+def _write_legend(axes: Axes, table: FigureTable) -> None:
+    if len(table.series) > 1 or axes.get_legend_handles_labels()[1][1:]:
+        title = ", ".join(axis.removeprefix("options.") for axis in table.spec.series)
+        axes.legend(
+            title=title or None, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8.5,
+            title_fontsize=8, handlelength=2.6,
+        )  # fmt: skip
+
+
+def _footing(table: FigureTable) -> str:
+    """What stands behind the picture."""
+    least, most = table.runs_least, table.runs_most
+    runs = f"{least}" if least == most else f"{least} to {most}"
+    text = "one run a point" if most == 1 else f"mean of {runs} runs, bars: {CONFIDENCE:.0%} confidence"
+    if table.length_ms is not None:
+        shortest, longest = (f"{value / 1000:,.3g} s" for value in table.length_ms)
+        text += f"; runs of {shortest}" if shortest == longest else f"; runs of {shortest} to {longest}"
+        text += " virtual time"
+    return text

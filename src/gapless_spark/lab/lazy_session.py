@@ -1,0 +1,33 @@
+"""Spark when it is needed: a sweep whose runs are all done does not wait for it to start."""
+
+from contextlib import ExitStack
+from types import TracebackType
+
+from pyspark.sql import SparkSession
+
+from gapless_spark.session import spark_session
+
+__all__ = ["LazySession"]
+
+
+class LazySession:
+    """One session for a command, started at the first call and closed at the end."""
+
+    def __init__(self, master: str | None, remote: str | None) -> None:
+        self._master = master
+        self._remote = remote
+        self._spark: SparkSession | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "LazySession":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return self._stack.__exit__(kind, error, trace)
+
+    def __call__(self) -> SparkSession:
+        if self._spark is None:
+            self._spark = self._stack.enter_context(spark_session(master=self._master, remote=self._remote))
+        return self._spark

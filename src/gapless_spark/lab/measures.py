@@ -1,0 +1,162 @@
+"""What can be measured in a run: each measure turns a run that is over into rows of key and value.
+
+| measure | key | value |
+| --- | --- | --- |
+| `subscription-latency` | subscription | milliseconds from the call until it was active |
+| `never-active` | `subscriptions` | how many never became active |
+| `delivery-latency` | `mean`, `p50`, `p99`, `max` | milliseconds from publication to each delivery to others |
+| `reception-latency` | `mean` | the same without the time for which causes were waited for |
+| `deliveries` | `count` | deliveries to others |
+| `messages` | kind | messages sent |
+| `messages-lost` | `count` | messages that did not arrive |
+| `queue-length` | broker | what a message found on average when it joined, itself included |
+| `queue-peak` | broker | the longest |
+| `state` | kind | entries that a broker kept on average, over all brokers and samples |
+| `barrier-size` | direct causes | how many publications had so many |
+| `barrier-delay` | milliseconds | how many deliveries waited for their causes so long |
+| `false-positives` | `count` | messages received by brokers that did not want them any more |
+
+*Others* are all but the publisher itself. `run-length`, the milliseconds of virtual time, and `steps` are measured in
+every run.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import ceil
+from typing import Any, NamedTuple, TypeAlias
+
+from gapless.simulator import Result, Scenario, Simulation
+from gapless_spark.lab.observer import Observer
+
+__all__ = ["ALWAYS", "MEASURES", "Measure", "Observed", "Pair"]
+
+Pair: TypeAlias = tuple[str, float]
+
+
+class Observed(NamedTuple):
+    """A run that is over, and all that is known of it."""
+
+    scenario: Scenario
+    simulation: Simulation
+    result: Result
+    observer: Observer
+    counts: Callable[[str], bool]
+    """Whether a subscription is measured, or was only there before."""
+
+
+Measure: TypeAlias = Callable[[Observed], Iterable[Pair]]
+
+
+def _subscription_latency(run: Observed) -> Iterator[Pair]:
+    for name, latency in run.observer.subscription_latencies_ms().items():
+        if latency is not None and run.counts(name):
+            yield name, latency
+
+
+def _never_active(run: Observed) -> Iterator[Pair]:
+    found = run.observer.subscription_latencies_ms().items()
+    yield "subscriptions", sum(latency is None and run.counts(name) for name, latency in found)
+
+
+def _delivery_latency(run: Observed) -> Iterator[Pair]:
+    ordered = sorted(run.observer.latencies_us)
+    if not ordered:
+        return
+    yield "mean", sum(ordered) / len(ordered) / 1000
+    for name, share in (("p50", 0.5), ("p99", 0.99), ("max", 1.0)):
+        yield name, ordered[ceil(len(ordered) * share) - 1] / 1000
+
+
+def _reception_latency(run: Observed) -> Iterator[Pair]:
+    """Deliveries wait for their causes only where a broker says so; there, that time is taken off."""
+    latencies = run.observer.latencies_us
+    if latencies:
+        waited = sum(delay * count for delay, count in _barrier_delays_us(run).items())
+        yield "mean", (sum(latencies) - waited) / len(latencies) / 1000
+
+
+def _deliveries(run: Observed) -> Iterator[Pair]:
+    yield "count", len(run.observer.latencies_us)
+
+
+def _messages(run: Observed) -> Iterator[Pair]:
+    yield from run.result.message_counts.items()
+
+
+def _messages_lost(run: Observed) -> Iterator[Pair]:
+    yield "count", run.result.messages_lost
+
+
+def _queue_length(run: Observed) -> Iterator[Pair]:
+    for broker, queue in run.result.queues.items():
+        yield broker, queue.mean
+
+
+def _queue_peak(run: Observed) -> Iterator[Pair]:
+    for broker, queue in run.result.queues.items():
+        yield broker, queue.peak
+
+
+def _state(run: Observed) -> Iterator[Pair]:
+    for kind, size in run.result.state_sizes.items():
+        yield kind, size.mean
+
+
+# ---- what brokers measure themselves, where their protocol's option asks for it
+
+
+def _measures_of_brokers(run: Observed) -> Iterator[Any]:
+    for broker in run.simulation.overlay.brokers:
+        found = getattr(run.simulation.slots[broker].node, "measures", None)
+        if found is not None:
+            yield found
+
+
+def _barrier_delays_us(run: Observed) -> Counter[int]:
+    total: Counter[int] = Counter()
+    for measures in _measures_of_brokers(run):
+        total += measures.delays_us
+    return total
+
+
+def _barrier_size(run: Observed) -> Iterator[Pair]:
+    total: Counter[int] = Counter()
+    for measures in _measures_of_brokers(run):
+        total += measures.published
+    for size, count in sorted(total.items()):
+        yield str(size), count
+
+
+def _barrier_delay(run: Observed) -> Iterator[Pair]:
+    for delay, count in sorted(_barrier_delays_us(run).items()):
+        yield f"{delay / 1000:g}", count
+
+
+def _false_positives(run: Observed) -> Iterator[Pair]:
+    yield "count", sum(measures.false_positives for measures in _measures_of_brokers(run))
+
+
+def _run_length(run: Observed) -> Iterator[Pair]:
+    yield "ms", run.result.time_us / 1000
+
+
+def _steps(run: Observed) -> Iterator[Pair]:
+    yield "count", run.result.steps
+
+
+ALWAYS: Mapping[str, Measure] = {"run-length": _run_length, "steps": _steps}
+MEASURES: Mapping[str, Measure] = {
+    "subscription-latency": _subscription_latency,
+    "never-active": _never_active,
+    "delivery-latency": _delivery_latency,
+    "reception-latency": _reception_latency,
+    "deliveries": _deliveries,
+    "messages": _messages,
+    "messages-lost": _messages_lost,
+    "queue-length": _queue_length,
+    "queue-peak": _queue_peak,
+    "state": _state,
+    "barrier-size": _barrier_size,
+    "barrier-delay": _barrier_delay,
+    "false-positives": _false_positives,
+}

@@ -1,0 +1,50 @@
+"""What is written down of a run while it goes on, when no trace of it is wanted.
+
+A trace of a thousand subscribers that get a thousand events each is a million rows, and the certificate of their causal
+past takes longer than the run. Most measures need less: when each event was published, how long each delivery of it
+took, and how many there were.
+"""
+
+from array import array
+from typing import Any
+
+from gapless.events import Event
+from gapless.trace import Recorder
+
+__all__ = ["Observer"]
+
+
+class Observer(Recorder):
+    """A recorder that keeps times and counts; and everything else, too, where a trace is wanted."""
+
+    def __init__(self, *, keeps_trace: bool, **what: Any) -> None:
+        super().__init__(**what)
+        self._keeps_trace = keeps_trace
+        self.published_us: dict[tuple[str, int], int] = {}
+        self.deliveries: dict[tuple[str, int], int] = {}
+        """How often each event was delivered, to others than its publisher."""
+        self.latencies_us = array("q")
+        """From publication to delivery, of all deliveries to others than the publisher."""
+
+    def publish(self, client: str, event: Event, now_us: int) -> None:
+        """A client published an event of its own."""
+        self.published_us[event.publisher, event.seq] = now_us
+        if self._keeps_trace:
+            super().publish(client, event, now_us)
+
+    def deliver(self, client: str, event: Event, subscription_id: str, now_us: int) -> None:
+        """An event was handed to the client's application."""
+        publisher = event.publisher
+        if publisher != client:
+            key = (publisher, event.seq)
+            self.deliveries[key] = self.deliveries.get(key, 0) + 1
+            self.latencies_us.append(now_us - self.published_us[key])
+        if self._keeps_trace:
+            super().deliver(client, event, subscription_id, now_us)
+
+    def subscription_latencies_ms(self) -> dict[str, float | None]:
+        """From the call until the subscription was active; None if it never was."""
+        return {
+            name: None if name not in self._active_us else (self._active_us[name] - requested) / 1000
+            for name, (_, _, requested) in self._requests.items()
+        }

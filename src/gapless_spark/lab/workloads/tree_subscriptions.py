@@ -1,0 +1,122 @@
+"""Newcomers subscribe at the leaves of a binary tree (paper 001, section VII).
+
+A full binary tree, every hop takes the same time, clients sit beside their brokers. At the beginning publishers
+advertise; after a while some subscriptions are made and become stable; after another while the newcomers subscribe,
+each at a leaf drawn by the seed and to a topic of its own, so that none disturbs another. Only the newcomers are
+measured.
+
+- With `distance` each newcomer has a publisher of its own, so many hops away, at a broker drawn from all that are.
+- Without it there is one publisher for all, at the root.
+- With the probability `covered` another client already holds a subscription that covers the newcomer's. It sits `pivot`
+  hops up and down again: the ways of the two to the root meet `pivot` hops above the newcomer.
+"""
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gapless.errors import ExperimentError
+from gapless.overlay import Overlay, binary
+from gapless.simulator import Scenario
+from gapless.simulator.scenario import (
+    Action,
+    AdvertiseAction,
+    Client,
+    LatencySpec,
+    Network,
+    ProtocolChoice,
+    Run,
+    SubscribeAction,
+)
+from gapless_spark.lab.workloads.workload import ScenarioWorkload
+
+__all__ = ["TreeSubscriptions"]
+
+APART_MS = 20_000.0
+"""Long enough for everything before to be stable, in the deepest tree and the slowest protocol."""
+
+
+class TreeSubscriptions(ScenarioWorkload, frozen=True):
+    """All times are milliseconds, all ways hops."""
+
+    depth: int
+    """Of the tree; its diameter is twice that."""
+    f: int = 1
+    distance: int | None = None
+    covered: float = 0.0
+    pivot: int = 1
+    newcomers: int = 20
+    hop_ms: float = 50.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.depth <= 12:
+            raise ValueError(f"depth is {self.depth}, but must be from 1 to 12")
+        if self.distance is not None and not 0 <= self.distance <= 2 * self.depth:
+            raise ValueError(f"no two brokers of a tree of depth {self.depth} are {self.distance} hops apart")
+        if not 0 <= self.covered <= 1:
+            raise ValueError(f"covered is {self.covered:g}, which is no probability; choose from 0 to 1")
+        if not 0 <= self.pivot <= self.depth:
+            raise ValueError(f"pivot is {self.pivot}, but a leaf is {self.depth} hops below the root")
+
+    def cost(self) -> float:
+        """In messages."""
+        return float(2**self.depth * self.newcomers)
+
+    def counts(self, subscription: str) -> bool:
+        """Only newcomers."""
+        return subscription.startswith("new")
+
+    def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
+        """The tree, the publishers, those who are there already, and the newcomers."""
+        overlay = binary(self.depth)
+        dice = random.Random(f"{seed}/tree-subscriptions")
+        clients: dict[str, Client] = {}
+        actions: list[Action] = []
+        if self.distance is None:
+            clients["root"] = Client("root", "b0")
+            actions.append(AdvertiseAction(0.0, "root", "all", "topic >= 0"))
+        for number in range(self.newcomers):
+            leaf = dice.choice(overlay.brokers[2**self.depth - 1 :])
+            for client, action in self._newcomer(number, leaf, overlay, dice):
+                clients[client.name] = client
+                actions.append(action)
+        return Scenario(
+            name="tree-subscriptions",
+            network=Network("binary", depth=self.depth, f=self.f, latency=LatencySpec(ms=self.hop_ms)),
+            protocol=ProtocolChoice(protocol, dict(options)),
+            run=Run(seed=seed, settle_ms=4 * self.hop_ms * (self.depth + 1)),
+            clients=tuple(clients.values()),
+            actions=tuple(sorted(actions, key=lambda action: action.at_ms)),
+        )
+
+    def _newcomer(
+        self, number: int, leaf: str, overlay: Overlay, dice: random.Random
+    ) -> Iterator[tuple[Client, Action]]:
+        """A newcomer's publisher, whoever covers it, and itself."""
+        if self.distance is not None:
+            publisher = Client(f"publisher{number}", _at_distance(overlay, leaf, self.distance, dice))
+            yield publisher, AdvertiseAction(0.0, publisher.name, f"all{number}", f"topic = {number}")
+        if dice.random() < self.covered:
+            old = Client(f"old{number}", _cousin(leaf, self.pivot))
+            yield old, SubscribeAction(APART_MS, old.name, f"old{number}", f"topic = {number}")
+        new = Client(f"new{number}", leaf)
+        yield new, SubscribeAction(2 * APART_MS, new.name, f"new{number}", f"topic = {number} AND size > 7")
+
+
+def _at_distance(overlay: Overlay, broker: str, distance: int, dice: random.Random) -> str:
+    found = [other for other in overlay.brokers if overlay.distance(broker, other) == distance]
+    if not found:
+        raise ExperimentError(f"no broker is {distance} hops away from {broker}; choose a smaller distance")
+    return dice.choice(found)
+
+
+def _cousin(leaf: str, up: int) -> str:
+    """A leaf whose way to the root meets that of this one `up` hops above."""
+    first = len_of_levels_above(leaf)
+    place = int(leaf[1:]) - first
+    return leaf if up == 0 else f"b{first + (place ^ 1 << (up - 1))}"
+
+
+def len_of_levels_above(leaf: str) -> int:
+    """How many brokers stand above the level of this one: the number of the first of its level."""
+    return (1 << (int(leaf[1:]) + 1).bit_length() - 1) - 1
