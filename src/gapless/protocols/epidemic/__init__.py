@@ -49,9 +49,9 @@ Where the paper leaves a question or cannot be followed:
   without memory numbers anew. Push names events by their publisher and its number.
 - *Acknowledgement implosion* is called unlikely because two subscribers of different patterns seldom notice a loss at
   the same time. Two of the same pattern behind the same lossy link do, each time.
-- *Push and patterns.* It says that not the patterns in all, but those that an event matches, slow push down. With the
-  pattern drawn at random it is the other way round: a pattern's turn comes the more rarely, the more patterns a broker
-  caches events for, whatever each event matches. See `benchmarks/epidemic_recovery.py`.
+- *Push and patterns.* It says that not the patterns in all, but those that an event matches, slow push down. It is the
+  other way round: a pattern's turn comes the more rarely, the more patterns a broker caches events for; and an event
+  that matches more of them passes, and is cached by, more brokers. See `benchmarks/epidemic_recovery.py`.
 """
 
 from gapless.protocol import ProtocolSpec
