@@ -45,8 +45,8 @@ class _Own:
     def __init__(self, subscription: Subscription, *, is_wished: bool) -> None:
         self.subscription = subscription
         self.is_wished = is_wished
-        """Asked for by the client in this life of the broker. One that neighbours have told back has started before, and
-        what it is tagged with now does not concern it."""
+        """Asked for by the client in this life of the broker. One that neighbours have told back has started before,
+        and what it is tagged with now does not concern it."""
         self.is_claimed = is_wished
         """Whether the client, as it is attached now, has it."""
         self.has_started = False

@@ -11,9 +11,10 @@
 | duplicates and legitimacy | `sequences` |
 | clients | `attachments` |
 
-What the broker itself adds is patience: a gate that cannot be reached for longer is given up, and the subscriptions
-behind it end. Their brokers, should they come back, are told so, and tell their clients: no gap is passed over in
-silence.
+What the broker itself adds is patience. A gate that cannot be reached for longer is given up, and what is kept for it
+is dropped. If the gate is a subscriber's broker, the subscription ends, and its broker, should it come back, is told
+so. If it is on the way to others, more than δ have failed in a row, and those behind it may be well; only if the way
+opens again and something was dropped do their subscriptions end. With `legitimacy = relaxed` they go on, with a gap.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -80,6 +81,7 @@ class DeltaBroker:
         self._patience_us = round(options.patience_ms * 1000)
         self._now = 0
         self._effects: list[Effect] = []
+        self._is_strict = options.legitimacy == "wait"
         self._unreachable: dict[str, int] = {}
         """Gates that cannot be reached, and since when."""
         send = self._send
@@ -225,7 +227,8 @@ class DeltaBroker:
 
     def _on_add(self, session: Session, message: AddSubscription) -> None:
         self._propagation.on_add(session, message)
-        self._watch_gates()
+        if self._neighbourhood.failed:
+            self._watch_gates()
 
     def _on_synchronised(self, session: Session, message: Synchronised) -> None:
         session.is_synchronised = True
@@ -266,21 +269,22 @@ class DeltaBroker:
 
     def _watch_gates(self) -> None:
         """Be patient with gates that cannot be reached."""
-        if not self._neighbourhood.failed:
-            self._unreachable.clear()
-            return
-        for gate in self._table.gates:
-            if self._neighbourhood.hop(gate):
-                self._unreachable.pop(gate, None)
-            elif gate not in self._unreachable:
-                self._unreachable[gate] = self._set_timer(GATE, gate)
+        for gate in [gate for gate in self._unreachable if self._neighbourhood.hop(gate)]:
+            del self._unreachable[gate]
+            if self._forwarding.take_back(gate) and self._is_strict:
+                for subscription in self._table.behind(gate):
+                    self._propagation.unsubscribe(subscription.name)
+        if self._neighbourhood.failed:
+            for gate in self._table.gates:
+                if gate not in self._unreachable and not self._neighbourhood.hop(gate):
+                    self._unreachable[gate] = self._set_timer(GATE, gate)
 
     def _give_up(self, gate: str, latest: int) -> None:
         if self._unreachable.get(gate, latest + 1) <= latest:
-            del self._unreachable[gate]
             self._forwarding.give_up(gate)
-            for name in self._table.behind(gate):
-                self._propagation.unsubscribe(name)
+            for subscription in self._table.behind(gate):
+                if subscription.source == gate:
+                    self._propagation.unsubscribe(subscription.name)
 
     def _send(self, peer: str, message: object) -> None:
         self._effects.append(Send(peer, message))

@@ -20,7 +20,7 @@ instead, is parked (under the empty name) until it is back, or until it is given
 stands still until another copy comes that has bypassed fewer, or another session takes its place.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from gapless.events import Event
@@ -88,6 +88,8 @@ class Forwarding:
         self._queue: dict[int, Held] = {}
         self._by_id: dict[_Id, Held] = {}
         self._homes: dict[str, str] = {}
+        self._given_up: dict[str, bool] = {}
+        """Gates for which nothing is kept any more, and whether something was dropped."""
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -211,6 +213,8 @@ class Forwarding:
     # ---- what goes out ------------------------------------------------------------------------------------
 
     def _send_out(self, held: Held) -> None:
+        if self._given_up and HERE in held.waiting:
+            self._park(held)
         if not held.waiting:
             self._finish(held)
             return
@@ -330,19 +334,30 @@ class Forwarding:
 
     def give_up(self, gate: str) -> None:
         """Nobody waits any longer for what is behind the gate."""
+        self._given_up[gate] = False
         for held in list(self._queue.values()):
-            gates = held.waiting.get(HERE, ())
-            if gate in gates:
-                held.waiting[HERE] = tuple([other for other in gates if other != gate])
-                if not held.waiting[HERE]:
-                    self.settle(held, HERE)
+            if HERE in held.waiting:
+                self._park(held)
+                if not held.waiting:
+                    self._finish(held)
+
+    def take_back(self, gate: str) -> bool:
+        """The gate can be reached again; returns whether anything was dropped that was meant for it."""
+        return self._given_up.pop(gate, False)
+
+    def _park(self, held: Held) -> None:
+        """Keep what is meant for a gate that cannot be reached, unless it was given up."""
+        gates = held.waiting.pop(HERE)
+        kept = tuple([gate for gate in gates if gate not in self._given_up])
+        if kept:
+            held.waiting[HERE] = kept
+        for gate in gates:
+            if gate in self._given_up:
+                self._given_up[gate] = True
 
     def note_missed(self, subscription: Subscription) -> None:
         """A subscription has just become known: what is kept was processed without it."""
         if self._notes_missed:
-            for held in self._events():
+            for held in self._queue.values():
                 if isinstance(held.content, Event) and subscription.filter.matches(held.content.attributes):
                     held.missed |= {subscription.name}
-
-    def _events(self) -> Iterator[Held]:
-        return (held for held in self._queue.values() if isinstance(held.content, Event))

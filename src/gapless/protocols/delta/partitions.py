@@ -122,6 +122,8 @@ class PartitionTable:
 
         Whoever can be reached again and is recovering has confirmed it by then.
         """
+        if not self._own:
+            return NO_TAGS
         return frozenset([self._own[nodes] for nodes in self._neighbourhood.failed if nodes[0] != direction])
 
     def tags_of(self, publisher: str, vector: Vector) -> Tags:

@@ -176,7 +176,7 @@ class Propagation:
         if sender is not None and not self._is_beyond(sender, subscription):
             subscription.senders[sender.peer] = None
         self._forwarding.note_missed(subscription)
-        for session in list(self._sessions.usable()):
+        for session in self._sessions.usable():
             if self._is_beyond(session, subscription):
                 self._tell(session, subscription)
             elif session is not sender:
@@ -187,16 +187,17 @@ class Propagation:
 
     def _tell(self, session: Session, subscription: Subscription) -> None:
         """Away from the source; to be confirmed."""
-        bypassed = (*subscription.bypassed, *session.bypassed)
         path = (*subscription.path, self._name, *session.bypassed)[-self._path_max :]
-        if session.bypassed and self._waits and not self._sequences.is_strongly_legitimate(path, bypassed):
-            session.illegitimate[subscription.name] = subscription
-            return
+        bypassed = subscription.bypassed + session.bypassed
+        if bypassed:
+            bypassed = tuple([name for name in bypassed if name in path])
+            if session.bypassed and self._waits and not self._sequences.is_strongly_legitimate(path, bypassed):
+                session.illegitimate[subscription.name] = subscription
+                return
         session.told += 1
         session.unheard[subscription.name] = (session.told, subscription)
-        kept = tuple([name for name in bypassed if name in path])
-        message = AddSubscription(subscription.name, subscription.filter.text, subscription.source, path, kept)
-        self._send(session.peer, message)
+        text, source = subscription.filter.text, subscription.source
+        self._send(session.peer, AddSubscription(subscription.name, text, source, path, bypassed))
 
     def _tell_back(self, session: Session, subscription: Subscription) -> None:
         """To a peer on the way to the source, or on another way from there."""
@@ -215,27 +216,26 @@ class Propagation:
         """Another copy may have bypassed fewer."""
         if len(message.bypassed) < len(subscription.bypassed):
             subscription.bypassed = message.bypassed
-            for session in list(self._sessions.usable()):
+            for session in self._sessions.usable():
                 if session.illegitimate.pop(subscription.name, None) is not None:
                     self._tell(session, subscription)
 
     def _conclude(self, subscription: Subscription) -> None:
         """Confirm it if everyone beyond has, or if there is nobody."""
-        if subscription.is_confirmed or subscription.name not in self._table.pending:
+        confirmed = subscription.confirmed
+        for peer in self._sessions.beyond(subscription.direction):
+            if peer not in confirmed:
+                return
+        if subscription.name not in self._table.pending:
             return
-        for peer in self._neighbourhood.active:
-            if peer not in subscription.confirmed and self._neighbourhood.direction(peer) != subscription.direction:
-                return
-        for session in self._sessions.usable():
-            if session.peer not in subscription.confirmed and self._is_beyond(session, subscription):
-                return
         del self._table.pending[subscription.name]
         subscription.is_confirmed = True
         tags, cuts = self._partitions.tags_away_from(subscription.direction), subscription.cuts
-        for further_tags, further_cuts in subscription.confirmed.values():
+        for further_tags, further_cuts in confirmed.values():
             tags |= further_tags
             cuts |= further_cuts
-        subscription.tags = frozenset([each for each in tags if each.nodes[-1] not in cuts])
+        if tags:
+            subscription.tags = frozenset([each for each in tags if each.nodes[-1] not in cuts])
         senders, subscription.senders = subscription.senders, {}
         subscription.cuts = {}
         subscription.confirmed = {}
@@ -251,7 +251,7 @@ class Propagation:
         if self._table.is_removed(name):
             return
         subscription = self._table.remove(name)
-        for session in list(self._sessions.usable()):
+        for session in self._sessions.usable():
             if subscription is not None and session is not source:
                 self._send(session.peer, RemoveSubscription(name))
             session.unheard.pop(name, None)

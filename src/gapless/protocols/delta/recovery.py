@@ -41,7 +41,7 @@ class Recovery:
             if _have_told(sources) and (_is_informed(sources) or self._is_alone):
                 self.is_recovering = False
                 self._on_recovered()
-        for session in list(self._sessions.usable()):
+        for session in self._sessions.usable():
             if session.is_told and not session.sent_synchronised:
                 self._say_synchronised(session)
 

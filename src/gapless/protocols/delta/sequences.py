@@ -75,8 +75,8 @@ class Sequences:
     def merged(self, vector: Vector, other: Vector) -> Vector:
         """The vector of a message of which another copy has come: whoever had one of them was not bypassed.
 
-        The numbers are those of the first copy. Brokers that the second one has been through may have processed it after
-        others that were numbered here after it, so their numbers would make those others look like duplicates.
+        The numbers are those of the first copy. Brokers that the second one has been through may have processed it
+        after others that were numbered here after it, so their numbers would make those look like duplicates.
         """
         had = {name for name, _, number in other if number != BYPASSED}
         return tuple([

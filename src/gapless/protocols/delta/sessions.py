@@ -13,7 +13,7 @@ after the confirmation of that subscription has come by another way.
 Nothing is heard from a suspected broker. If it says hello it is called back as soon as it is trusted.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from gapless.protocols.delta.messages import Hello, Partition, Use
@@ -100,10 +100,12 @@ class Sessions:
         self._send = send
         self._listener = listener
         self._sessions: dict[str, Session] = {}
+        self._usable: dict[str, Session] = {}
+        self._beyond: dict[str, tuple[str, ...]] = {}
         self._number = incarnation * _LIVES
 
     def __len__(self) -> int:
-        return sum(1 for _ in self.usable())
+        return len(self._usable)
 
     def get(self, peer: str) -> Session:
         """The session with a broker of the neighbourhood, open or not."""
@@ -112,9 +114,18 @@ class Sessions:
             session = self._sessions[peer] = Session(peer, self._neighbourhood.paths[peer])
         return session
 
-    def usable(self) -> Iterator[Session]:
+    def usable(self) -> list[Session]:
         """Those over which this broker may send."""
-        return (session for session in self._sessions.values() if session.theirs)
+        return list(self._usable.values())
+
+    def beyond(self, direction: str) -> tuple[str, ...]:
+        """With whom this broker has a session, or wants one, in all directions but this."""
+        found = self._beyond.get(direction)
+        if found is None:
+            paths = self._neighbourhood.paths
+            peers = dict.fromkeys([*self._neighbourhood.active, *self._usable])
+            found = self._beyond[direction] = tuple([peer for peer in peers if paths[peer][0] != direction])
+        return found
 
     # ---- the beginning
 
@@ -124,13 +135,15 @@ class Sessions:
         for peer in self._neighbourhood.active:
             session = self.get(peer)
             session.active = session.peer_active = True
-            session.mine = session.theirs = self._number
+            session.mine = self._number
+            self._set_theirs(session, self._number)
             session.is_heard = session.is_told = session.sent_synchronised = session.is_synchronised = True
             session.is_peer_informed = True
 
     def use_active(self) -> None:
         """The active sessions have been found anew: open those, and let go of others."""
         active = self._neighbourhood.active
+        self._beyond = {}
         for session in [session for session in self._sessions.values() if session.active]:
             if session.peer not in active:
                 self._release(session)
@@ -176,7 +189,7 @@ class Sessions:
         if hello.mine != session.theirs:
             self._forget(session)
             session.mine = session.mine or self._next_number()
-            session.theirs = hello.mine
+            self._set_theirs(session, hello.mine)
             session.is_heard = hello.yours == session.mine
             self._say_hello(session)
             self._listener.on_greeted(session, hello)
@@ -226,10 +239,18 @@ class Sessions:
 
     def _forget(self, session: Session) -> None:
         was_open = session.theirs != 0
-        session.theirs = 0
+        self._set_theirs(session, 0)
         session.forget()
         if was_open:
             self._listener.on_closed(session)
+
+    def _set_theirs(self, session: Session, number: int) -> None:
+        session.theirs = number
+        self._beyond = {}
+        if number:
+            self._usable[session.peer] = session
+        else:
+            self._usable.pop(session.peer, None)
 
     def _next_number(self) -> int:
         self._number += 1

@@ -145,9 +145,9 @@ class SubscriptionTable:
         for route in self._routes.values():
             route.plans.clear()
 
-    def behind(self, gate: str) -> list[str]:
-        """The names of those behind a gate."""
-        return [sub.name for sub in self._subscriptions.values() if sub.gate == gate]
+    def behind(self, gate: str) -> list[Subscription]:
+        """Those behind a gate."""
+        return [subscription for subscription in self._subscriptions.values() if subscription.gate == gate]
 
     def _plan_of(self, route: Route, direction: str) -> dict[str, tuple[str, ...]]:
         plan = route.plans.get(direction)
