@@ -65,6 +65,11 @@ def test_at_most_bounds_a_chain_that_feeds_itself() -> None:
     assert len(published(trace, "asker")) == 5
 
 
+def test_the_first_few_can_be_left_unanswered() -> None:
+    trace = run(ReplyRule("server", {"topic": "reply", "number": "$number"}, at_most=1, after=2), requests=5)
+    assert published(trace, "server") == [(23.0, {"topic": "reply", "number": 2})]
+
+
 def test_probability() -> None:
     trace = run(ReplyRule("server", {"topic": "reply"}, probability=0.5, at_most=1000), requests=100)
     assert 30 < len(published(trace, "server")) < 70

@@ -1,7 +1,8 @@
 """Clients that answer: what makes chains of cause and effect across publishers.
 
 A rule says: when this client is delivered an event (for this subscription), it publishes an event with these
-attributes, with some probability, at most so many times, at once or after a delay. A value `"$name"` stands for the
+attributes, with some probability, at most so many times, at once or after a delay; it may keep silent for the first
+few. A value `"$name"` stands for the
 attribute `name` of the event that is answered; where that has none, the attribute is left out.
 The reply is a call of its own after the step that delivered, so the delivery is in its past.
 """
@@ -27,15 +28,18 @@ class ReplyRule(msgspec.Struct, frozen=True):
     probability: float = 1.0
     at_most: int = 10
     delay_us: int = 0
+    after: int = 0
+    """It leaves so many deliveries unanswered first."""
 
 
 class _Rule:
-    __slots__ = ("left", "rng", "rule")
+    __slots__ = ("left", "rng", "rule", "silent")
 
     def __init__(self, rule: ReplyRule, rng: random.Random) -> None:
         self.rule = rule
         self.rng = rng
         self.left = rule.at_most
+        self.silent = rule.after
 
 
 class Replies:
@@ -58,7 +62,9 @@ class Replies:
             rule = state.rule
             if rule.subscription is not None and rule.subscription != delivery.subscription:
                 continue
-            if state.left > 0 and state.rng.random() < rule.probability:
+            if state.silent > 0:
+                state.silent -= 1
+            elif state.left > 0 and state.rng.random() < rule.probability:
                 state.left -= 1
                 self._publish_later(client, Publish(_filled(rule.attributes, delivery)), rule.delay_us)
 

@@ -81,7 +81,8 @@ attributes = { topic = "price", amount = 7 }
 
 `[[replies]]`
 : when `client` is delivered an event (for `subscription`, if given), it publishes one with `attributes`, with
-  `probability` (default 1), `at_most` (default 10) times in all, `delay_ms` (default 0) later. `"$name"` copies an
+  `probability` (default 1), `at_most` (default 10) times in all, `delay_ms` (default 0) later; the first `after`
+  (default 0) it leaves unanswered. `"$name"` copies an
   attribute of the event.
 
 `[[faults]]`
@@ -231,6 +232,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     probability: float = 1.0
     at_most: int = 10
     delay_ms: float = 0.0
+    after: int = 0
 
 
 class _Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):

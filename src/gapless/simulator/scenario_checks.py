@@ -182,6 +182,7 @@ def _check_replies(scenario: Scenario, names: _Names) -> None:
         _check_probability(f"{place}.probability", reply.probability)
         _not_negative(f"{place}.at_most", reply.at_most)
         _not_negative(f"{place}.delay_ms", reply.delay_ms)
+        _not_negative(f"{place}.after", reply.after)
 
 
 # ---- the order in time

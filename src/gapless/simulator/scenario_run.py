@@ -74,9 +74,9 @@ def _put_script(scenario: Scenario, simulation: Simulation) -> None:
             consume_us=microseconds(client.consume_ms),
         )  # fmt: skip
     for reply in scenario.replies:
-        delay_us = microseconds(reply.delay_ms)
+        delay_us, at_most, after = microseconds(reply.delay_ms), reply.at_most, reply.after
         simulation.reply(
-            ReplyRule(reply.client, reply.attributes, reply.subscription, reply.probability, reply.at_most, delay_us)
+            ReplyRule(reply.client, reply.attributes, reply.subscription, reply.probability, at_most, delay_us, after)
         )
     for row in (*scenario.actions, *scenario.faults):
         _put(row, simulation, microseconds(row.at_ms))
