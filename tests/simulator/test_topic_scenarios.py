@@ -6,12 +6,15 @@ from collections import Counter
 import msgspec
 import pytest
 
+from gapless.checkers import check
 from gapless.errors import ProtocolError, ScenarioError
 from gapless.overlay import Overlay, chain
+from gapless.protocol import Publish, Subscribe
 from gapless.protocols.vcube.topic_filter import topic_of
 from gapless.simulator import Simulation, check_scenario, generate, parse_scenario, run_scenario
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.scenario import AdvertiseAction, SubscribeAction, UnsubscribeAction
+from gapless.trace import Recorder
 
 from .flooding import FLOODING
 
@@ -35,6 +38,21 @@ def test_a_scenario_is_refused_with_its_place() -> None:
         ScenarioError, match="network: protocol 'vcube' cannot run here: a hypercube has a power of two"
     ):
         parse_scenario(text)
+
+
+def test_a_subscription_that_is_rejected_is_none() -> None:
+    recorder = Recorder(run="r", protocol="vcube", guarantee="topic-causal", scenario="s", seed=0, brokers=2, f=0)
+    simulation = Simulation(chain(2), "vcube", f=0, recorder=recorder)
+    simulation.add_client("ann", "b0")
+    simulation.call("ann", Subscribe("all", "TRUE"), at=0)
+    simulation.call("ann", Subscribe("news", "topic = 'news'"), at=0)
+    simulation.call("ann", Publish({"topic": "news"}), at=100_000)
+    simulation.leave("ann", at=500_000)
+    result = simulation.run(settle=100_000)
+    assert result.trace is not None
+    assert [row.subscription_id for row in result.trace.subscriptions] == ["news"]
+    assert [(refusal.client, refusal.call) for refusal in result.refusals] == [("ann", "Subscribe")]
+    assert check(result.trace).status == "valid"
 
 
 def test_any_two_brokers_of_a_direct_network_have_a_link() -> None:

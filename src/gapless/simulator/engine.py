@@ -334,6 +334,10 @@ class Simulation:
 
     def _refuse(self, slot: Slot, effect: Rejected, now: int) -> None:
         self.refusals.append(Refusal(now, slot.name, type(effect.call).__name__, effect.reason))
+        if isinstance(effect.call, Subscribe):
+            slot.subscriptions.pop(effect.call.subscription, None)
+            if self._recording is not None:
+                self._recording.refused(effect.call)
 
     # ---- acts of the script
 

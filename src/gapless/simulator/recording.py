@@ -38,6 +38,10 @@ class Recording:
         """A client is about to ask for a subscription."""
         self._recorder.subscribe(client, call.subscription, call.filter, now)
 
+    def refused(self, call: Subscribe) -> None:
+        """The subscription will not be."""
+        self._recorder.refuse(call.subscription)
+
     def _published(self, slot: Slot, effect: Published, now: int) -> None:
         self._recorder.publish(slot.name, effect.event, now)
 

@@ -58,6 +58,11 @@ class Recorder:
         assert subscription_id not in self._requests, f"subscription {subscription_id} is requested twice"
         self._requests[subscription_id] = (client, filter_text, now_us)
 
+    def refuse(self, subscription_id: str) -> None:
+        """The protocol rejected the subscription: there is none."""
+        assert subscription_id not in self._active_us, f"subscription {subscription_id} is active already"
+        del self._requests[subscription_id]
+
     def activate(self, subscription_id: str, now_us: int) -> None:
         """The subscription holds its starting cut. Only the first call counts."""
         assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
