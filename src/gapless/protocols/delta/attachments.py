@@ -31,8 +31,7 @@ from gapless.protocols.delta.messages import (
     Lost,
     Started,
 )
-from gapless.protocols.delta.options import DeltaOptions
-from gapless.protocols.delta.subscriptions import Route, Subscription, SubscriptionTable
+from gapless.protocols.delta.subscriptions import Route, Subscription
 
 __all__ = ["Attachments"]
 
@@ -111,11 +110,8 @@ class Attachments:
     propagation: _Propagation
 
     def __init__(
-        self, table: SubscriptionTable, options: DeltaOptions, send: Callable[[str, object], None],
-        is_recovering: Callable[[], bool], expect: Callable[[str], int],
-    ) -> None:  # fmt: skip
-        self._table = table
-        self._in_order = "ordered-confirmations" not in options.switched_off
+        self, send: Callable[[str, object], None], is_recovering: Callable[[], bool], expect: Callable[[str], int]
+    ) -> None:
         self._send = send
         self._is_recovering = is_recovering
         self._expect = expect
@@ -301,9 +297,6 @@ class Attachments:
         if client is None:
             return
         client.unconfirmed.pop(seq, None)
-        if not self._in_order:
-            self._send(name, Accepted(seq))
-            return
         upto = min(client.unconfirmed, default=client.processed + 1) - 1
         if upto > client.accepted and client.is_attached:
             client.accepted = upto

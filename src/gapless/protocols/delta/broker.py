@@ -91,11 +91,7 @@ class DeltaBroker:
         self._sequences = Sequences(name, incarnation, delta)
         self._partitions = PartitionTable(name, incarnation, delta, self._neighbourhood, self._sessions, send)
         self._attachments = Attachments(
-            self._table,
-            options,
-            send,
-            lambda: self._recovery.is_recovering,
-            lambda client: self._set_timer(CLIENT, client),
+            send, lambda: self._recovery.is_recovering, lambda client: self._set_timer(CLIENT, client)
         )
         self._forwarding = Forwarding(
             self._neighbourhood, self._sessions, self._table, self._partitions, self._sequences, self._attachments,

@@ -85,6 +85,7 @@ class Forwarding:
         self._waits = options.legitimacy == "wait"
         self._tells_duplicates = "duplicates" not in options.switched_off
         self._notes_missed = "missed" not in options.switched_off
+        self._synchronises = "synchronise" not in options.switched_off
         self._queue: dict[int, Held] = {}
         self._by_id: dict[_Id, Held] = {}
         self._homes: dict[str, str] = {}
@@ -248,7 +249,8 @@ class Forwarding:
             self._send(session.peer, message)
 
     def _is_ready(self, session: Session) -> bool:
-        return session.is_synchronised and session.is_told
+        """Whether this broker has been told what it lacked, and the peer too."""
+        return session.is_told and (session.is_synchronised or not self._synchronises)
 
     def _tell_heard(self, session: Session) -> None:
         if session.heard != session.heard_told:

@@ -6,7 +6,7 @@ import msgspec
 
 __all__ = ["REPAIRS", "DeltaOptions"]
 
-REPAIRS = frozenset({"duplicates", "missed", "ordered-confirmations", "synchronise"})
+REPAIRS = frozenset({"duplicates", "missed", "synchronise"})
 """What tests can switch off to see that the checkers notice."""
 
 
@@ -27,7 +27,7 @@ class DeltaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     switched_off: tuple[str, ...] = ()
     """For tests only: any of `duplicates` (sequence vectors), `missed` (what was processed before a subscription was
-    known is not for it), `ordered-confirmations` and `synchronise` (before publications use a session)."""
+    known is not for it) and `synchronise` (no publication before the sender has been told what it lacks)."""
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.switched_off if name not in REPAIRS]
