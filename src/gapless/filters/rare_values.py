@@ -93,12 +93,13 @@ class RareValues:
             del self._reached[name]
 
     def match(self, attributes: Attributes) -> list[int]:
-        """Orders of the filters reached through the event's values that match it."""
+        """Orders of the filters that its values lead to and that match it. Of names, the fewer are gone through."""
         found: list[int] = []
-        for name, lists in self._reached.items():
-            value = attributes.get(name)
+        reached = self._reached
+        for name in attributes if len(attributes) < len(reached) else reached:
+            lists, value = reached.get(name), attributes.get(name)
             kind = type(value)
-            if kind is str or kind is int or kind is float:
+            if lists is not None and (kind is str or kind is int or kind is float):
                 for member in lists.get(value, ()):  # type: ignore[arg-type]
                     if member.filter.test(attributes):
                         found.append(member.order)
