@@ -4,7 +4,7 @@
     python benchmarks/epidemic_recovery.py --quick    # only what must hold
     python benchmarks/epidemic_recovery.py --json     # figures for a machine
 
-Brokers form a random tree of degree 4 at most. Each pattern is one boolean attribute, each event has a few of them.
+Brokers form a random tree of degree 4 at most. Each pattern asks for one attribute, each event has a few of them.
 Publishers publish steadily, the numbers count events of the middle of the run: before it every subscriber has time to
 hear of every source once, without which pull cannot notice a loss; after it there is time to recover.
 
@@ -137,7 +137,7 @@ def _subscriptions(case: Case) -> Iterator[Action]:
         group, place = number % case.groups, number // case.groups
         for turn in range(case.patterns_per_subscriber):
             pattern = group * size + (place * case.patterns_per_subscriber + turn) % size
-            yield SubscribeAction(0.0, f"c{number}", f"s{number}.{turn}", f"p{pattern} = TRUE")
+            yield SubscribeAction(0.0, f"c{number}", f"s{number}.{turn}", f"p{pattern} = 1")
 
 
 def _publications(case: Case, dice: random.Random) -> Iterator[Action]:
@@ -147,7 +147,7 @@ def _publications(case: Case, dice: random.Random) -> Iterator[Action]:
         at_ms = START_MS + dice.uniform(0, 1000 / case.rate)
         while at_ms < case.end_ms:
             patterns = dice.sample(group, case.patterns_per_event)
-            yield PublishAction(round(at_ms, 3), f"p{number}", {f"p{pattern}": True for pattern in patterns})
+            yield PublishAction(round(at_ms, 3), f"p{number}", {f"p{pattern}": 1 for pattern in patterns})
             at_ms += 1000 / case.rate
 
 
