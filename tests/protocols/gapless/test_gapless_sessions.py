@@ -57,7 +57,7 @@ def test_deliveries_are_numbered_sent_once_and_kept_until_confirmed() -> None:
 def test_no_more_is_sent_than_a_window_ahead_of_what_was_taken() -> None:
     session = make(s="TRUE")
     session.put([(event("p", seq), ["s"]) for seq in range(1, 7)])
-    session.farewells.append((6, Unsubscribed(1, "s", {})))
+    session.take_leave(Unsubscribed(1, "s", {}))
     assert numbers(session.unsent(2)) == [(1, "p:1"), (2, "p:2")]
     assert session.unsent(2) == []
     session.got(1)
@@ -155,7 +155,7 @@ def test_an_ending_is_told_after_the_deliveries_before_it() -> None:
     gone = Unsubscribed(1, "s", {"p": 2})
     session.put([(event("p", 1), ["s"])])
     session.put([(event("p", 2), ["s", "t"])])
-    session.farewells.append((session.total, gone))
+    session.take_leave(gone)
     session.put([(event("p", 3), ["t"])])
     found = session.unsent(WINDOW)
     assert [type(item) for item in found] == [Delivery, Delivery, Unsubscribed, Delivery]
@@ -165,8 +165,23 @@ def test_an_ending_is_told_after_the_deliveries_before_it() -> None:
 def test_an_ending_with_nothing_before_it_is_told_at_once() -> None:
     session = make(s="TRUE")
     gone = Unsubscribed(1, "s", {})
-    session.farewells.append((session.total, gone))
+    session.take_leave(gone)
     assert session.unsent(WINDOW) == [gone]
+
+
+def test_an_ending_does_not_wait_for_deliveries_to_others() -> None:
+    session = make(s="TRUE", t="TRUE")
+    first, second = Unsubscribed(1, "t", {"p": 1}), Unsubscribed(1, "s", {"p": 3})
+    session.put([(event("p", 1), ["s", "t"]), (event("p", 2), ["s"]), (event("p", 3), ["s"])])
+    session.take_leave(second)
+    session.take_leave(first)
+    [delivery, told] = session.unsent(1)
+    assert isinstance(delivery, Delivery)
+    assert told == first
+    session.got(1)
+    assert numbers(session.unsent(1)) == [(2, "p:2")]
+    session.got(2)
+    assert session.unsent(1)[-1] == second
 
 
 def test_an_event_leaves_only_under_a_stable_advertisement() -> None:

@@ -248,7 +248,7 @@ class ClientSide:
         last = {p: max(self._table.passed.get(p, 0), cut - 1) for p, cut in subscription.cuts.items()}
         self._end_subscription(session, name)
         self.secure(session)
-        session.farewells.append((session.total, Unsubscribed(session.attempt, name, last)))
+        session.take_leave(Unsubscribed(session.attempt, name, last))
         self._flush(session)
 
     def _end_subscription(self, session: Session, name: str) -> None:

@@ -12,6 +12,7 @@ rule for a lost connection and a lost broker.
   the cuts and positions is sorted out when the client brings them.
 """
 
+from bisect import insort
 from collections import deque
 from itertools import islice
 
@@ -54,7 +55,7 @@ class Session:
         """Whether the client is out of sight, and the session's time runs."""
         self.in_flight = 0
         """Publications that wait for the backups."""
-        self.farewells: deque[tuple[int, Unsubscribed]] = deque()
+        self.farewells: list[tuple[int, Unsubscribed]] = []
         """Endings, each to be told after that many deliveries."""
         self._version = 0
         self._total = 0
@@ -138,9 +139,16 @@ class Session:
         self._say_farewell(self.confirmed + self._sent, found)
         return found
 
+    def take_leave(self, message: Unsubscribed) -> None:
+        """Tell an ending after the last delivery for it, and not after those for others, which may have to wait."""
+        place = len(self.outbox)
+        while place and message.subscription not in self.outbox[place - 1][1]:
+            place -= 1
+        insort(self.farewells, (self.confirmed + place, message), key=lambda farewell: farewell[0])
+
     def _say_farewell(self, deliveries: int, found: list[Delivery | Unsubscribed]) -> None:
         while self.farewells and self.farewells[0][0] <= deliveries:
-            found.append(self.farewells.popleft()[1])
+            found.append(self.farewells.pop(0)[1])
 
     def got(self, number: int) -> None:
         """The client's application has taken the deliveries up to this number."""
