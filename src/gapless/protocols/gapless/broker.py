@@ -665,6 +665,7 @@ class GaplessBroker:
             self._begin_wave(body)
 
     def _begin_wave(self, wave: Wave) -> None:
+        self._clients.hear_those_behind()
         parent = self._parent()
         children = [peer for peer in self._table.links if peer != parent]
         sessions = {client: session.total for client, session in self._clients.sessions.items()}

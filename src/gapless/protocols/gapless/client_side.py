@@ -41,6 +41,8 @@ __all__ = ["ClientSide"]
 EPOCH_STEP = 1_000
 """An attempt of the client outranks any number of inheritances of the attempt before."""
 TOMBSTONES_MAX = 10_000
+BEHIND = 4
+"""How many windows are open to clients that everybody waits for."""
 
 
 class ClientSide:
@@ -320,7 +322,7 @@ class ClientSide:
                     self.recheck_reach()
                 session.inbox.popleft()
             else:
-                room = self._options.window - len(self._journal.copy)
+                room = self._room(session)
                 if room <= 0:
                     self._stuck[session.client] = None
                     return
@@ -330,6 +332,21 @@ class ClientSide:
                 session.in_flight += len(events)
                 self._admissions.append((self._journal.admit(events), session, events))
             self.held()
+
+    def _room(self, session: Session) -> int:
+        """How many more of its publications may go out.
+
+        Who lies behind with what it was delivered may go beyond the window: everybody waits for it, and it may itself
+        wait for what it publishes, as one who answers each event before it takes the next.
+        """
+        window = self._options.window * (BEHIND if session.outbox else 1)
+        return window - len(self._journal.copy)
+
+    def hear_those_behind(self) -> None:
+        """Go on with those that had no room and lie behind by now."""
+        for client in [c for c in self._stuck if c in self.sessions and self.sessions[c].outbox]:
+            del self._stuck[client]
+            self._advance(self.sessions[client])
 
     def secure(self, session: Session) -> None:
         """Write the session to the journal; deliveries wait until the backups hold it."""
