@@ -152,6 +152,7 @@ class Attachments:
         """The client has gone elsewhere."""
         client = self._clients.get(name)
         if client is not None:
+            client.is_attached = False
             self._end(client, list(client.own.values()))
             del self._clients[name]
             for held, _ in (*client.delivered.values(), *client.backlog):

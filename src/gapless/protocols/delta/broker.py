@@ -76,8 +76,7 @@ class DeltaBroker:
     """A broker node."""
 
     def __init__(self, place: BrokerPlace, options: DeltaOptions) -> None:
-        name, delta, incarnation = place.name, place.f, place.incarnation
-        self._incarnation = incarnation
+        self._incarnation = place.incarnation
         self._patience_us = round(options.patience_ms * 1000)
         self._now = 0
         self._effects: list[Effect] = []
@@ -85,11 +84,11 @@ class DeltaBroker:
         self._unreachable: dict[str, int] = {}
         """Gates that cannot be reached, and since when."""
         send = self._send
-        self._neighbourhood = Neighbourhood(name, place.overlay, delta + 1)
-        self._sessions = Sessions(incarnation, self._neighbourhood, send, self)
+        self._neighbourhood = Neighbourhood(place.name, place.overlay, place.f + 1)
+        self._sessions = Sessions(place.incarnation, self._neighbourhood, send, self)
         self._table = SubscriptionTable(self._neighbourhood)
-        self._sequences = Sequences(name, incarnation, delta)
-        self._partitions = PartitionTable(name, incarnation, delta, self._neighbourhood, self._sessions, send)
+        self._sequences = Sequences(place.name, place.incarnation, place.f)
+        self._partitions = PartitionTable(place, self._neighbourhood, self._sessions, send)
         self._attachments = Attachments(
             send, lambda: self._recovery.is_recovering, lambda client: self._set_timer(CLIENT, client)
         )
@@ -98,14 +97,14 @@ class DeltaBroker:
             options, send,
         )  # fmt: skip
         self._propagation = Propagation(
-            name, delta, self._neighbourhood, self._sessions, self._table, self._partitions, self._sequences,
+            place, self._neighbourhood, self._sessions, self._table, self._partitions, self._sequences,
             self._forwarding, self._attachments, options, send,
         )  # fmt: skip
         self._attachments.forwarding = self._forwarding
         self._attachments.propagation = self._propagation
         self._recovery = Recovery(
             self._neighbourhood, self._sessions, send, self._attachments.on_broker_recovered,
-            is_recovering=incarnation > 0 and "synchronise" not in options.switched_off,
+            is_recovering=place.incarnation > 0 and "synchronise" not in options.switched_off,
         )  # fmt: skip
         self._inputs: dict[type, Callable[[Any], None]] = {
             Received: self._on_received,
@@ -256,8 +255,8 @@ class DeltaBroker:
         """Somebody has to be bypassed, or need not be any more."""
         self._neighbourhood.survey()
         self._table.forget_plans()
-        self._sessions.use_active()
         self._partitions.detect()
+        self._sessions.use_active()
         self._forwarding.reroute()
         self._propagation.conclude_all()
         self._recovery.proceed()

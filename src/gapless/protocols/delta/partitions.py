@@ -14,30 +14,29 @@ A broker that reaches a node past the detector ends the partition for itself and
 
 from collections.abc import Callable, Iterable
 
+from gapless.protocol import BrokerPlace
 from gapless.protocols.delta.messages import Partition, PartitionOver, Partitions, Tags, Vector
 from gapless.protocols.delta.neighbourhood import Neighbourhood
-from gapless.protocols.delta.sessions import Session, Sessions
+from gapless.protocols.delta.sessions import LIVES, Session, Sessions
 
 __all__ = ["NO_TAGS", "PartitionTable", "ended_by"]
 
 NO_TAGS: Tags = frozenset()
-_LIVES = 2**32
 
 
 class PartitionTable:
     """The partitions that one broker knows of."""
 
     def __init__(
-        self, name: str, incarnation: int, delta: int, neighbourhood: Neighbourhood, sessions: Sessions,
-        send: Callable[[str, object], None],
-    ) -> None:  # fmt: skip
-        self._name = name
-        self._reach = 2 * delta
+        self, place: BrokerPlace, neighbourhood: Neighbourhood, sessions: Sessions, send: Callable[[str, object], None]
+    ) -> None:
+        self._name = place.name
+        self._reach = 2 * place.f
         self._neighbourhood = neighbourhood
         self._sessions = sessions
         self._send = send
-        self._number = incarnation * _LIVES
-        self._may_have_forgotten = incarnation > 0
+        self._number = place.incarnation * LIVES
+        self._may_have_forgotten = place.incarnation > 0
         self._own: dict[tuple[str, ...], Partition] = {}
         self._known: dict[Partition, int] = {}
         """With how much further each has to be told."""

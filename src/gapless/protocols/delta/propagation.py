@@ -21,6 +21,7 @@ session has confirmed it; whoever comes later is told when the session begins.
 from collections.abc import Callable
 from typing import Protocol
 
+from gapless.protocol import BrokerPlace
 from gapless.protocols.delta.forwarding import Forwarding
 from gapless.protocols.delta.messages import (
     AddSubscription,
@@ -34,7 +35,7 @@ from gapless.protocols.delta.neighbourhood import Neighbourhood
 from gapless.protocols.delta.options import DeltaOptions
 from gapless.protocols.delta.partitions import NO_TAGS, PartitionTable
 from gapless.protocols.delta.sequences import Sequences
-from gapless.protocols.delta.sessions import Session, Sessions
+from gapless.protocols.delta.sessions import LIVES, Session, Sessions
 from gapless.protocols.delta.subscriptions import HERE, Subscription, SubscriptionTable
 
 __all__ = ["Propagation"]
@@ -56,11 +57,11 @@ class Propagation:
     """What one broker does with subscriptions."""
 
     def __init__(
-        self, name: str, delta: int, neighbourhood: Neighbourhood, sessions: Sessions, table: SubscriptionTable,
+        self, place: BrokerPlace, neighbourhood: Neighbourhood, sessions: Sessions, table: SubscriptionTable,
         partitions: PartitionTable, sequences: Sequences, forwarding: Forwarding, clients: _Clients,
         options: DeltaOptions, send: Callable[[str, object], None],
     ) -> None:  # fmt: skip
-        self._name = name
+        self._name = place.name
         self._neighbourhood = neighbourhood
         self._sessions = sessions
         self._table = table
@@ -69,9 +70,8 @@ class Propagation:
         self._forwarding = forwarding
         self._clients = clients
         self._waits = options.legitimacy == "wait"
-        self._path_max = 3 * delta + 1
         self._send = send
-        self._notices = 0
+        self._notices = place.incarnation * LIVES
 
     # ---- subscriptions of clients here --------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class Propagation:
 
     def _tell(self, session: Session, subscription: Subscription) -> None:
         """Away from the source; to be confirmed."""
-        path = (*subscription.path, self._name, *session.bypassed)[-self._path_max :]
+        path = (*subscription.path, self._name, *session.bypassed)[-self._sequences.strong_window :]
         bypassed = subscription.bypassed + session.bypassed
         if bypassed:
             bypassed = tuple([name for name in bypassed if name in path])

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from gapless.protocols.delta.forwarding import Held
     from gapless.protocols.delta.subscriptions import Subscription
 
-__all__ = ["Session", "Sessions"]
+__all__ = ["LIVES", "Session", "Sessions"]
 
-_LIVES = 2**32
-"""Session numbers of a later incarnation are higher by this much."""
+LIVES = 2**32
+"""What a broker numbers in a later incarnation is higher by this much."""
 
 
 class Session:
@@ -102,7 +102,7 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._usable: dict[str, Session] = {}
         self._beyond: dict[str, tuple[str, ...]] = {}
-        self._number = incarnation * _LIVES
+        self._number = incarnation * LIVES
 
     def __len__(self) -> int:
         return len(self._usable)
