@@ -19,7 +19,7 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -57,16 +57,20 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
-    "spark.python.worker.reuse": "true",
-    "spark.shuffle.compress": "true",
-    "spark.io.compression.codec": "lz4",
+    # Dozens of small joins and sorts: pages of their default size cost more to clear than to fill.
+    "spark.buffer.pageSize": "4m",
 }
 """Where Spark runs on this machine alone."""
 
 
 @contextmanager
-def spark_session(*, master: str | None = None, remote: str | None = None) -> Iterator[SparkSession]:
-    """A session for the block. `master` and `remote` exclude each other; without both Spark runs here, on all cores."""
+def spark_session(
+    *, master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session for the block. `master` and `remote` exclude each other; without both Spark runs here, on all cores.
+
+    `settings` are Spark's own, and win over ours.
+    """
     if master is not None and remote is not None:
         raise SparkError("a session has a master or a remote address, not both: drop --master or --remote")
     running = SparkSession.getActiveSession()
@@ -78,7 +82,7 @@ def spark_session(*, master: str | None = None, remote: str | None = None) -> It
     log = workshop / "spark.log"
     try:
         with plain_errors(log):
-            spark = _start(master, remote, workshop, log)
+            spark = _start(master, remote, settings or {}, workshop, log)
             try:
                 yield spark
             finally:
@@ -93,7 +97,9 @@ def spark_session(*, master: str | None = None, remote: str | None = None) -> It
     shutil.rmtree(workshop, ignore_errors=True)
 
 
-def _start(master: str | None, remote: str | None, workshop: Path, log: Path) -> SparkSession:
+def _start(
+    master: str | None, remote: str | None, wanted: Mapping[str, str], workshop: Path, log: Path
+) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     for variable in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "MASTER"):
         os.environ.pop(variable, None)  # the command line decides, and nothing else
@@ -105,7 +111,7 @@ def _start(master: str | None, remote: str | None, workshop: Path, log: Path) ->
     if (remote or master or "local").startswith("local"):
         settings |= _LOCAL_SETTINGS
     builder = SparkSession.builder.appName("gapless")
-    for key, value in settings.items():
+    for key, value in (settings | dict(wanted)).items():
         builder = builder.config(key, value)
     with _output_to(log):
         if remote is not None:

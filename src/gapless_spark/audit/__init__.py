@@ -1,0 +1,5 @@
+"""The audit of a trace on Spark: the verdicts of `gapless.checkers`, by joins and windows, for traces of any size."""
+
+from gapless_spark.audit.judge import Audit, audit, first_anomalies
+
+__all__ = ["Audit", "audit", "first_anomalies"]

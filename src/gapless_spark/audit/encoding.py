@@ -1,0 +1,278 @@
+"""Names to numbers: the tables of a trace, made narrow before anything is sorted or sent.
+
+A client, a publisher and a subscription become one 64-bit key each: the number of the run in its upper half, the
+number of the name within the run in its lower half. So a key says which run it belongs to, keys of different runs
+never meet in a join, and what is shuffled are integers. An event is (p, seq): its publisher's key and its number.
+
+| here | what |
+| --- | --- |
+| `c` | a client, by whom or to whom something was done |
+| `p`, `q` | a publisher: a client, too, in the same numbering |
+| `s` | a subscription |
+| `idx` | the place of a publisher in the vectors of its run: 0 up to, but without, the run's `width` |
+| `before` | how far a client had published when it acted: the number of its last event, 0 without one |
+
+What cannot be encoded keeps its name, so that it can still be reported: `odd_id` is an event id that no publisher
+of the run can have given, `odd_s` the id of a subscription that was never requested.
+
+A trace that no run can have left is refused here, with a `TraceError` in the words of `gapless.checkers.evidence`:
+each table carries a column with the sentence that there is to say about a row, and is looked through once.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from gapless.checkers import JUDGED
+from gapless.errors import TraceError
+from gapless_spark.audit.keeping import Keeper, shared
+from gapless_spark.audit.sentences import event_name, sentence
+from gapless_spark.tables import TraceTables
+
+__all__ = ["Encoded", "encode", "refuse", "run_of"]
+
+_HALF = 2**32
+
+SEQ_MAX = 2**31 - 1
+"""The highest number of an event: vectors of 32 bits travel twice as fast, and no publisher gets that far."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The tables of a trace, by keys."""
+
+    runs: DataFrame
+    """run_no, run, guarantee, quiesced"""
+    names: DataFrame
+    """actor, run, name"""
+    publishers: DataFrame
+    """p, idx, width: those that have events"""
+    subscriptions: DataFrame
+    """s, run_no, run, subscription_id, c, client, filter, requested_ms, active_ms, ended_ms, guarantee, quiesced"""
+    cuts: DataFrame
+    """s, p, from_seq, to_seq"""
+    events: DataFrame
+    """p, seq, published_ms, attributes"""
+    acts: DataFrame
+    """c, step, publishes, p, seq, odd_id, s, mine, odd_s, time_ms, before"""
+    claims: DataFrame
+    """run, p, seq, odd_id, q, reach: the rows of the certificate"""
+
+    strays: int
+    """Deliveries for no subscription of the client's, or of what no publisher can have published."""
+    keeper: Keeper
+    """For what is used more than once."""
+
+
+def run_of(key: Column | str) -> Column:
+    """The number of the run that a key belongs to."""
+    return F.shiftright(key, 32).cast("int")
+
+
+def refuse(frame: DataFrame, column: str = "fault") -> None:
+    """A `TraceError` with the first sentence of that column, if it has one."""
+    said = frame.agg(F.min(column)).collect()[0][0]
+    if said is not None:
+        raise TraceError(said)
+
+
+def encode(tables: TraceTables, keeper: Keeper) -> Encoded:
+    """Number all names, and write the tables anew with numbers."""
+    runs = shared(_runs(tables))
+    refuse(runs)
+    names = shared(_names(tables, runs))
+    subscriptions = shared(_subscriptions(tables, runs, names))
+    refuse(subscriptions)
+    cuts = shared(_cuts(tables, runs, subscriptions, names))
+    refuse(cuts)
+    events = _events(tables, names)
+    publishers = shared(_publishers(events))
+    acts = keeper.keep(_acts(tables, names, subscriptions))
+    strays = _look_through(acts)
+    refuse(_about_publications(events, acts, names))
+    claims = _claims(tables, names)
+    return Encoded(runs, names, publishers, subscriptions, cuts, events, acts, claims, strays, keeper)
+
+
+def _as(names: DataFrame, key: str, name: str) -> DataFrame:
+    return names.select("run", F.col("name").alias(name), F.col("actor").alias(key))
+
+
+def _runs(tables: TraceTables) -> DataFrame:
+    by_name = Window.orderBy("run")
+    doubled = F.lag("run").over(by_name) == F.col("run")
+    words = list(JUDGED)
+    strange = f"table runs: column 'guarantee' holds '{{guarantee}}', but only {', '.join(words)} belong there"
+    fault = F.when(
+        doubled, sentence("two runs are named '{run}'; give each run of a trace a name of its own")
+    ).when(~F.col("guarantee").isin(words), sentence(strange))  # fmt: skip
+    run_no = F.row_number().over(by_name).alias("run_no")
+    return tables.runs.select(run_no, "run", "guarantee", "quiesced", fault.alias("fault"))
+
+
+def _names(tables: TraceTables, runs: DataFrame) -> DataFrame:
+    sources = [
+        tables.history.select("run", F.col("client").alias("name")),
+        tables.events.select("run", F.col("publisher").alias("name")),
+        tables.subscriptions.select("run", F.col("client").alias("name")),
+        tables.cuts.select("run", F.col("publisher").alias("name")),
+        tables.pasts.select("run", F.col("publisher").alias("name")),
+    ]
+    found = sources[0]
+    for source in sources[1:]:
+        found = found.union(source)
+    found = found.distinct().join(runs.select("run", "run_no"), "run")
+    return found.select(_key("name").alias("actor"), "run", "name")
+
+
+def _key(order: str) -> Column:
+    """The number of the run above the place of the row within the run."""
+    place = F.row_number().over(Window.partitionBy("run_no").orderBy(order))
+    return F.col("run_no").cast("bigint") * F.lit(_HALF) + place
+
+
+def _subscriptions(tables: TraceTables, runs: DataFrame, names: DataFrame) -> DataFrame:
+    known = tables.subscriptions.join(runs.drop("fault"), "run").join(_as(names, "c", "client"), ["run", "client"])
+    columns = ["filter", "requested_ms", "active_ms", "ended_ms", "guarantee", "quiesced"]
+    before = F.lag("subscription_id").over(Window.partitionBy("run_no").orderBy("subscription_id"))
+    doubled = before == F.col("subscription_id")
+    fault = F.when(doubled, sentence("run {run}: subscription {subscription_id} is listed twice"))
+    keyed = known.select("*", _key("subscription_id").alias("s"), fault.alias("fault"))
+    return keyed.select("s", "run_no", "run", "subscription_id", "c", "client", *columns, "fault")
+
+
+def _cuts(tables: TraceTables, runs: DataFrame, subscriptions: DataFrame, names: DataFrame) -> DataFrame:
+    owners = subscriptions.select("run", "subscription_id", "s", "ended_ms")
+    cuts = tables.cuts.join(runs.select("run"), "run").join(owners, ["run", "subscription_id"], "left")
+    cuts = cuts.join(_as(names, "p", "publisher"), ["run", "publisher"])
+    doubled = F.lag("p").over(Window.partitionBy("s").orderBy("p")) == F.col("p")
+    fault = (
+        F.when(
+            F.col("s").isNull(),
+            sentence("run {run}: a cut belongs to subscription {subscription_id}, which is not listed"),
+        )
+        .when(doubled, sentence("run {run}: subscription {subscription_id} has two cuts for publisher {publisher}"))
+        .when(
+            F.col("to_seq").isNotNull() & F.col("ended_ms").isNull(),
+            sentence("run {run}: subscription {subscription_id} has an ending cut, but did not end"),
+        )
+    )
+    return cuts.select("s", "p", "from_seq", "to_seq", fault.alias("fault"))
+
+
+def _events(tables: TraceTables, names: DataFrame) -> DataFrame:
+    misnamed = (F.col("event_id") != event_name("publisher", "seq")) | (F.col("seq") < 1)
+    fault = F.when(
+        misnamed, sentence("run {run}: event {event_id} is not named publisher:seq, with numbers from 1")
+    ).when(
+        F.col("seq") > SEQ_MAX, sentence(f"run {{run}}: event {{event_id}} is numbered beyond {SEQ_MAX}")
+    )  # fmt: skip
+    known = tables.events.join(_as(names, "p", "publisher"), ["run", "publisher"])
+    return known.select("p", "seq", "published_ms", "attributes", fault.alias("fault"))
+
+
+def _publishers(events: DataFrame) -> DataFrame:
+    run = run_of("p")
+    found = events.select("p").distinct()
+    place = F.row_number().over(Window.partitionBy(run).orderBy("p")) - 1
+    width = F.count("*").over(Window.partitionBy(run)).cast("int")
+    return found.select("p", place.alias("idx"), width.alias("width"))
+
+
+def _with_event(frame: DataFrame, names: DataFrame) -> DataFrame:
+    """Add p and seq, read from `event_id`; without them where the id is not `publisher:seq` of a known name."""
+    tail = F.substring_index("event_id", ":", -1)
+    head = F.expr("substring(event_id, 1, length(event_id) - length(substring_index(event_id, ':', -1)) - 1)")
+    read = frame.withColumn("publisher_name", head).withColumn("number", tail.try_cast("bigint"))
+    canonical = F.concat("publisher_name", F.lit(":"), F.col("number").cast("string")) == F.col("event_id")
+    keyed = read.join(_as(names, "named_p", "publisher_name"), ["run", "publisher_name"], "left")
+    known = F.coalesce(canonical, F.lit(False)) & F.col("named_p").isNotNull()
+    return keyed.withColumns({
+        "p": F.when(known, F.col("named_p")),
+        "seq": F.when(known, F.col("number")),
+        "odd_id": F.when(~known, F.col("event_id")),
+    })  # fmt: skip
+
+
+def _acts(tables: TraceTables, names: DataFrame, subscriptions: DataFrame) -> DataFrame:
+    acts = _with_event(tables.history.join(_as(names, "c", "client"), ["run", "client"]), names)
+    owners = subscriptions.select("run", "subscription_id", "s", F.col("c").alias("owner"))
+    known = acts.join(owners, ["run", "subscription_id"], "left")
+    by_step = Window.partitionBy("c").orderBy("step")
+    publishes = F.col("kind") == "publish"
+    placed = known.withColumns({
+        "place": F.row_number().over(by_step) - 1,
+        "before": F.coalesce(
+            F.max(F.when(publishes, F.col("seq"))).over(by_step.rowsBetween(Window.unboundedPreceding, -1)), F.lit(0)
+        ),
+    })  # fmt: skip
+    return placed.select(
+        "c", "step", publishes.alias("publishes"), "p", "seq", "odd_id", "s",
+        F.coalesce(F.col("owner") == F.col("c"), F.lit(False)).alias("mine"),
+        F.when(F.col("s").isNull(), F.col("subscription_id")).alias("odd_s"),
+        "time_ms", "before", _about_act().alias("fault"),
+    )  # fmt: skip
+
+
+def _about_act() -> Column:
+    """What cannot be of one act of a client."""
+    publishes = F.col("kind") == "publish"
+    own = F.coalesce(F.col("p") == F.col("c"), F.lit(False))
+    return (
+        F.when(
+            ~F.col("kind").isin("publish", "deliver"),
+            sentence("table history: column 'kind' holds '{kind}', but only publish, deliver belong there"),
+        )
+        .when(
+            F.col("step") != F.col("place"),
+            sentence("run {run}: client {client} has no single step {place}; number its acts 0, 1, 2…"),
+        )
+        .when(
+            publishes == F.col("subscription_id").isNotNull(),
+            sentence("run {run}: step {step} of client {client} must name a subscription exactly if it delivers"),
+        )
+        .when(
+            publishes & ~own, sentence("run {run}: client {client} publishes {event_id}, which is no event of its own")
+        )
+        .when(
+            publishes & (F.col("seq") <= F.col("before")),
+            sentence("run {run}: client {client} publishes {event_id} out of the order of its numbers"),
+        )
+    )
+
+
+def _look_through(acts: DataFrame) -> int:
+    """Refuse what is impossible; how many deliveries are for no subscription of the client's, or of no event."""
+    stray = F.count_if(~F.col("publishes") & (~F.col("mine") | F.col("p").isNull()))
+    said, strays = acts.agg(F.min("fault"), stray).collect()[0]
+    if said is not None:
+        raise TraceError(said)
+    return int(strays)
+
+
+def _about_publications(events: DataFrame, acts: DataFrame, names: DataFrame) -> DataFrame:
+    """Each event is listed once and published once. `fault` says which is not."""
+    listed = events.select("p", "seq", F.lit(1).alias("listed"), F.lit(0).alias("published"), "fault")
+    published = acts.where("publishes").select(
+        "p", "seq", F.lit(0).alias("listed"), F.lit(1).alias("published"), F.lit(None).cast("string").alias("fault")
+    )
+    totals = listed.union(published).groupBy("p", "seq")
+    counted = [F.sum("listed").alias("listed"), F.sum("published").alias("published"), F.min("fault").alias("fault")]
+    wrong = totals.agg(*counted).where("listed <> 1 OR published <> 1 OR fault IS NOT NULL")
+    named = wrong.join(names.withColumnRenamed("actor", "p"), "p").withColumn("event", event_name("name", "seq"))
+    missing = (
+        F.when(F.col("listed") > 1, sentence("run {run}: event {event} is listed twice"))
+        .when(
+            F.col("listed") == 0,
+            sentence("run {run}: client {name} publishes {event}, which is no event of its own"),
+        )
+        .otherwise(sentence("run {run}: event {event} is listed, but not published; record each publication as a step"))
+    )
+    return named.select(F.coalesce(F.col("fault"), missing).alias("fault"))
+
+
+def _claims(tables: TraceTables, names: DataFrame) -> DataFrame:
+    rows = tables.pasts.select("run", "event_id", "publisher", F.col("seq").alias("reach"))
+    about = rows.join(_as(names, "q", "publisher"), ["run", "publisher"])
+    return _with_event(about, names).select("run", "p", "seq", "odd_id", "q", "reach")

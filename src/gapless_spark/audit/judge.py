@@ -1,0 +1,225 @@
+"""The judge on Spark: asks every rule that the runs' guarantees call for, and sums up.
+
+What most traces have none of is looked for in one summary; only where that shows something is a rule asked for its
+anomalies, so a valid trace costs one pass of each kind, whatever its runs.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from gapless.checkers import ANOMALY_KINDS
+from gapless_spark.audit import anomalies
+from gapless_spark.audit.causal_order import find_inversions
+from gapless_spark.audit.encoding import Encoded, encode, refuse, run_of
+from gapless_spark.audit.keeping import Keeper, settle
+from gapless_spark.audit.matching import match_events
+from gapless_spark.audit.missing_effects import find_missing_effects
+from gapless_spark.audit.pairs import ACCEPTED, AFTER_LAST, BEFORE_START, OTHER, WITHIN, lay_pairs
+from gapless_spark.audit.relations import Relations, relate
+from gapless_spark.audit.witnesses import find_witnesses
+from gapless_spark.tables import TraceTables
+
+__all__ = ["Audit", "audit", "first_anomalies"]
+
+ROWS_PER_PARTITION = 250_000
+"""Of `history`, for each task of a shuffle: sorts stay in memory, and a core has a few tasks to balance."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was found. Both tables are kept until `release`."""
+
+    verdicts: DataFrame
+    """run, guarantee, status, reason, anomalies, counts, events, subscriptions, deliveries"""
+    anomalies: DataFrame
+    """run, kind, client, subscription, event, publisher, witness, message"""
+    keeper: Keeper
+
+    def release(self) -> None:
+        """Let go of what is kept."""
+        self.keeper.release()
+
+
+def audit(spark: SparkSession, tables: TraceTables) -> Audit:
+    """Judge every run of the trace by the guarantee that it claims; a `TraceError` if no run can have left it."""
+    keeper = Keeper()
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", str(_partitions(int(before or 4), tables.rows["history"])))
+    try:
+        return _Judge(spark, encode(tables, keeper)).audit()
+    except BaseException:
+        keeper.release()
+        raise
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", str(before))
+
+
+def first_anomalies(found: DataFrame, count: int) -> DataFrame:
+    """So many anomalies, the first of each kind in each run before the second of any."""
+    in_order = ("client", "subscription", "event", "message")
+    place = F.row_number().over(Window.partitionBy("run", "kind").orderBy(*in_order))
+    chosen = found.withColumn("place", place).orderBy("place", "run", "kind").limit(count)
+    return chosen.orderBy("run", "place", "kind", *in_order).drop("place")
+
+
+def _partitions(at_least: int, rows: int) -> int:
+    return max(at_least, min(2000, rows // ROWS_PER_PARTITION))
+
+
+class _Judge:
+    def __init__(self, spark: SparkSession, encoded: Encoded) -> None:
+        self._spark = spark
+        self._encoded = encoded
+        self._keep = encoded.keeper.keep
+        self._namer = anomalies.Namer(encoded)
+        matches = self._keep(match_events(encoded))
+        refuse(matches, "sentence")
+        self._pairs = self._keep(lay_pairs(encoded, matches))
+        self._summary = settle(_summary(self._pairs, encoded))
+        self._totals = self._summary.agg(*(F.sum(name).alias(name) for name in _COUNTED)).collect()[0].asDict()
+
+    def audit(self) -> Audit:
+        relations = relate(self._encoded, self._ghosts())
+        found = [*self._about_deliveries(), *self._about_what_is_missing(relations), *self._false_pasts(relations)]
+        table = settle(reduce(DataFrame.unionByName, found))
+        return Audit(settle(_verdicts(self._encoded, table, self._summary)), table, self._encoded.keeper)
+
+    def _has(self, name: str) -> bool:
+        return bool(self._totals[name])
+
+    def _ghosts(self) -> DataFrame | None:
+        """p, seq of what was delivered and never published."""
+        if not self._has("unsound") and not self._encoded.strays:
+            return None
+        delivered = self._pairs.where("came > 0 AND NOT matches").select("p", "seq")
+        strays = self._encoded.acts.where("NOT publishes AND NOT mine AND p IS NOT NULL").select("p", "seq")
+        listed = self._encoded.events.select("p", "seq")
+        return settle(delivered.union(strays).distinct().join(listed, ["p", "seq"], "left_anti"))
+
+    def _about_deliveries(self) -> list[DataFrame]:
+        found = []
+        if self._has("unsound") or self._has("untimely") or self._encoded.strays:
+            found.append(anomalies.spurious(self._encoded, self._pairs, self._namer))
+        if self._has("repeated"):
+            found.append(anomalies.duplicates(self._encoded, self._pairs, self._namer))
+        if self._has("late"):
+            found.append(anomalies.fifo_inversions(self._pairs, self._namer))
+        return found
+
+    def _about_what_is_missing(self, relations: Relations) -> list[DataFrame]:
+        found = [anomalies.never_active(self._encoded)]
+        if self._has("within"):
+            found.append(anomalies.gaps(self._pairs, self._namer))
+        inverted = find_inversions(self._encoded, self._pairs, relations)
+        if self._has("after_last"):
+            found.append(anomalies.unobserved(self._unobserved(inverted), self._namer))
+        effects = None
+        if self._has("before_start"):
+            effects = find_missing_effects(self._encoded, self._pairs, relations)
+        if inverted is not None or effects is not None:
+            chains = find_witnesses(self._encoded, relations, self._pairs, inverted, effects)
+            if inverted is not None:
+                found.append(anomalies.inversions(inverted.join(chains, ["s", "p", "seq"], "left"), self._namer))
+            if effects is not None:
+                joined = effects.join(chains, ["s", "p", "seq"], "left")
+                found.append(anomalies.missing_effects(joined, self._pairs, self._namer))
+        return found
+
+    def _unobserved(self, inverted: DataFrame | None) -> DataFrame:
+        waiting = self._encoded.subscriptions.where(
+            "quiesced AND ended_ms IS NULL AND active_ms IS NOT NULL AND guarantee <> 'best-effort'"
+        )
+        missing = self._pairs.where(F.col("state") == AFTER_LAST).join(waiting.select("s"), "s")
+        if inverted is not None:
+            missing = missing.join(inverted.select("s", "p", "seq"), ["s", "p", "seq"], "left_anti")
+        return missing.select("s", "p", "seq", "from_seq", "low")
+
+    def _false_pasts(self, relations: Relations) -> list[DataFrame]:
+        found = []
+        if relations.truth is not None:
+            found += anomalies.false_claims(self._encoded, relations.truth, self._namer)
+        if relations.orphans:
+            lonely = relations.claimed.where("past IS NULL").select("p", "seq")
+            claims = self._encoded.claims
+            about_nothing = claims.where("p IS NULL").unionByName(claims.join(lonely, ["p", "seq"], "left_semi"))
+            found.append(anomalies.claims_about_nothing(about_nothing, self._namer))
+        return found
+
+
+# ---- summing up -----------------------------------------------------------------------------------------------
+
+_COUNTED = ("accepted", "unsound", "untimely", "repeated", "late", "within", "after_last", "before_start", "unserved")
+
+
+def _summary(pairs: DataFrame, encoded: Encoded) -> DataFrame:
+    """Per subscription, how many pairs of each fate; `unserved`: published later, by a publisher without a cut."""
+    active = encoded.subscriptions.select("s", "active_ms")
+    state = F.col("state")
+    unserved = (state == BEFORE_START) & (F.col("published_ms") > F.col("active_ms")) & F.col("from_seq").isNull()
+    return (
+        pairs.join(active, "s")
+        .groupBy("s")
+        .agg(
+            F.count_if(state == ACCEPTED).alias("accepted"),
+            F.count_if((F.col("came") > 0) & ~F.col("sound")).alias("unsound"),
+            F.count_if((state == OTHER) & F.col("sound")).alias("untimely"),
+            F.count_if((F.col("came") > 1) & F.col("sound")).alias("repeated"),
+            F.count_if("late").alias("late"),
+            F.count_if(state == WITHIN).alias("within"),
+            F.count_if(state == AFTER_LAST).alias("after_last"),
+            F.count_if(state == BEFORE_START).alias("before_start"),
+            F.count_if(unserved).alias("unserved"),
+        )
+    )
+
+
+def _verdicts(encoded: Encoded, found: DataFrame, summary: DataFrame) -> DataFrame:
+    rank = F.array_position(F.array(*map(F.lit, ANOMALY_KINDS)), F.col("kind"))
+    by_kind = found.groupBy("run", "kind").agg(
+        F.count("*").alias("count"), F.min(F.struct("subscription", "event", "message")).alias("first")
+    )
+    wrong = by_kind.groupBy("run").agg(
+        F.sum("count").alias("anomalies"),
+        F.map_from_entries(F.array_sort(F.collect_list(F.struct("kind", "count")))).alias("counts"),
+        F.min(F.struct(rank.alias("rank"), "first")).alias("first"),
+    )
+    judged = encoded.subscriptions.join(summary, "s", "left").fillna(0, list(_COUNTED))
+    lives = "guarantee <> 'best-effort' AND accepted = 0 AND ended_ms IS NULL AND "
+    silent = F.expr(
+        lives + "((NOT quiesced AND after_last > 0) OR (quiesced AND active_ms IS NOT NULL AND unserved > 0))"
+    )
+    of_subscriptions = judged.groupBy("run_no").agg(
+        F.count("*").alias("subscriptions"),
+        F.sum("accepted").alias("accepted"),
+        F.min(F.when(silent, F.struct("requested_ms", "subscription_id"))).alias("silent"),
+    )
+    events = encoded.events.groupBy(run_of("p").alias("run_no")).agg(F.count("*").alias("events"))
+    acts = encoded.acts.groupBy(run_of("c").alias("run_no")).agg(F.count_if(~F.col("publishes")).alias("deliveries"))
+    runs = encoded.runs.join(wrong, "run", "left")
+    for counted in (of_subscriptions, events, acts):
+        runs = runs.join(counted, "run_no", "left")
+    runs = runs.fillna(0, ["anomalies", "subscriptions", "accepted", "events", "deliveries"])
+    message = F.col("first.first.message")
+    more = F.concat(message, F.lit(" (and "), (F.col("anomalies") - 1).cast("string"), F.lit(" more)"))
+    status = F.expr(
+        "CASE WHEN anomalies > 0 THEN 'invalid' WHEN accepted = 0 OR silent IS NOT NULL THEN 'unknown' ELSE 'valid' END"
+    )
+    reason = (
+        F.when(F.col("anomalies") > 0, F.when(F.col("anomalies") == 1, message).otherwise(more))
+        .when(F.col("accepted") == 0, F.lit("nothing was delivered in the whole run"))
+        .when(
+            F.col("silent").isNotNull(),
+            F.concat("silent.subscription_id", F.lit(" got nothing, though something may be due to it")),
+        )
+        .otherwise(
+            F.concat(F.col("accepted").cast("string"), F.lit(" deliveries are as "), "guarantee", F.lit(" wants them"))
+        )
+    )
+    nothing = F.create_map().cast("map<string,bigint>")
+    return runs.select(
+        "run", "guarantee", status.alias("status"), reason.alias("reason"), "anomalies",
+        F.coalesce("counts", nothing).alias("counts"), "events", "subscriptions", "deliveries",
+    )  # fmt: skip

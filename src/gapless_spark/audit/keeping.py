@@ -1,0 +1,41 @@
+"""What an audit keeps on the executors because it is used again, and how to be rid of it.
+
+Spark forgets how a *settled* table was computed, so plans that use it stay small however many steps lie behind it.
+A table that is *kept* is stored by columns, compressed: that is for the few large ones.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+__all__ = ["Keeper", "settle", "shared"]
+
+SHARED_ROWS_MAX = 1_000_000
+"""Rows of a table that every executor gets a copy of, instead of sending the large tables to where its rows are."""
+
+
+class Keeper:
+    """Remembers what is kept."""
+
+    def __init__(self) -> None:
+        self._kept: list[DataFrame] = []
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """Compute the frame once, when it is first used, and keep it: in memory, and on disk where that is short."""
+        self._kept.append(frame)
+        return frame.persist()
+
+    def release(self) -> None:
+        """Forget it all."""
+        while self._kept:
+            self._kept.pop().unpersist()
+
+
+def settle(frame: DataFrame) -> DataFrame:
+    """Compute the frame now, and forget how. It lives as long as something refers to it."""
+    return frame.localCheckpoint()
+
+
+def shared(frame: DataFrame) -> DataFrame:
+    """Settle a frame that is small as a rule: joins get a copy of it, if it is."""
+    settled = settle(frame)
+    return F.broadcast(settled) if settled.limit(SHARED_ROWS_MAX + 1).count() <= SHARED_ROWS_MAX else settled
