@@ -1,0 +1,394 @@
+"""The client library against real brokers on loopback: what each call promises, and what it says when it cannot."""
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+from tests.runtime.local import local
+
+import gapless
+from gapless.client import Client, Subscription, connect
+from gapless.errors import CallError, ClosedError, ConfigError, ConnectError, EventError, FilterError, SlowConsumerError
+from gapless.events import Event
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import free_ports
+
+
+async def take(subscription: Subscription, count: int) -> list[Event]:
+    """The next so many events."""
+    found: list[Event] = []
+    async with asyncio.timeout(20):
+        while len(found) < count:
+            found += await subscription.take(count - len(found))
+    return found
+
+
+def test_the_example_of_the_package_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (gapless.client.__doc__ or "").split("```python\n")[1].split("```")[0]
+
+    async def main() -> None:
+        async with local(1, f=0) as network:
+            program: dict[str, Any] = {}
+            exec(text.replace("gapless://127.0.0.1:7400", network.url).replace("asyncio.run(main())", ""), program)
+            await program["main"]()
+
+    run(main())
+    assert re.fullmatch(r"client-\w+:1 \{'topic': 'price', 'amount': 7\} b'any bytes'\n", capsys.readouterr().out)
+
+
+def test_one_address_is_enough_and_the_others_are_learnt() -> None:
+    async def main() -> None:
+        async with local(chain(3)) as network, connect(network.at("b1"), name="ann") as client:
+            assert client.name.startswith("ann-")
+            assert client.network == "local"
+            assert client.protocol == "gapless"
+            assert set(client._links.addresses) == {"b0", "b1", "b2"}
+            await client.advertise("TRUE")
+            assert client.is_connected
+
+    run(main())
+
+
+def test_a_subscription_knows_its_starting_and_its_ending_cut() -> None:
+    async def main() -> None:
+        async with local(chain(3)) as network, connect(network.at("b0")) as ann, connect(network.at("b2")) as bob:
+            await ann.advertise("topic = 'price'")
+            for amount in range(3):
+                await ann.publish({"topic": "price", "amount": amount})
+            subscription = await bob.subscribe("topic = 'price' AND amount < 10")
+            assert subscription.cuts == {ann.name: 4}
+            assert subscription.last is None
+            events = [await ann.publish({"topic": "price", "amount": amount}) for amount in (7, 20, 8)]
+            assert await take(subscription, 2) == [events[0], events[2]]
+            await subscription.close()
+            assert subscription.last == {ann.name: 6}
+            assert await subscription.take() == []
+            assert [event async for event in subscription] == []
+
+    run(main())
+
+
+def test_events_carry_attributes_of_every_type_and_any_payload() -> None:
+    facts = {"text": "ü", "whole": -(2**63), "half": 0.5, "nan": float("inf"), "yes": True}
+
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client:
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("yes AND whole < 0")
+            sent = await client.publish(facts, bytes(range(256)))
+            [got] = await take(subscription, 1)
+            assert got == sent
+            assert (got.attributes, got.payload) == (facts, bytes(range(256)))
+            assert [type(value) for value in got.attributes.values()] == [str, int, float, float, bool]
+
+    run(main())
+
+
+def test_many_events_in_order_and_once() -> None:
+    async def main() -> None:
+        async with local(chain(2)) as network, connect(network.at("b0")) as ann, connect(network.at("b1")) as bob:
+            await ann.advertise("TRUE")
+            subscription = await bob.subscribe("n >= 0")
+            publishing = asyncio.create_task(ann.publish_many(({"n": n}, b"x" * 100) for n in range(3_000)))
+            events = await take(subscription, 3_000)
+            assert [event.attributes["n"] for event in events] == list(range(3_000))
+            assert await publishing == 3_000
+            assert ann.is_settled
+
+            async def numbers() -> Any:
+                for n in range(10):
+                    yield {"n": n}
+
+            assert await ann.publish_many(numbers()) == 10
+            assert len(await take(subscription, 10)) == 10
+
+    run(main())
+
+
+def test_publications_from_many_tasks_are_all_confirmed() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client:
+            await client.advertise("TRUE")
+            events = await asyncio.gather(*(client.publish({"n": n}) for n in range(2_500)))
+            assert sorted(event.seq for event in events) == list(range(1, 2_501))
+
+    run(main())
+
+
+MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
+    "a filter that cannot be read": (lambda c: c.subscribe("price <"), FilterError, "price <"),
+    "a filter of an advertisement that cannot be read": (lambda c: c.advertise("= 1"), FilterError, "= 1"),
+    "outside its advertisement": (lambda c: c.publish({"topic": "other"}), EventError, "none of your advertisements"),
+    "one of many outside its advertisement": (
+        lambda c: c.publish_many([{"topic": "price"}, {"topic": "other"}]), EventError, "none of your advertisements",
+    ),
+    "null": (lambda c: c.publish({"topic": None}), EventError, "attribute 'topic' is a NoneType"),
+    "a list": (lambda c: c.publish({"topic": "price", "x": [1]}), EventError, "put anything else into the payload"),
+    "a number too large": (lambda c: c.publish({"x": 2**63}), EventError, "does not fit into 64 bits"),
+    "too many bytes": (lambda c: c.publish({"topic": "price"}, b"x" * (1 << 20)), EventError, "1,048,576 is the limit"),
+    "no such policy": (lambda c: c.subscribe("TRUE", on_full="drop"), CallError, "'block' or 'fail'"),
+    "no room at all": (lambda c: c.subscribe("TRUE", queue=0), CallError, "queue must be positive"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_get_a_sentence_and_harm_nothing(mistake: str) -> None:
+    act, kind, complaint = MISTAKES[mistake]
+
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client:
+            await client.advertise("topic = 'price'")
+            with pytest.raises(kind, match=re.escape(complaint)):
+                await act(client)
+            subscription = await client.subscribe("TRUE")
+            event = await client.publish({"topic": "price"})
+            assert await take(subscription, 1) == [event]
+
+    run(main())
+
+
+def test_nobody_there_is_said_with_every_address() -> None:
+    first, second = free_ports(2)
+
+    async def main() -> None:
+        with pytest.raises(
+            ConnectError, match=f"127.0.0.1:{first}: .*refused.*127.0.0.1:{second}: .*is the network up"
+        ):
+            await connect(f"gapless://127.0.0.1:{first},127.0.0.1:{second}", timeout_s=0.3)
+        with pytest.raises(ConfigError, match="names no broker"):
+            await connect("gapless://")
+
+    run(main())
+
+
+def test_a_client_waits_for_a_network_that_is_about_to_start() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network:
+            await network.stop()
+            connecting = asyncio.ensure_future(connect(network.url, timeout_s=10))
+            await asyncio.sleep(0.3)
+            await network.start("b0")
+            client = await connecting
+            await client.advertise("TRUE")
+            await client.close()
+
+    run(main())
+
+
+def test_what_is_closed_says_so() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network:
+            client = await connect(network.url)
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("TRUE")
+            waiting = asyncio.create_task(subscription.take())
+            await asyncio.sleep(0)
+            await client.close()
+            await client.close()
+            assert await waiting == []
+            for call in (client.publish({"a": 1}), client.subscribe("TRUE"), client.advertise("TRUE")):
+                with pytest.raises(ClosedError, match="the client is closed"):
+                    await call
+
+    run(main())
+
+
+def test_an_error_in_the_middle_leaves_in_good_order() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network:
+
+            async def stumble() -> None:
+                async with connect(network.url) as client:
+                    await client.subscribe("TRUE")
+                    raise ZeroDivisionError
+
+            with pytest.raises(ZeroDivisionError):
+                await stumble()
+            broker = network.brokers["b0"]
+            async with asyncio.timeout(5):
+                while broker.links.client_count:
+                    await asyncio.sleep(0.01)
+
+    run(main())
+
+
+def test_a_call_that_is_given_up_leaves_nothing_behind() -> None:
+    async def main() -> None:
+        async with local(chain(2)) as network, connect(network.at("b0")) as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await client.subscribe("TRUE")
+            await client.advertise("TRUE")
+            assert client._subscriptions == {}
+            node = client._links.host.node
+            assert node is not None
+            async with asyncio.timeout(5):
+                while node.state_size()["subscriptions"]:
+                    await asyncio.sleep(0.01)
+
+    run(main())
+
+
+# ---- slow consumers ---------------------------------------------------------------------------------------
+
+
+def test_who_blocks_holds_publishers_back_and_nobodys_memory_grows() -> None:
+    async def main() -> None:
+        opening = local(chain(2), window=200, delivery_window=64, client_window=100, wave_ms=20)
+        async with opening as network, connect(network.at("b0")) as ann, connect(network.at("b1")) as bob:
+            await ann.advertise("TRUE")
+            subscription = await bob.subscribe("TRUE", on_full="block")
+            publishing = asyncio.create_task(ann.publish_many({"n": n} for n in range(1_500)))
+            await asyncio.sleep(1.0)
+            assert not publishing.done(), "nobody takes anything, so it has to wait"
+            assert len(subscription._queue) == 64
+            for broker in network.brokers.values():
+                node = broker.links.host.node
+                assert node is not None
+                assert node.state_size()["retained"] <= 200
+            other = await bob.subscribe("n < 0")
+            assert (await ann.advertise("n = -1")).filter == "n = -1", "only events are held back"
+            await other.close()
+            events = await take(subscription, 1_500)
+            assert [event.attributes["n"] for event in events] == list(range(1_500))
+            assert await publishing == 1_500
+
+    run(main())
+
+
+def test_a_consumer_that_answers_does_not_lock_itself_out() -> None:
+    """It waits for its own confirmations while more comes in than it may hold."""
+
+    async def main() -> None:
+        opening = local(1, f=0, window=500, delivery_window=16, client_window=100, wave_ms=20)
+        async with opening as network, connect(network.url) as ann, connect(network.url) as bob:
+            await ann.advertise("question")
+            await bob.advertise("NOT question")
+            questions = await bob.subscribe("question")
+            answers = await ann.subscribe("NOT question")
+            asking = asyncio.create_task(ann.publish_many({"question": True, "n": n} for n in range(300)))
+
+            async def answer() -> None:
+                async for event in questions:
+                    await bob.publish({"question": False, "n": event.attributes["n"]})
+
+            answering = asyncio.create_task(answer())
+            got = await take(answers, 300)
+            assert [event.attributes["n"] for event in got] == list(range(300))
+            await asking
+            answering.cancel()
+
+    run(main())
+
+
+def test_who_fails_ends_with_an_error_after_what_did_fit_and_holds_nobody_back() -> None:
+    async def main() -> None:
+        opening = local(chain(2), window=200, delivery_window=64, wave_ms=20)
+        async with opening as network, connect(network.at("b0")) as ann, connect(network.at("b1")) as bob:
+            await ann.advertise("TRUE")
+            subscription = await bob.subscribe("TRUE", on_full="fail", queue=10)
+            assert await ann.publish_many({"n": n} for n in range(1_000)) == 1_000
+            async with asyncio.timeout(10):
+                while not subscription.is_over:
+                    await asyncio.sleep(0.01)
+            assert [event.attributes["n"] for event in await subscription.take()] == list(range(10))
+            with pytest.raises(SlowConsumerError, match="10 events of 'TRUE' were not taken in time"):
+                await anext(subscription)
+            again = await bob.subscribe("TRUE")
+            event = await ann.publish({"n": 1})
+            assert await take(again, 1) == [event]
+
+    run(main())
+
+
+def test_closing_what_nobody_takes_from_releases_the_network() -> None:
+    async def main() -> None:
+        opening = local(1, f=0, window=100, delivery_window=16, client_window=50, wave_ms=20)
+        async with opening as network, connect(network.url) as ann, connect(network.url) as bob:
+            await ann.advertise("TRUE")
+            subscription = await bob.subscribe("TRUE")
+            publishing = asyncio.create_task(ann.publish_many({"n": n} for n in range(500)))
+            await asyncio.sleep(0.3)
+            assert not publishing.done()
+            async with asyncio.timeout(10):
+                await subscription.close()
+                assert await publishing == 500
+            assert subscription.last is not None
+            got = [event.seq async for event in subscription]
+            assert got == list(range(1, subscription.last[ann.name] + 1))
+
+    run(main())
+
+
+def test_a_protocol_that_cannot_hold_back_fails_slow_consumers() -> None:
+    async def main() -> None:
+        async with local(chain(2), protocol="locaps") as network, connect(network.at("b0")) as client:
+            with pytest.raises(CallError, match="'locaps' cannot hold events back"):
+                await client.subscribe("TRUE", on_full="block")
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("TRUE")
+            assert not subscription.holds_back
+            event = await client.publish({"n": 1})
+            assert await take(subscription, 1) == [event]
+
+    run(main())
+
+
+# ---- fail-over --------------------------------------------------------------------------------------------
+
+
+async def _attached(client: Client, broker: str) -> bool:
+    link = client._links.links.get(broker)
+    return link is not None and link.connection is not None
+
+
+@pytest.mark.parametrize("way", ["crash", "stop"])
+def test_a_client_goes_on_at_another_broker_with_no_gap_and_no_duplicate(way: str) -> None:
+    async def main() -> None:
+        opening = local(chain(4), patience_ms=300)
+        async with opening as network, connect(network.at("b3")) as ann, connect(network.at("b1")) as bob:
+            await ann.advertise("TRUE")
+            await bob.advertise("answer = TRUE")
+            subscription = await bob.subscribe("n >= 0")
+            answers = await ann.subscribe("answer = TRUE")
+
+            async def talk() -> None:
+                for n in range(400):
+                    await ann.publish({"n": n})
+                    await asyncio.sleep(0.002)
+
+            talking = asyncio.create_task(talk())
+            before = await take(subscription, 50)
+            if way == "crash":
+                await network.crash("b1")
+            else:
+                await network.brokers.pop("b1").stop()
+            events = before + await take(subscription, 350)
+            assert [event.attributes["n"] for event in events] == list(range(400))
+            await talking
+            async with asyncio.timeout(20):
+                sent = await bob.publish({"answer": True})
+            assert await take(answers, 1) == [sent]
+
+    run(main())
+
+
+def test_a_connection_that_breaks_is_made_again_and_nothing_is_missed() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as ann, connect(network.url) as bob:
+            await ann.advertise("TRUE")
+            subscription = await bob.subscribe("TRUE")
+            publishing = asyncio.create_task(ann.publish_many({"n": n} for n in range(20_000)))
+            for _ in range(5):
+                await asyncio.sleep(0.05)
+                for client in (ann, bob):
+                    connection = client._links.links["b0"].connection
+                    if connection is not None:
+                        connection.abort()
+            events = await take(subscription, 20_000)
+            assert [event.attributes["n"] for event in events] == list(range(20_000))
+            assert await publishing == 20_000
+
+    run(main())
