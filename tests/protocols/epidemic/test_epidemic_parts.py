@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import ProtocolError
@@ -20,6 +20,8 @@ from gapless.protocols.epidemic.numbering import Numbering
 from gapless.protocols.epidemic.options import Discard
 from gapless.protocols.epidemic.received import Received
 from gapless.simulator.options import convert_options
+
+UNHURRIED = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def stamped(seq: int, source: str = "S", **numbers: int) -> Stamped:
@@ -58,6 +60,7 @@ def test_a_sample_is_of_different_items() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("pq"), st.integers(1, 12)), max_size=60), st.integers(1, 8))
+@UNHURRIED
 def test_nothing_is_new_twice_and_memory_is_bounded(events: list[EventId], most: int) -> None:
     received = Received(most)
     entered: set[EventId] = set()
@@ -100,6 +103,7 @@ def test_numbers_grow_by_one_for_each_pattern() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), max_size=80))
+@UNHURRIED
 def test_no_number_is_given_twice_though_counters_are_forgotten(events: list[list[str]]) -> None:
     before, numbering_module.COUNTERS_MAX = numbering_module.COUNTERS_MAX, 2
     try:
@@ -119,7 +123,7 @@ def test_no_number_is_given_twice_though_counters_are_forgotten(events: list[lis
 
 @pytest.mark.parametrize("discard", ["oldest", "foreign-first", "random"])
 @given(own=st.lists(st.booleans(), max_size=40), size=st.integers(1, 6))
-@settings(max_examples=30)
+@UNHURRIED
 def test_a_cache_keeps_its_size_and_finds_what_it_has(discard: Discard, own: list[bool], size: int) -> None:
     cache = EventCache(size, discard, Dice("cache"))
     for seq, is_own in enumerate(own, start=1):
@@ -257,6 +261,7 @@ class Ends:
 
 
 @given(st.lists(st.sampled_from(["+a", "+b", "+c", "-a", "-b", "-c", "send", "lost", "twice", "restart"]), max_size=60))
+@UNHURRIED
 def test_a_neighbour_comes_to_know_the_set_whatever_gets_lost(acts: list[str]) -> None:
     ends = Ends()
     wanted: set[str] = set()
