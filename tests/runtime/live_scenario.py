@@ -1,0 +1,141 @@
+"""A scenario file on a real network: the same clients, calls, replies and crashes, over TCP on loopback.
+
+Time runs as on the wall, faster by `speed`. Latencies are what they are, so only what does not depend on them can be
+compared with the simulator: see `test_conformance`.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from gapless.client import Advertisement, Client, Subscription
+from gapless.client.bootstrap import find_network
+from gapless.errors import EventError
+from gapless.events import Event
+from gapless.protocol import Deliver, Publish
+from gapless.simulator import Scenario
+from gapless.simulator import scenario as parts
+from gapless.simulator.networks import overlay_of
+from gapless.simulator.replies import Replies, ReplyRule
+from gapless.trace import Trace, merge_parts
+
+from .local import Local, local
+
+__all__ = ["run_live"]
+
+QUIET_S = 0.7
+
+
+class _Run:
+    def __init__(self, scenario: Scenario, network: Local, directory: Path, speed: float) -> None:
+        self._scenario = scenario
+        self._network = network
+        self._directory = directory
+        self._speed = speed
+        self._clients: dict[str, Client] = {}
+        self._subscriptions: dict[str, Subscription] = {}
+        self._advertisements: dict[str, Advertisement] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._replies = Replies(scenario.run.seed, self._publish_later)
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._last_act = 0.0
+        self.names: dict[str, str] = {}
+        """What the scenario calls each subscription."""
+
+    async def run(self) -> Trace:
+        for reply in self._scenario.replies:
+            delay_us = round(reply.delay_ms * 1000)
+            self._replies.add(
+                ReplyRule(
+                    reply.client, reply.attributes, reply.subscription, reply.probability, reply.at_most, delay_us
+                )
+            )
+        for client in self._scenario.clients:
+            await self._join(client)
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        for row in sorted([*self._scenario.actions, *self._scenario.faults], key=lambda row: row.at_ms):
+            await asyncio.sleep(start + row.at_ms / 1000 / self._speed - loop.time())
+            await self._act(row)
+        await self._settle()
+        for joined in self._clients.values():
+            await joined.close(leave=False)
+        for task in self._tasks:
+            task.cancel()
+        return merge_parts(self._directory, quiesced=True)
+
+    async def _join(self, client: parts.Client) -> None:
+        assert client.join_ms == 0
+        address, welcome = await find_network(self._network.at(client.broker), 20)
+        self._clients[client.name] = Client(welcome, client.name, address=address, trace=str(self._directory))
+
+    async def _act(self, row: Any) -> None:
+        match row:
+            case parts.AdvertiseAction():
+                self._start(self._advertise(row))
+            case parts.UnadvertiseAction():
+                await self._advertisements.pop(row.advertisement).close()
+            case parts.SubscribeAction():
+                self._start(self._subscribe(row))
+            case parts.UnsubscribeAction():
+                self._start(self._subscriptions.pop(row.subscription).close())
+            case parts.PublishAction():
+                self._start(self._publish(row))
+            case parts.Crash():
+                await self._network.crash(row.broker)
+            case parts.Restart():
+                self._start(self._network.start(row.broker))
+            case _:
+                raise AssertionError(f"no way to do {row!r} here")
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+
+    async def _advertise(self, row: parts.AdvertiseAction) -> None:
+        self._advertisements[row.advertisement] = await self._clients[row.client].advertise(row.filter)
+
+    async def _subscribe(self, row: parts.SubscribeAction) -> None:
+        subscription = await self._clients[row.client].subscribe(row.filter)
+        self._subscriptions[row.subscription] = subscription
+        self.names[subscription.name] = row.subscription
+        async for event in subscription:
+            self._note(row.client, event, row.subscription)
+
+    def _note(self, client: str, event: Event, subscription: str) -> None:
+        self._last_act = asyncio.get_running_loop().time()
+        self._replies.delivered(client, Deliver(event, subscription))
+
+    async def _publish(self, row: parts.PublishAction) -> None:
+        """One action of a client after the other, so that its numbers do not depend on how busy the machine is."""
+        async with self._turns.setdefault(row.client, asyncio.Lock()):
+            for _ in range(row.count):
+                self._start(self._clients[row.client].publish(row.attributes))
+                await asyncio.sleep(row.every_ms / 1000 / self._speed)
+
+    def _publish_later(self, client: str, call: Publish, delay_us: int) -> None:
+        async def later() -> None:
+            await asyncio.sleep(delay_us / 1e6 / self._speed)
+            await self._clients[client].publish(call.attributes)
+
+        self._start(later())
+
+    async def _settle(self) -> None:
+        """Until nothing has been delivered for a while, and all that was published is safe."""
+        loop = asyncio.get_running_loop()
+        self._last_act = loop.time()
+        async with asyncio.timeout(40):
+            while loop.time() - self._last_act < QUIET_S or not all(c.is_settled for c in self._clients.values()):
+                await asyncio.sleep(0.02)
+        for task in [task for task in self._tasks if task.done()]:
+            if not isinstance(task.exception(), EventError):  # refused, as in the simulator
+                task.result()
+
+
+async def run_live(scenario: Scenario, directory: Path, *, speed: float = 1.0) -> tuple[Trace, dict[str, str]]:
+    """Run it over TCP; the trace, as the clients wrote it, and what the scenario calls its subscriptions."""
+    network = scenario.network
+    options = scenario.protocol.options
+    async with local(overlay_of(network), f=network.f, protocol=scenario.protocol.name, **options) as up:
+        running = _Run(scenario, up, directory, speed)
+        return await running.run(), running.names
