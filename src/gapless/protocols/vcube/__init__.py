@@ -4,8 +4,8 @@
 must not fail. Filters are topics: `topic = 'name'`. A power of two of brokers forms a hypercube; the edges of the
 overlay do not matter, for every broker sends to every other directly.
 
-**How.** A broker is a member of the topics that its clients subscribe to or advertise. Whatever a member has to say goes
-down a tree of its own, made of the members alone (`hypercube`), and is acknowledged up the same tree; only then it
+**How.** A broker is a member of the topics that its clients subscribe to or advertise. Whatever a member has to say
+goes down a tree of its own, made of the members alone (`hypercube`), and is acknowledged up the same tree; only then it
 says the next (`broker`). An event names its direct causes, its barrier, and waits for them (`causal_order`).
 
 **Why it is right.** Call what a broker has delivered, or left out for ever, *settled*; it is a closed set: it holds the
@@ -27,14 +27,14 @@ Where the paper leaves a question or cannot be followed; numbers are lines of Al
   way. And what reaches a new member while some have not heard of it need not be followed by the next of its source.
   Here the acknowledgements of a `Sub` carry what each broker has settled, and until the last is there all is
   kept. (Repair `starting-cut`.)
-- *Coming back* (39 to 44, Algorithm 1, 5). One may subscribe again while the `Uns` is under way, and then loses, when it
-  is acknowledged, what the new subscription has received. Here a broker joins again when it has left. Messages for
+- *Coming back* (39 to 44, Algorithm 1, 5). One may subscribe again while the `Uns` is under way, and then loses, when
+  it is acknowledged, what the new subscription has received. Here a broker joins again when it has left. Messages for
   its earlier stay are recognised by their numbers.
 - *Who has left* and does not know of the new member whose `Sub` is under way does not tell it either. Here former
   members answer, too, with the later clock; their events may still be causes, so they answer what they have settled.
-- *Membership in acknowledgements of events* (Algorithm 3, 57) is for sources that do not know a receiver. There are none
-  here: a message goes to those that its source knows. (As printed it also comes too late: a broker that has children
-  has entered the source into `first_rec` before it asks whether it is there.)
+- *Membership in acknowledgements of events* (Algorithm 3, 57) is for sources that do not know a receiver. There are
+  none here: a message goes to those that its source knows. (As printed it also comes too late: a broker that has
+  children has entered the source into `first_rec` before it asks whether it is there.)
 - *Numbers* (8) are given here when a broadcast starts, not when it is queued: so the last one says what was started.
 - *The causal barrier* is not reset on leaving, and rightly, for clients remember. Here it holds one message of each
   source at most: a later one stands for those before it.
