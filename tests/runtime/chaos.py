@@ -20,6 +20,8 @@ from gapless.runtime.fleet import Fleet
 from gapless.runtime.probe import ask_for_report
 from gapless.trace import Trace, merge_parts
 
+from .cut_proxy import CutProxy
+
 __all__ = ["Chaos", "Outcome"]
 
 QUIET_S = 1.5
@@ -40,8 +42,12 @@ class Outcome(msgspec.Struct, frozen=True):
 class Chaos:
     """One run on a fleet that is up."""
 
-    def __init__(self, fleet: Fleet, directory: Path, *, seed: int, rate: float = 50.0, clients: int = 3) -> None:
+    def __init__(
+        self, fleet: Fleet, directory: Path, *, seed: int, rate: float = 50.0, clients: int = 3,
+        proxy: CutProxy | None = None,
+    ) -> None:  # fmt: skip
         self._fleet = fleet
+        self._proxy = proxy
         self._directory = directory
         self._dice = random.Random(seed)
         self._rate = rate
@@ -154,6 +160,13 @@ class Chaos:
             fleet.kill(broker)
             await asyncio.sleep(self._dice.choice([0.0, 0.3, 2.0]))
             fleet.start(broker)
+        elif kind == "cut":
+            assert self._proxy is not None
+            other = self._dice.choice(fleet.config.overlay.neighbours(broker))
+            self._faults[-1] += f"-{other}"
+            self._proxy.cut(broker, other)
+            await asyncio.sleep(self._dice.choice([0.0, 0.3, 2.5]))
+            self._proxy.heal(broker, other)
         else:
             fleet.freeze(broker)
             await asyncio.sleep(self._dice.choice([0.3, 1.0, 2.5]))

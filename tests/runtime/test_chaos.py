@@ -1,0 +1,34 @@
+"""A network of broker processes that are killed, frozen, parted and started again; the judge has the last word."""
+
+from pathlib import Path
+
+from gapless.overlay import binary
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.settings import RuntimeSettings
+
+from .chaos import Chaos, Outcome
+from .cut_proxy import CutProxy
+
+SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=500, join_ms=2_000)
+
+
+def test_brokers_die_freeze_and_lose_each_other_and_nobody_misses_anything(tmp_path: Path) -> None:
+    proxy = CutProxy(local_network(binary(2), f=1, runtime=SETTINGS))
+
+    async def main(fleet: Fleet) -> Outcome:
+        await proxy.start()
+        try:
+            chaos = Chaos(fleet, tmp_path / "trace", seed=7, rate=40, proxy=proxy)
+            return await chaos.run(8, kinds=("kill", "freeze", "cut"), pause_s=0.7)
+        finally:
+            proxy.stop()
+
+    with Fleet(proxy.config, tmp_path / "logs") as fleet:
+        fleet.start_all()
+        outcome = run(main(fleet))
+    assert outcome.failures == []
+    assert outcome.verdict.status == "valid", f"{outcome.verdict.reason} after {outcome.faults}"
+    assert outcome.verdict.deliveries > 500
+    assert len(outcome.faults) >= 3
+    assert max(outcome.peak_kib.values()) < 200 * 1024
