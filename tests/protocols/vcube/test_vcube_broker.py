@@ -260,7 +260,7 @@ def test_too_many_topics_are_refused() -> None:
     cube.settle()
     assert [ready.number for ready in cube.told(0, Ready)] == [0, 1]
     assert cube.told(0, Refused) == [
-        Refused(2, "this broker's clients have used 2 topics, and it serves no more"),
+        Refused(2, "your broker serves 2 topics and no more; take one of those, or another broker"),
     ]
     cube.call(0, ClientPublish("v", Event("c0", 1, {"topic": "v"})))
     cube.call(0, ClientEnd(2, "v"))

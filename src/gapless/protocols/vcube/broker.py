@@ -115,7 +115,9 @@ class VcubeBroker:
         topic = self._topics.get(name)
         if topic is None:
             if len(self._topics) >= self._options.topics_max:
-                reason = f"this broker's clients have used {len(self._topics):,} topics, and it serves no more"
+                reason = (
+                    f"your broker serves {len(self._topics):,} topics and no more; take one of those, or another broker"
+                )
                 self._effects.append(Send(client, Refused(number, reason)))
                 return
             topic = self._topics[name] = Topic(name)
@@ -193,12 +195,12 @@ class VcubeBroker:
         self._broadcast(topic, topic.clock, copies)
 
     def _broadcast(self, topic: Topic, number: int, copies: Sequence[tuple[int, Any]]) -> None:
-        wave = Wave(number, None, len(copies))
+        wave = Wave(topic.name, self._own, number, None, len(copies))
         for broker, message in copies:
             self._send(broker, message)
         if copies:
             topic.busy = True
-            self._waves[topic.name, self._own] = wave
+            self._waves[wave.name] = wave
         else:
             self._complete(topic, wave)
 
@@ -269,9 +271,9 @@ class VcubeBroker:
         if not self._names_receivers and message.source not in topic.order.settled:
             answer = topic.answer(self._own, self._has_cuts)
         full = topic.backlog >= self._options.waiting_max
-        self._await(sender, message, len(onward) + full, answer)
-        if full:
-            topic.withheld.append((message.topic, message.source))
+        wave = self._await(sender, message, len(onward) + full, answer)
+        if full and wave is not None:
+            topic.withheld.append(wave)
         if self.measures is not None:
             self.measures.arrive(topic.name, message.source, message.number, len(message.barrier), self._now)
         if topic.phase is Phase.JOINING and self._has_cuts:
@@ -300,14 +302,16 @@ class VcubeBroker:
 
     # ---- acknowledgements ---------------------------------------------------------------------------------
 
-    def _await(self, sender: int, message: Pub | Sub | Uns, copies: int, answer: Answer | None = None) -> None:
+    def _await(self, sender: int, message: Pub | Sub | Uns, copies: int, answer: Answer | None = None) -> Wave | None:
         """Acknowledge at once what nobody else needs; else when all behind have done so."""
         if copies == 0:
             self._send(sender, Ack(message.source, message.topic, message.number, answer))
-            return
-        wave = self._waves[message.topic, message.source] = Wave(message.number, sender, copies)
+            return None
+        wave = Wave(message.topic, message.source, message.number, sender, copies)
+        self._waves[wave.name] = wave
         if answer is not None:
             wave.collect(answer)
+        return wave
 
     def _on_ack(self, sender: int, message: Ack) -> None:
         wave = self._waves.get((message.topic, message.source))
@@ -318,13 +322,14 @@ class VcubeBroker:
             topic = self._topics.get(message.topic)
             if topic is not None and topic.is_member:
                 topic.view.update(message.answer.entries)
-        self._count_down(message.topic, message.source, wave)
+        self._count_down(wave)
 
-    def _count_down(self, name: str, source: int, wave: Wave) -> None:
+    def _count_down(self, wave: Wave) -> None:
         wave.left -= 1
         if wave.left:
             return
-        del self._waves[name, source]
+        self._waves.pop(wave.name, None)
+        name, source = wave.name
         if wave.parent is not None:
             answer = None if wave.answers is None else wave.answers.summary()
             self._send(wave.parent, Ack(source, name, wave.number, answer))
@@ -337,5 +342,5 @@ class VcubeBroker:
         """Acknowledge what was withheld, once there is room again."""
         if topic.withheld and topic.backlog < self._options.waiting_max:
             withheld, topic.withheld = topic.withheld, []
-            for name, source in withheld:
-                self._count_down(name, source, self._waves[name, source])
+            for wave in withheld:
+                self._count_down(wave)

@@ -49,9 +49,11 @@ class Answers:
 class Wave:
     """A broadcast for which this broker awaits acknowledgements."""
 
-    __slots__ = ("answers", "left", "number", "parent")
+    __slots__ = ("answers", "left", "name", "number", "parent")
 
-    def __init__(self, number: int, parent: int | None, left: int) -> None:
+    def __init__(self, topic: str, source: int, number: int, parent: int | None, left: int) -> None:
+        self.name = (topic, source)
+        """There is one of that name at a time."""
         self.number = number
         self.parent = parent
         """Who is to be told when all is acknowledged; None if it is the broker's own."""
@@ -86,8 +88,8 @@ class Topic:
         """By publisher, the number of its last event that is settled here."""
         self.held: list[Pub] = []
         """What came while joining."""
-        self.withheld: list[tuple[str, int]] = []
-        """The waves that are not acknowledged because too much waits."""
+        self.withheld: list[Wave] = []
+        """What is not acknowledged because too much waits."""
         self.queue: deque[Event] = deque()
         """What clients have published and is not broadcast yet. (The paper's br_queue.)"""
         self.on_its_way: Event | None = None
