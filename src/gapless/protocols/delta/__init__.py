@@ -86,5 +86,5 @@ PROTOCOL = ProtocolSpec(
     client=DeltaClient,
     confirms=True,
     client_messages=(Attach, Detach, ClientSubscribe, ClientUnsubscribe, ClientOffers, ClientPublish, Acknowledge),
-    copes_with=frozenset({"crash", "restart"}),
+    copes_with=frozenset({"crash", "restart", "cut", "suspicion"}),
 )
