@@ -29,7 +29,7 @@ async def _publish(
     else:
         once = read_line(event.encode(), "--event")
         lines = _repeated(once, 1 if count is None else count)
-    async with connect(url, name="pub") as client:
+    async with connect(url, name="pub", timeout_s=2.0) as client:
         await client.advertise(advertise)
         started = time.monotonic()
         published = await _send(client, lines, rate)

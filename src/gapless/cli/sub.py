@@ -21,7 +21,7 @@ def subscribe(url: str, text: str, count: int | None, seconds: float | None, *, 
 
 
 async def _subscribe(url: str, text: str, count: int | None, seconds: float | None, rate: bool, quiet: bool) -> int:
-    async with connect(url, name="sub") as client:
+    async with connect(url, name="sub", timeout_s=2.0) as client:
         subscription = await client.subscribe(text)
         if not quiet:
             cuts = ", ".join(f"{publisher} {number}" for publisher, number in sorted(subscription.cuts.items()))

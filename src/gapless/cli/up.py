@@ -78,7 +78,8 @@ class _Up:
         self._fleet.start_all()
         await self._wait_until_ready()
         url = "gapless://" + next(iter(self._fleet.config.addresses.values()))
-        self._console.print(Text.assemble("up: ", (url, "bold"), f"   logs in {self._fleet.directory}"))
+        heading = Text.assemble("up: ", (url, "bold"), f"   logs in {self._fleet.directory}")
+        self._console.print(heading, soft_wrap=True)
         end = None if self._seconds is None else time.monotonic() + self._seconds
         if self._console.is_terminal:
             with Live(console=self._console, auto_refresh=False) as live:
@@ -93,12 +94,16 @@ class _Up:
         while not self._told_to_stop.is_set():
             self._must_be_alive()
             reports = await reports_of(self._fleet.config.addresses)
-            if all(report is not None and report["ready"] for report in reports.values()):
+            if all(self._is_ready(name, report) for name, report in reports.items()):
                 return
             if time.monotonic() > deadline:
-                late = [name for name, report in reports.items() if report is None or not report["ready"]]
+                late = [name for name, report in reports.items() if not self._is_ready(name, report)]
                 raise ConfigError(f"{', '.join(late)} did not start in {START_S:g} s; see {self._fleet.log(late[0])}")
             await asyncio.sleep(0.1)
+
+    def _is_ready(self, name: str, report: dict[str, Any] | None) -> bool:
+        """Whether the broker takes part, and is ours and not another that has its port."""
+        return report is not None and report["ready"] and report["pid"] == self._fleet.pid(name)
 
     def _must_be_alive(self) -> None:
         for name in self._fleet.names:

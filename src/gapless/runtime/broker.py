@@ -8,6 +8,7 @@ that nobody has to wait for a suspicion.
 
 import asyncio
 import errno
+import os
 import time
 from typing import Any
 
@@ -231,6 +232,7 @@ class Broker:
             "network": self.config.network.name,
             "f": self.config.network.f,
             "address": self.entry.address,
+            "pid": os.getpid(),
             "ready": self._is_ready,
             "incarnation": self.incarnation,
             "uptime_s": round(time.time() - self.started, 3),

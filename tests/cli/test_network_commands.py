@@ -1,0 +1,256 @@
+"""The commands of a real network: what they do, and what they say when something is wrong."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gapless.overlay import chain
+from gapless.runtime.fleet import Fleet, free_ports, local_network
+from gapless.runtime.settings import RuntimeSettings
+from gapless.sync import connect
+
+from .conftest import Cli
+
+PROGRAM = [sys.executable, "-c", "from gapless.cli.main import run; run()"]
+QUICK = RuntimeSettings(heartbeat_ms=100, suspect_ms=500, join_ms=1_000, drain_ms=500)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Three broker processes whose clients write traces."""
+    directory = tmp_path_factory.mktemp("fleet")
+    (directory / "trace").mkdir()
+    config = local_network(chain(3), runtime=QUICK, http_ports=free_ports(3))
+    with Fleet(config, directory, trace=str(directory / "trace"), as_json=True) as fleet:
+        fleet.start_all()
+        connect(config.url, timeout_s=60, trace="").close()
+        yield fleet
+
+
+def gapless(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as the shell does."""
+    return subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_events_go_in_and_come_out_as_json_lines_and_the_trace_is_valid(
+    fleet: Fleet, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = fleet.config.url
+    command = [*PROGRAM, "sub", "topic = 'price' AND amount > 1", "--url", url, "--count", "3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as subscriber:
+        assert subscriber.stderr is not None
+        assert "subscribed; from event" in subscriber.stderr.readline()
+        lines = [
+            '{"topic": "price", "amount": 1}',
+            "",
+            '{"topic": "price", "amount": 2}',
+            '{"attributes": {"topic": "price", "amount": 3.5}, "payload": "text"}',
+            '{"publisher": "x", "seq": 9, "attributes": {"topic": "price", "amount": 4}, "payload_base64": "/w=="}',
+        ]
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO("\n".join(lines).encode()))))
+        published = cli("pub", "--url", url, "--advertise", "topic = 'price'")
+        assert (published.code, published.out) == (0, "")
+        assert re.match(r"4 events published and safe in \d", published.err)
+        out, _ = subscriber.communicate(timeout=20)
+    events = [json.loads(line) for line in out.splitlines()]
+    assert [event["attributes"]["amount"] for event in events] == [2, 3.5, 4]
+    assert [event.get("payload") for event in events] == [None, "text", None]
+    assert events[2]["payload_base64"] == "/w=="
+    assert [event["seq"] for event in events] == [2, 3, 4]
+
+    assert cli("trace", "merge", fleet.directory / "trace", tmp_path / "trace", "--quiesced").code == 0
+    assert cli("check", tmp_path / "trace").code == 0
+    parts = cli("check", fleet.directory / "trace")
+    assert parts.code == 64
+    assert "is in parts; put them together: gapless trace merge" in parts.err
+
+
+def test_one_event_many_times_at_a_rate(fleet: Fleet, cli: Cli) -> None:
+    started = time.monotonic()
+    ran = cli("pub", "--url", fleet.config.url, "--event", '{"n": 1}', "--count", "20", "--rate", "40")
+    assert ran.code == 0
+    assert "20 events published" in ran.err
+    assert time.monotonic() - started >= 0.45
+    assert cli("pub", "--url", fleet.config.url, "--event", '{"n": 1}', "--quiet") == (0, "", "")
+
+
+def test_sub_ends_when_its_time_is_up_when_interrupted_and_when_nobody_reads(fleet: Fleet, cli: Cli) -> None:
+    url = fleet.config.url
+    assert cli("sub", "--url", url, "--seconds", "0.2", "--quiet") == (0, "", "")
+    with subprocess.Popen([*PROGRAM, "sub", "--url", url], stderr=subprocess.PIPE, text=True) as interrupted:
+        assert interrupted.stderr is not None
+        interrupted.stderr.readline()
+        interrupted.send_signal(signal.SIGINT)
+        assert interrupted.wait(20) == 130
+        assert interrupted.stderr.read() == ""
+    with subprocess.Popen(
+        [*PROGRAM, "sub", "--url", url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as unread:
+        assert unread.stdout is not None
+        assert unread.stderr is not None
+        unread.stderr.readline()
+        unread.stdout.close()
+        cli("pub", "--url", url, "--event", '{"n": 1}')
+        assert unread.wait(20) == 141
+        assert unread.stderr.read() == ""
+
+
+def test_status_shows_everyone_and_json_says_the_same(fleet: Fleet, cli: Cli, tmp_path: Path) -> None:
+    shown = cli("status", "--url", fleet.config.url)
+    assert shown.code == 0
+    assert "3 of 3 up" in shown.out
+    assert len(re.findall(r"^b\d +up", shown.out, re.MULTILINE)) == 3
+    document = json.loads(cli("status", "--config", fleet.file, "--json").out)
+    assert set(document["brokers"]) == {"b0", "b1", "b2"}
+    report = document["brokers"]["b1"]
+    assert (report["ready"], report["protocol"], report["f"]) == (True, "gapless", 1)
+    assert {peer: link["up"] for peer, link in report["links"].items()} == {"b0": True, "b2": True}
+    larger = local_network(chain(4), runtime=QUICK)
+    half = msgspec.structs.replace(larger, brokers=(*fleet.config.brokers, larger.brokers[3]))
+    (tmp_path / "half.toml").write_text(half.to_toml(), encoding="utf-8")
+    missing = cli("status", "--config", tmp_path / "half.toml")
+    assert missing.code == 1
+    assert "b3" in missing.out
+    assert "down" in missing.out
+
+
+def test_health_and_metrics(fleet: Fleet) -> None:
+    base = f"http://{fleet.config.broker('b1').http}"
+    with urllib.request.urlopen(f"{base}/healthz", timeout=5) as answer:
+        assert (answer.status, answer.read()) == (200, b"ok\n")
+    with urllib.request.urlopen(f"{base}/metrics", timeout=5) as answer:
+        text = answer.read().decode()
+    assert 'gapless_link_up{peer="b0"} 1.0' in text
+    assert re.search(r"^gapless_messages_in_total \d", text, re.MULTILINE)
+    assert 'gapless_kept{kind="subscriptions"}' in text
+    with urllib.request.urlopen(f"{base}/status", timeout=5) as answer:
+        assert json.load(answer)["broker"] == "b1"
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{base}/nothing", timeout=5)
+    with pytest.raises(urllib.error.HTTPError, match="405"):
+        urllib.request.urlopen(f"{base}/healthz", data=b"x", timeout=5)
+
+
+def test_logs_are_json_lines_when_asked_for(fleet: Fleet) -> None:
+    lines = [json.loads(line) for line in fleet.log("b0").read_text(encoding="utf-8").splitlines()]
+    assert {"time", "level", "message", "broker"} <= set(lines[0])
+    assert [line["message"] for line in lines[:2]] == ["listening", "takes part"]
+
+
+# ---- mistakes ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("pub", "--event", '{"n": null}'), "--event: attribute 'n' is null; attributes are strings, integers"),
+        (("pub", "--event", '{"n": [1]}'), "attribute 'n' is a list"),
+        (("pub", "--event", "[1]"), "--event: an event is a JSON object"),
+        (("pub", "--event", "{"), "--event: this is not JSON"),
+        (("pub", "--event", '{"attributes": 1}'), "attributes must be a JSON object"),
+        (("pub", "--event", '{"attributes": {}, "payload": 1}'), "the payload must be a string"),
+        (("pub", "--event", '{"attributes": {}, "payload_base64": "?"}'), "payload_base64 is not base64"),
+        (("pub", "--event", '{"n": 1}', "--advertise", "n ="), "n ="),
+        (("pub", "--event", '{"n": 1}', "--advertise", "n = 2"), "the event matches none of your advertisements"),
+        (("sub", "price <"), "price <"),
+        (("sub", "--url", "http://x"), "write gapless://host:port"),
+    ],
+)
+def test_bad_input_is_one_sentence(fleet: Fleet, cli: Cli, words: tuple[str, ...], complaint: str) -> None:
+    ran = cli(words[0], "--url", fleet.config.url, *words[1:])
+    assert ran.code == 64
+    assert ran.err.startswith("gapless: ")
+    assert complaint in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_bad_line_is_named_by_its_number(fleet: Fleet, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = io.BytesIO(b'{"n": 1}\n\n{"n": {}}\n')
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(lines)))
+    ran = cli("pub", "--url", fleet.config.url)
+    assert ran.code == 64
+    assert "line 3: attribute 'n' is an object" in ran.err
+
+
+@pytest.mark.parametrize("command", ["pub", "sub", "status"])
+def test_nobody_there(cli: Cli, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"gapless://127.0.0.1:{free_ports(1)[0]}"
+    words = ("--event", "{}") if command == "pub" else ()
+    ran = cli(command, "--url", url, *words)
+    assert ran.code == 64
+    assert "no broker could be reached" in ran.err
+
+
+def test_a_broker_says_what_is_wrong_with_its_file_name_and_port(fleet: Fleet, cli: Cli, tmp_path: Path) -> None:
+    assert "cannot be read" in cli("broker", "--config", tmp_path / "none.toml", "--name", "b0").err
+    wrong = cli("broker", "--config", fleet.file, "--name", "b7")
+    assert (wrong.code, "there is no broker 'b7'" in wrong.err) == (64, True)
+    taken = gapless("broker", "--config", str(fleet.file), "--name", "b0")
+    assert taken.returncode == 64
+    assert "is in use; stop what uses it, or choose another" in taken.stderr
+    assert "Traceback" not in taken.stderr
+
+
+# ---- a life -----------------------------------------------------------------------------------------------
+
+
+def test_sigterm_drains_and_a_lost_parent_ends_it(tmp_path: Path) -> None:
+    config = local_network(1, f=0, runtime=QUICK)
+    (tmp_path / "network.toml").write_text(config.to_toml(), encoding="utf-8")
+    command = [*PROGRAM, "broker", "--config", str(tmp_path / "network.toml"), "--name", "b0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as broker:
+        assert broker.stderr is not None
+        assert "listening" in broker.stderr.readline()
+        broker.terminate()
+        assert broker.wait(20) == 0
+        assert "stopped" in broker.stderr.read()
+    orphan = gapless(*command[3:], "--parent", str(os.getpid() + 1_000_000))
+    assert orphan.returncode == 0
+    assert "stopped" in orphan.stderr
+
+
+def test_up_starts_a_network_restarts_who_dies_and_takes_it_down(cli: Cli, tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    command = [*PROGRAM, "up", "--brokers", "2", "--port", str(port), "--logs", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as up:
+        assert up.stdout is not None
+        assert up.stdout.readline().startswith(f"up: gapless://127.0.0.1:{port}")
+        assert cli("status", "--url", f"gapless://127.0.0.1:{port}").code == 0
+        [pid] = [
+            int(entry.name) for entry in Path("/proc").iterdir()
+            if entry.name.isdecimal() and f"{tmp_path}/network.toml\0--name\0b1\0" in _command_line(entry)
+        ]  # fmt: skip
+        os.kill(pid, signal.SIGKILL)
+        assert up.stdout.readline() == "b1 died with code -9\n"
+        assert up.stdout.readline() == "b1 is started again\n"
+        up.send_signal(signal.SIGINT)
+        assert up.wait(30) == 0
+        assert up.stdout.read() == "taking it down\n"
+    assert not [entry for entry in Path("/proc").iterdir() if f"{tmp_path}/network.toml" in _command_line(entry)]
+
+
+def _command_line(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def test_up_says_which_broker_could_not_start(cli: Cli, fleet: Fleet) -> None:
+    ran = cli("up", "--config", fleet.file, "--seconds", "1")
+    assert ran.code == 64
+    assert re.search(r"broker 'b\d' ended with code 64: .*port is in use", ran.err, re.DOTALL)
+    assert "at least one" in cli("up", "--brokers", "0").err
+    assert "no protocol 'nope'" in cli("up", "--brokers", "1", "--protocol", "nope").err
