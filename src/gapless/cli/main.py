@@ -153,6 +153,27 @@ def check(
     return check_trace(trace, as_json=json)
 
 
+@app.command(epilog=EPILOG)
+def audit(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory, or an address that Spark reads.")],
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark's master; without one, all cores of this machine.")
+    ] = None,
+    remote: Annotated[str | None, typer.Option(metavar="URL", help="A server of Spark Connect: sc://host:port.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write verdicts and anomalies here, as Parquet.")
+    ] = None,
+    json: Json = False,
+) -> int:  # fmt: skip
+    """Judge every run of a trace of any size, on Spark.
+
+    Example:  [bold]gapless audit out/trace --out out/judged[/bold]
+    """
+    from gapless.cli.audit import audit_trace
+
+    return audit_trace(trace, master=master, remote=remote, out=out, as_json=json)
+
+
 @app.command("protocols", epilog=EPILOG)
 def list_protocols(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show the options of this one.")] = None,

@@ -1,0 +1,337 @@
+"""How fast the audit is on Spark, beside the checkers on one core.
+
+    python benchmarks/audit.py                     # 1 to 10 million deliveries, on 2 cores: many minutes
+    python benchmarks/audit.py --quick             # a glance
+    python benchmarks/audit.py --deliveries 5e6    # one size
+    python benchmarks/audit.py --json              # figures for a machine
+
+The trace is synthetic, and made by vectors, not by a simulator: but its causality is real. In each round every
+publisher publishes one event, knowing all that it was delivered in earlier rounds; then every client is delivered what
+of the round matches its subscription. What each event's publisher knew, by itself and through others, is the
+certificate. Some deliveries are left out, and the audit has to find these and nothing else.
+
+Each audit runs in a process of its own. Memory is that of the whole tree of processes: Python, Java, and the workers.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gapless.checkers import check_all
+from gapless.trace import read_trace
+from gapless.trace.tables import TABLES, arrow_schema
+
+CLIENTS = 200
+PUBLISHERS = 20
+TOPICS = 5
+PRICES = 1000
+SHARE = 0.5 / TOPICS
+"""Of all events, what a subscription matches: one topic, and half of its prices."""
+
+LATE = 0.25
+"""Share of the subscriptions that start somewhere in the first half."""
+
+ROUNDS_PER_CHUNK = 1000
+LOST = 20
+"""Deliveries that are left out."""
+
+CORES = 2
+RATE_LEAST = 10_000
+"""Deliveries a second, at the largest size: what we ask of ourselves."""
+
+Numbers = npt.NDArray[Any]
+
+
+# ---- a trace --------------------------------------------------------------------------------------------------
+
+
+class Synthetic:
+    """A trace in the making, chunk by chunk."""
+
+    def __init__(self, directory: Path, deliveries: int) -> None:
+        self.draw = np.random.default_rng(7)
+        per_round = PUBLISHERS * CLIENTS * SHARE * (1 - LATE / 4)
+        self.rounds = max(10, int(deliveries / per_round))
+        self.topic_of = self.draw.integers(0, TOPICS, CLIENTS)
+        late = self.draw.random(CLIENTS) < LATE
+        self.start = np.where(late, self.draw.integers(0, self.rounds // 2, CLIENTS), 0)
+        self.known = np.zeros((PUBLISHERS, PUBLISHERS), np.int64)
+        self.before = self.known
+        self.received: Numbers = np.zeros((PUBLISHERS, PUBLISHERS), bool)
+        self.steps = np.zeros(CLIENTS, np.int64)
+        self.deliveries = self.past_rows = self.left_out = 0
+        self.names = np.array([f"client-{number:03d}" for number in range(CLIENTS)])
+        self.lost = set(
+            self.draw.choice(np.arange(self.rounds // 4, self.rounds * 3 // 4), LOST, replace=False).tolist()
+        )
+        self.writers = {}
+        for table in TABLES:
+            (directory / table).mkdir(parents=True)
+            self.writers[table] = pq.ParquetWriter(
+                directory / table / "part-00000.parquet", arrow_schema(table), compression="zstd"
+            )
+
+    def write(self) -> None:
+        """The whole trace."""
+        self._put("runs", [["r1"], ["synthetic"], ["gcd"], ["rounds"], [7], [1], [0], [True], ["{}"]])
+        filters = [f"topic = 't{topic}' AND price < {PRICES // 2}" for topic in self.topic_of]
+        ids, nothing = [f"s-{name}" for name in self.names], [None] * CLIENTS
+        began = self.start * 1000.0
+        self._put("subscriptions", [["r1"] * CLIENTS, ids, self.names, filters, began, began + 1, nothing])
+        pairs = CLIENTS * PUBLISHERS
+        self._put(
+            "cuts",
+            [
+                ["r1"] * pairs, np.repeat(ids, PUBLISHERS), np.tile(self.names[:PUBLISHERS], CLIENTS),
+                np.repeat(self.start + 1, PUBLISHERS), [None] * pairs,
+            ],
+        )  # fmt: skip
+        for first in range(1, self.rounds + 1, ROUNDS_PER_CHUNK):
+            self._chunk(np.arange(first, min(first + ROUNDS_PER_CHUNK, self.rounds + 1)))
+        for writer in self.writers.values():
+            writer.close()
+
+    def _put(self, table: str, columns: list[Any]) -> None:
+        schema = arrow_schema(table)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        self.writers[table].write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+    def _chunk(self, rounds: Numbers) -> None:
+        topics = self.draw.integers(0, TOPICS, (len(rounds), PUBLISHERS))
+        prices = self.draw.integers(0, PRICES, (len(rounds), PUBLISHERS))
+        cheap = prices < PRICES // 2
+        asked = (topics[:, :, None] == self.topic_of) & cheap[:, :, None] & (rounds[:, None, None] > self.start)
+        for place in np.flatnonzero(np.isin(rounds, list(self.lost))):
+            # Of a consumer, in the middle of its history: nothing follows from what it was not delivered.
+            hits = np.argwhere(asked[place, :, PUBLISHERS:])
+            if len(hits):
+                asked[place, hits[0][0], PUBLISHERS + hits[0][1]] = False
+                self.left_out += 1
+        self._events(rounds, topics, prices)
+        self._history(rounds, asked)
+        self._pasts(rounds, asked)
+
+    def _events(self, rounds: Numbers, topics: Numbers, prices: Numbers) -> None:
+        who, when = np.tile(np.arange(PUBLISHERS), len(rounds)), np.repeat(rounds, PUBLISHERS)
+        texts = [
+            f'{{"price":{price},"topic":"t{topic}"}}'
+            for price, topic in zip(prices.ravel().tolist(), topics.ravel().tolist(), strict=True)
+        ]
+        self._put(
+            "events", [_same("r1", len(who)), self._ids(who, when), self.names[who], when, texts, when * 1000.0 + who]
+        )
+
+    def _history(self, rounds: Numbers, asked: Numbers) -> None:
+        when, publisher, client = np.nonzero(asked)
+        publishing = np.tile(np.arange(PUBLISHERS), len(rounds))
+        place = np.concatenate((np.repeat(np.arange(len(rounds)), PUBLISHERS), when))
+        actor = np.concatenate((publishing, client))
+        author = np.concatenate((publishing, publisher))
+        delivers = np.concatenate((np.zeros(len(publishing), bool), np.ones(len(when), bool)))
+        order = np.lexsort((author, delivers, place))
+        place, actor, author, delivers = place[order], actor[order], author[order], delivers[order]
+        step = self._count_steps(actor)
+        number = rounds[place]
+        subscription = pa.array(self.names[actor])
+        subscription = pa.compute.binary_join_element_wise("s", subscription, "-")
+        columns = [
+            _same("r1", len(step)), self.names[actor], step, np.where(delivers, "deliver", "publish"),
+            self._ids(author, number), pa.compute.if_else(pa.array(delivers), subscription, None),
+            number * 1000.0 + np.where(delivers, 500, 0) + author,
+        ]  # fmt: skip
+        self._put("history", columns)
+        self.deliveries += int(delivers.sum())
+
+    def _count_steps(self, actor: Numbers) -> Numbers:
+        """The number of each act among those of its client."""
+        order = np.argsort(actor, kind="stable")
+        counts = np.bincount(actor, minlength=CLIENTS)
+        first = np.cumsum(counts) - counts
+        step = np.empty(len(actor), np.int64)
+        step[order] = np.arange(len(actor)) - np.repeat(first, counts) + np.repeat(self.steps, counts)
+        self.steps += counts
+        return step
+
+    def _pasts(self, rounds: Numbers, asked: Numbers) -> None:
+        """What each event's publisher knew of the others, where that advanced: the maximum of what it was delivered."""
+        who, about, reach, when = [], [], [], []
+        own = np.arange(PUBLISHERS)
+        for place, number in enumerate(rounds.tolist()):
+            before = self.known
+            if number > 1:
+                received = self.received
+                theirs = self.before.copy()
+                theirs[own, own] = number - 1
+                gained = np.where(received[:, :, None], theirs[None, :, :], 0).max(axis=1)
+                self.known = np.maximum(before, gained)
+                self.known[own, own] = 0
+                p, q = np.nonzero(self.known > before)
+                who.append(p)
+                about.append(q)
+                reach.append(self.known[p, q])
+                when.append(np.full(len(p), number))
+            self.received = asked[place, :, :PUBLISHERS].T
+            self.before = self.known
+        p, q = np.concatenate(who), np.concatenate(about)
+        self._put(
+            "pasts", [_same("r1", len(p)), self._ids(p, np.concatenate(when)), self.names[q], np.concatenate(reach)]
+        )
+        self.past_rows += len(p)
+
+    def _ids(self, who: Numbers, number: Numbers) -> pa.Array:
+        return pa.compute.binary_join_element_wise(pa.array(self.names[who]), pa.array(number).cast(pa.string()), ":")
+
+
+def _same(text: str, count: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), [text]).dictionary_decode()
+
+
+# ---- measuring ------------------------------------------------------------------------------------------------
+
+AUDIT = """
+import json, sys, time
+began = time.perf_counter()
+from gapless_spark.audit import audit
+from gapless_spark.session import spark_session
+from gapless_spark.tables import read_tables
+with spark_session(master=sys.argv[2]) as spark:
+    spark.range(1).count()
+    started = time.perf_counter()
+    result = audit(spark, read_tables(spark, sys.argv[1]))
+    verdicts = result.verdicts.collect()
+    judged = time.perf_counter()
+    counts = {kind: count for verdict in verdicts for kind, count in verdict["counts"].items()}
+    print(json.dumps({"start_s": started - began, "audit_s": judged - started, "counts": counts}))
+"""
+
+
+def audit_in_spark(trace: Path) -> dict[str, Any]:
+    """Judge in a process of its own; what it took."""
+    command = [sys.executable, "-c", AUDIT, str(trace), f"local[{CORES}]"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, _Watch(process.pid) as watch:
+        said = process.communicate()[0]
+    if process.returncode:
+        raise SystemExit("the audit failed")
+    return {**json.loads(said.splitlines()[-1]), "peak_mib": watch.peak_mib, "cpu_s": round(watch.cpu_s, 1)}
+
+
+def check_in_python(trace: Path) -> dict[str, Any]:
+    """Judge with the checkers, in a process of its own."""
+    start = time.perf_counter()
+    pid = os.fork()
+    if pid == 0:
+        check_all(read_trace(trace))
+        os._exit(0)
+    with _Watch(pid) as watch:
+        os.waitpid(pid, 0)
+    return {"check_s": time.perf_counter() - start, "peak_mib": watch.peak_mib}
+
+
+class _Watch(threading.Thread):
+    """Looks at a tree of processes: the most memory that it took at once, and its processor time."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self._pid = pid
+        self._over = threading.Event()
+        self.peak_mib = 0
+        self.cpu_s = 0.0
+
+    def __enter__(self) -> "_Watch":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self.join()
+
+    def run(self) -> None:
+        while not self._over.wait(0.5):
+            memory = 0
+            cpu = 0
+            for pid in _tree(self._pid):
+                try:
+                    status = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+                    memory += int(status.partition("Pss:")[2].split()[0])
+                    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+                    cpu += sum(map(int, fields[11:15]))
+                except (OSError, IndexError, ValueError):
+                    continue
+            self.peak_mib = max(self.peak_mib, memory // 1024)
+            self.cpu_s = max(self.cpu_s, cpu / os.sysconf("SC_CLK_TCK"))
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text(encoding="ascii").split():
+                yield from _tree(int(child))
+    except OSError:
+        return
+
+
+def measure(deliveries: int, with_python: bool) -> dict[str, Any]:
+    """One size: make the trace, judge it, and see that what was left out was found."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace"
+        synthetic = Synthetic(trace, deliveries)
+        start = time.perf_counter()
+        synthetic.write()
+        row: dict[str, Any] = {
+            "deliveries": synthetic.deliveries,
+            "events": synthetic.rounds * PUBLISHERS,
+            "past_rows": synthetic.past_rows,
+            "generate_s": round(time.perf_counter() - start, 1),
+        }
+        spark = audit_in_spark(trace)
+        assert spark["counts"] == {"gap": synthetic.left_out}, spark["counts"]
+        row |= {"spark": spark, "deliveries_per_s": round(synthetic.deliveries / spark["audit_s"])}
+        if with_python:
+            row["python"] = check_in_python(trace)
+    return row
+
+
+def main() -> int:
+    """Measure, print, and fail if we are slower than we ask of ourselves."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small traces")
+    parser.add_argument("--json", action="store_true", help="print JSON only")
+    parser.add_argument("--deliveries", type=float, help="one size only")
+    arguments = parser.parse_args()
+    sizes = [100_000, 300_000] if arguments.quick else [1_000_000, 3_000_000, 10_000_000]
+    if arguments.deliveries:
+        sizes = [int(arguments.deliveries)]
+    rows = [measure(size, with_python=size <= 1_000_000) for size in sizes]
+    if arguments.json:
+        print(json.dumps({"rows": rows, "cores": CORES, "least_deliveries_per_s": RATE_LEAST}))
+    else:
+        for row in rows:
+            spark = row["spark"]
+            print(
+                f"{row['deliveries']:>11,} deliveries  {row['past_rows']:>11,} rows of pasts  "
+                f"Spark {spark['audit_s']:6.1f} s (and {spark['start_s']:.1f} s to start)  "
+                f"{row['deliveries_per_s']:>8,}/s  {spark['peak_mib']:>6,} MiB"
+            )
+            if "python" in row:
+                print(
+                    f"{'':>26}the checkers, one core: {row['python']['check_s']:.1f} s, {row['python']['peak_mib']:,} MiB"
+                )
+    return 0 if arguments.quick or rows[-1]["deliveries_per_s"] >= RATE_LEAST else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

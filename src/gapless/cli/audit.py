@@ -1,0 +1,121 @@
+"""`gapless audit`: judges every run of a trace on Spark; the only door from here to `gapless_spark`."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from gapless.cli.exit_codes import code_of, worst
+from gapless.cli.terminal import error_console, output_console, print_json
+from gapless.cli.verdict_view import status_text
+from gapless.errors import SparkError
+
+__all__ = ["audit_trace"]
+
+RUNS_SHOWN_MAX = 40
+"""Rows of the table of runs; beyond that, runs that are not valid come first."""
+
+EXAMPLES_MAX = 3
+"""Runs that are invalid and shown with their anomalies."""
+
+LISTED_MAX = 1000
+"""Anomalies in the JSON document. All of them are in the table that --out writes."""
+
+Row = dict[str, Any]
+
+
+def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path | None, as_json: bool) -> int:
+    """Judge, show, and return the exit code: the worst of all runs."""
+    with _progress("starting Spark"):
+        verdicts, found = _audited(trace, master, remote, out)
+    status = worst(verdict["status"] for verdict in verdicts)
+    if as_json:
+        print_json(_document(trace, status, verdicts, found))
+    else:
+        _show(verdicts, found)
+    return code_of(status)
+
+
+def _audited(trace: str, master: str | None, remote: str | None, out: Path | None) -> tuple[list[Row], list[Row]]:
+    try:
+        from gapless_spark.audit import audit, first_anomalies
+        from gapless_spark.session import spark_session
+        from gapless_spark.tables import read_tables, write_tables
+    except ModuleNotFoundError as error:
+        raise SparkError(
+            f"the audit needs {error.name}, which is not installed; pip install 'gapless[spark]' brings it"
+        ) from None
+    with spark_session(master=master, remote=remote) as spark:
+        result = audit(spark, read_tables(spark, trace))
+        if out is not None:
+            write_tables({"verdicts": result.verdicts, "anomalies": result.anomalies}, out)
+        verdicts = result.verdicts.orderBy("run").toArrow().to_pylist(maps_as_pydicts="strict")
+        found = first_anomalies(result.anomalies, LISTED_MAX).toArrow().to_pylist()
+        result.release()
+        return verdicts, found
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[None]:
+    """A sign of life, where somebody looks: Spark takes seconds to start."""
+    console = error_console()
+    if console.is_terminal:
+        with console.status(f"{what}, then judging"):
+            yield
+    else:
+        yield
+
+
+def _document(trace: str, status: str, verdicts: Sequence[Row], found: Sequence[Row]) -> Row:
+    by_run: dict[str, list[Row]] = {}
+    for row in found:
+        by_run.setdefault(row["run"], []).append({key: value for key, value in row.items() if key != "run"})
+    total = sum(verdict["anomalies"] for verdict in verdicts)
+    runs = [{**verdict, "anomalies": by_run.get(verdict["run"], [])} for verdict in verdicts]
+    return {"trace": trace, "status": status, "runs": runs, "anomalies_not_listed": total - len(found)}
+
+
+def _show(verdicts: Sequence[Row], found: Sequence[Row]) -> None:
+    console = output_console()
+    if not verdicts:
+        console.print(Text.assemble(status_text("unknown"), "  the trace holds no run"))
+        return
+    ordered = sorted(verdicts, key=lambda verdict: ("invalid", "unknown", "valid").index(verdict["status"]))
+    shown = verdicts if len(verdicts) <= RUNS_SHOWN_MAX else ordered[:RUNS_SHOWN_MAX]
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
+    for heading in ("run", "guarantee", "events", "deliveries", "verdict", ""):
+        table.add_column(heading, justify="right" if heading in ("events", "deliveries") else "left")
+    for verdict in shown:
+        numbers = (f"{verdict['events']:,}", f"{verdict['deliveries']:,}")
+        why = _counted(verdict) if verdict["status"] == "invalid" else verdict["reason"]
+        table.add_row(Text(verdict["run"]), verdict["guarantee"], *numbers, status_text(verdict["status"]), Text(why))
+    console.print(table)
+    if len(shown) < len(verdicts):
+        console.print(Text(f"and {len(verdicts) - len(shown):,} more runs", "dim"))
+    for verdict in [verdict for verdict in ordered if verdict["anomalies"]][:EXAMPLES_MAX]:
+        console.print(Text(f"\n{verdict['run']}", "bold"))
+        _show_examples(console, verdict, [row for row in found if row["run"] == verdict["run"]])
+    if len(verdicts) > 1:
+        counts = {status: sum(v["status"] == status for v in verdicts) for status in ("valid", "unknown", "invalid")}
+        console.print(Text("\n" + ", ".join(f"{count:,} {status}" for status, count in counts.items() if count)))
+
+
+def _counted(verdict: Row) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in verdict["counts"].items())
+
+
+def _show_examples(console: Any, verdict: Row, found: Sequence[Row]) -> None:
+    examples = {row["kind"]: row for row in reversed(found)}
+    for kind in verdict["counts"]:
+        row = examples.get(kind)
+        if row is not None:
+            lines = Text.assemble((kind, "red"), "  ", row["message"])
+            lines.append(f"\nwitness: {' → '.join(row['witness'])}" if row["witness"] else "", "dim")
+            console.print(Padding(lines, (0, 0, 0, 2)))
+    left = verdict["anomalies"] - len(examples)
+    if left > 0:
+        console.print(Text(f"  and {left:,} more of the same; --out keeps them all", "dim"))

@@ -1,0 +1,307 @@
+"""A filter as a Spark column: the same text, the same answer as `Filter.evaluate`: true, false, or null for unknown.
+
+    frame.where(column_over_json(parse("price < 10"), F.col("attributes")))    # JSON text, as in `events.attributes`
+    frame.where(column_over_frame(parse("price < 10"), frame))                 # ordinary typed columns
+
+Filters know four types and never convert between them, save that integers and floats are both numbers. Columns know
+one type each. So an attribute becomes up to four columns, of which at most one is not null: a string, an integer, a
+float, a boolean. From there on every node of the filter has a counterpart whose nulls are the filter's unknowns:
+
+- AND, OR and NOT are Spark's, which has the same three values.
+- Integers and floats compare by their exact values; Spark would turn the integer into a float first.
+- Arithmetic that leaves 64 bits, divides by zero or gives not-a-number is null, and so is not-a-number itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from gapless.errors import FilterError
+from gapless.filters import Filter
+from gapless.filters.arithmetic import fold
+from gapless.filters.like import ANY_ONE, ANY_RUN, Pattern
+from gapless.filters.syntax import (
+    INTEGER_MAX,
+    INTEGER_MIN,
+    MIRRORED,
+    And,
+    Arithmetic,
+    Attribute,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negate,
+    Not,
+    Or,
+    Truth,
+    Value,
+)
+
+__all__ = ["column_over_frame", "column_over_json"]
+
+
+def column_over_json(filter: Filter, attributes: Column) -> Column:  # noqa: A002
+    """The filter over attributes in a column of JSON text."""
+    parsed = F.from_json(attributes, "variant")
+    return _condition(filter.condition, lambda name: _from_json(parsed, name))
+
+
+def column_over_frame(filter: Filter, frame: DataFrame) -> Column:  # noqa: A002
+    """The filter over the columns of a frame. A column that is not there is an attribute that is missing."""
+    types = {field.name: field.dataType for field in frame.schema.fields}
+
+    def read(name: str) -> _Typed:
+        return _from_column(filter, name, types[name]) if name in types else _Typed()
+
+    return _condition(filter.condition, read)
+
+
+# ---- attributes -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Typed:
+    """A value, by type: at most one of the columns is not null in a row. None: null in every row."""
+
+    string: Column | None = None
+    integer: Column | None = None
+    float: Column | None = None
+    boolean: Column | None = None
+
+    @property
+    def number(self) -> _Typed:
+        """The value where it is a number."""
+        return _Typed(integer=self.integer, float=self.float and F.when(~F.isnan(self.float), self.float))
+
+    @property
+    def is_there(self) -> Column:
+        columns = [c for c in (self.string, self.integer, self.float, self.boolean) if c is not None]
+        return _balanced([column.isNotNull() for column in columns], Column.__or__) if columns else F.lit(False)
+
+
+_Reader = Callable[[str], _Typed]
+
+
+def _from_json(attributes: Column, name: str) -> _Typed:
+    value = F.try_variant_get(attributes, f"$['{name}']", "variant")
+    kind = F.schema_of_variant(value)
+
+    def of(wanted: Column, spark_type: str) -> Column:
+        return F.when(wanted, F.try_variant_get(attributes, f"$['{name}']", spark_type))
+
+    return _Typed(
+        string=of(kind == "STRING", "string"),
+        integer=of(kind == "BIGINT", "bigint"),
+        # What JSON writes with a point is a decimal to Spark until it is asked to be a float.
+        float=of(kind.startswith("D"), "double"),
+        boolean=of(kind == "BOOLEAN", "boolean"),
+    )
+
+
+def _from_column(filter: Filter, name: str, kind: T.DataType) -> _Typed:  # noqa: A002
+    column = F.col("`" + name.replace("`", "``") + "`")
+    match kind:
+        case T.StringType():
+            return _Typed(string=column)
+        case T.BooleanType():
+            return _Typed(boolean=column)
+        case T.ByteType() | T.ShortType() | T.IntegerType() | T.LongType():
+            return _Typed(integer=column.cast("bigint"))
+        case T.FloatType() | T.DoubleType() | T.DecimalType():
+            return _Typed(float=column.cast("double"))
+    message = f"column {name} is of type {kind.simpleString()}: filters know strings, numbers and booleans"
+    raise FilterError(message, filter.text, max(0, filter.text.find(name)))
+
+
+# ---- conditions -----------------------------------------------------------------------------------------------
+
+_UNKNOWN = None
+
+
+def _condition(condition: Condition, read: _Reader) -> Column:
+    match condition:
+        case Constant(value):
+            return F.lit(value)
+        case Truth(attribute):
+            return _or_unknown(read(attribute.name).boolean)
+        case Comparison(symbol, left, right):
+            return _comparison(symbol, left, right, read)
+        case In(operand, values):
+            return _in(operand, values, read)
+        case Like(attribute, pattern):
+            string = read(attribute.name).string
+            return _or_unknown(None if string is None else F.like(string, F.lit(_like_text(pattern)), F.lit("\\")))
+        case IsNull(attribute):
+            return ~read(attribute.name).is_there
+        case Not(inner):
+            return ~_condition(inner, read)
+        case And(conditions):
+            return _balanced([_condition(each, read) for each in conditions], Column.__and__)
+        case Or(conditions):
+            return _balanced([_condition(each, read) for each in conditions], Column.__or__)
+
+
+def _or_unknown(*choices: Column | None) -> Column:
+    """The first that is not null."""
+    known = [choice for choice in choices if choice is not None]
+    if not known:
+        return F.lit(None).cast("boolean")
+    return known[0] if len(known) == 1 else F.coalesce(*known)
+
+
+def _balanced(columns: Sequence[Column], join: Callable[[Column, Column], Column]) -> Column:
+    """Join many columns without making a deep tree of them."""
+    if len(columns) == 1:
+        return columns[0]
+    middle = len(columns) // 2
+    return join(_balanced(columns[:middle], join), _balanced(columns[middle:], join))
+
+
+def _like_text(pattern: Pattern) -> str:
+    wildcards = {ANY_RUN: "%", ANY_ONE: "_", "%": "\\%", "_": "\\_", "\\": "\\\\"}
+    return "".join(wildcards.get(token, token) for token in pattern.tokens)
+
+
+def _comparison(symbol: str, left: Expression, right: Expression, read: _Reader) -> Column:
+    a, b = _value(left, read), _value(right, read)
+    choices = [_compared(symbol, a.number, b.number)]
+    if symbol in ("=", "<>"):
+        for one, other in ((a.string, b.string), (a.boolean, b.boolean)):
+            if one is not None and other is not None:
+                choices.append(_OPERATORS[symbol](one, other))
+    return _or_unknown(*choices)
+
+
+def _in(operand: Expression, values: tuple[Value, ...], read: _Reader) -> Column:
+    value = _value(operand, read)
+    if isinstance(values[0], str):
+        return _or_unknown(None if value.string is None else value.string.isin(list(values)))
+    numbers = value.number
+    integers = sorted({int(v) for v in values if _is_exact(v) and INTEGER_MIN <= v <= INTEGER_MAX})
+    floats = sorted({float(v) + 0.0 for v in values if float(v) == v})  # type: ignore[arg-type]
+    return _or_unknown(
+        None if numbers.integer is None else _among(numbers.integer, integers),
+        # Adding 0.0 makes one zero of both.
+        None if numbers.float is None else _among(numbers.float + F.lit(0.0), floats),
+    )
+
+
+def _is_exact(value: Value) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+
+
+def _among(column: Column, values: Sequence[int | float]) -> Column:
+    return column.isin(list(values)) if values else F.when(column.isNotNull(), F.lit(False))
+
+
+# ---- numbers --------------------------------------------------------------------------------------------------
+
+_OPERATORS: dict[str, Callable[[Column, Column], Column]] = {
+    "=": lambda a, b: a == b,
+    "<>": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+def _compared(symbol: str, a: _Typed, b: _Typed) -> Column | None:
+    """Two numbers; each is an integer or a float, so one of four comparisons has an answer."""
+    compare = _OPERATORS[symbol]
+    choices = [
+        None if a.integer is None or b.integer is None else compare(a.integer, b.integer),
+        None if a.float is None or b.float is None else compare(a.float, b.float),
+        None if a.integer is None or b.float is None else _mixed(symbol, a.integer, b.float),
+        None if a.float is None or b.integer is None else _mixed(MIRRORED[symbol], b.integer, a.float),
+    ]
+    return _or_unknown(*choices) if any(choice is not None for choice in choices) else None
+
+
+def _mixed(symbol: str, integer: Column, real: Column) -> Column:
+    """An integer with a float, exactly: i < x is i < ⌈x⌉, i <= x is i <= ⌊x⌋, where ⌈x⌉ and ⌊x⌋ fit into 64 bits."""
+    whole = F.floor(real) if symbol in ("<=", ">", "=", "<>") else F.ceil(real)
+    within = _OPERATORS[symbol](integer, whole)
+    if symbol == "=":
+        within = within & (real == F.floor(real).cast("double"))
+    elif symbol == "<>":
+        within = within | (real != F.floor(real).cast("double"))
+    known = integer.isNotNull() & real.isNotNull()
+    above = F.lit(symbol in ("<", "<=", "<>"))
+    below = F.lit(symbol in (">", ">=", "<>"))
+    return F.when(known, F.when(real >= F.lit(2.0**63), above).when(real < F.lit(-(2.0**63)), below).otherwise(within))
+
+
+def _value(expression: Expression, read: _Reader) -> _Typed:
+    match fold(expression):
+        case None:
+            return _Typed()
+        case Literal(value):
+            return _literal(value)
+        case Attribute(name):
+            return read(name)
+        case Negate(operand):
+            return _negated(_value(operand, read).number)
+        case Arithmetic(symbol, left, right):
+            return _computed(symbol, _value(left, read).number, _value(right, read).number)
+
+
+def _literal(value: Value) -> _Typed:
+    if isinstance(value, bool):
+        return _Typed(boolean=F.lit(value))
+    if isinstance(value, str):
+        return _Typed(string=F.lit(value))
+    if isinstance(value, int):
+        return _Typed(integer=F.lit(value).cast("bigint"))
+    return _Typed(float=F.lit(value))
+
+
+def _negated(number: _Typed) -> _Typed:
+    zero = F.lit(0).cast("bigint")
+    return _Typed(
+        integer=None if number.integer is None else F.try_subtract(zero, number.integer),
+        float=None if number.float is None else -number.float,
+    )
+
+
+_INTEGERS = {"+": F.try_add, "-": F.try_subtract, "*": F.try_multiply}
+_FLOATS: dict[str, Callable[[Column, Column], Column]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: F.when(b != F.lit(0.0), a / b),
+}
+
+
+def _computed(symbol: str, a: _Typed, b: _Typed) -> _Typed:
+    integers = a.integer is not None and b.integer is not None and symbol != "/"
+    x, y = _as_float(a), _as_float(b)
+    if x is None or y is None:
+        return _Typed()
+    result = _FLOATS[symbol](x, y)
+    if integers and a.integer is not None and b.integer is not None:
+        # Two integers give an integer; as floats they count only beside a float.
+        both = a.integer.isNotNull() & b.integer.isNotNull()
+        real = None if a.float is None and b.float is None else F.when(~both, result)
+        return _Typed(integer=_INTEGERS[symbol](a.integer, b.integer), float=_no_nan(real))
+    return _Typed(float=_no_nan(result))
+
+
+def _as_float(number: _Typed) -> Column | None:
+    choices = [number.float, None if number.integer is None else number.integer.cast("double")]
+    known = [choice for choice in choices if choice is not None]
+    return F.coalesce(*known) if known else None
+
+
+def _no_nan(column: Column | None) -> Column | None:
+    return None if column is None else F.when(~F.isnan(column), column)

@@ -1,0 +1,124 @@
+"""What can be measured on a trace: each metric a function from the tables of a trace to a DataFrame.
+
+Every result has the column `run` and one row for each thing that is measured, so results of many runs, protocols and
+seeds are joined with `runs` and grouped as an experiment wants them. `summarised` does the grouping that figures need.
+
+`metric_rows` brings a result into the one long form (run, metric, subject, value) in which metrics of any origin can be
+stored side by side: those of a trace, and those that a runtime counts itself, such as the lengths of queues, the sizes
+of brokers' states and of causal barriers, which no trace holds.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from gapless_spark.audit.encoding import encode
+from gapless_spark.audit.keeping import Keeper
+from gapless_spark.audit.matching import match_events
+from gapless_spark.tables import TraceTables
+
+__all__ = [
+    "METRIC_DDL", "delivery_latency", "delivery_ratio", "false_positives", "message_counts", "metric_rows", "node_load",
+    "subscription_latency", "summarised",
+]  # fmt: skip
+
+METRIC_DDL = "run string, metric string, subject string, value double"
+"""The long form: `subject` is what the value belongs to (a broker, a subscription, a kind), null if the whole run."""
+
+
+def subscription_latency(subscriptions: DataFrame) -> DataFrame:
+    """run, subscription_id, client, latency_ms: from the call until the starting cut was held; null if it never was."""
+    latency = F.col("active_ms") - F.col("requested_ms")
+    return subscriptions.select("run", "subscription_id", "client", latency.alias("latency_ms"))
+
+
+def delivery_latency(history: DataFrame, events: DataFrame) -> DataFrame:
+    """run, event_id, client, subscription_id, latency_ms: from publication to each delivery."""
+    deliveries = history.where("kind = 'deliver'").select("run", "event_id", "client", "subscription_id", "time_ms")
+    joined = deliveries.join(events.select("run", "event_id", "published_ms"), ["run", "event_id"])
+    latency = F.col("time_ms") - F.col("published_ms")
+    return joined.select("run", "event_id", "client", "subscription_id", latency.alias("latency_ms"))
+
+
+def message_counts(messages: DataFrame) -> DataFrame:
+    """run, kind, sent, lost, bytes: by kind of message."""
+    return messages.groupBy("run", "kind").agg(
+        F.count("*").alias("sent"),
+        F.count_if(F.col("received_ms").isNull()).alias("lost"),
+        F.sum("bytes").alias("bytes"),
+    )
+
+
+def node_load(messages: DataFrame) -> DataFrame:
+    """run, node, sent, received, bytes: what each node had to handle; bytes in both directions."""
+    sent = messages.select(
+        "run", F.col("sender").alias("node"), F.lit(1).alias("sent"), F.lit(0).alias("received"), "bytes"
+    )
+    received = messages.where("received_ms IS NOT NULL").select(
+        "run", F.col("receiver").alias("node"), F.lit(0).alias("sent"), F.lit(1).alias("received"), "bytes"
+    )
+    totals = sent.union(received).groupBy("run", "node")
+    return totals.agg(F.sum("sent").alias("sent"), F.sum("received").alias("received"), F.sum("bytes").alias("bytes"))
+
+
+def false_positives(messages: DataFrame, history: DataFrame, kinds: Sequence[str]) -> DataFrame:
+    """run, arrived, used, false_positives: arrivals of messages that carry events, and led to no delivery.
+
+    `kinds` are the messages that carry an event to one who subscribes to it or is believed to. Events that a client
+    delivers to itself were carried by none.
+    """
+    arrived = messages.where(F.col("kind").isin(list(kinds)) & F.col("received_ms").isNotNull())
+    arrived = arrived.groupBy("run").agg(F.count("*").alias("arrived"))
+    foreign = F.col("client") != F.expr(
+        "substring(event_id, 1, length(event_id) - length(substring_index(event_id, ':', -1)) - 1)"
+    )
+    deliveries = history.where((F.col("kind") == "deliver") & foreign)
+    used = deliveries.groupBy("run").agg(F.count_distinct("client", "event_id").alias("used"))
+    joined = arrived.join(used, "run", "left").fillna(0, ["used"])
+    return joined.select(
+        "run", "arrived", "used", F.greatest(F.col("arrived") - F.col("used"), F.lit(0)).alias("false_positives")
+    )
+
+
+def delivery_ratio(tables: TraceTables) -> DataFrame:
+    """run, subscription_id, due, delivered: matches that were published while the subscription was active, and came.
+
+    A loose measure, for protocols that promise nothing: it knows no cuts and no order. The audit is strict.
+    """
+    keeper = Keeper()
+    encoded = encode(tables, keeper)
+    lives = encoded.subscriptions.select("s", "run", "subscription_id", "active_ms", "ended_ms")
+    in_time = F.expr("published_ms >= active_ms AND (ended_ms IS NULL OR published_ms <= ended_ms)")
+    due = match_events(encoded).join(lives, "s").where(in_time).select("s", "p", "seq")
+    came = encoded.acts.where("NOT publishes AND mine").select("s", "p", "seq").distinct()
+    joined = due.join(came.withColumn("came", F.lit(True)), ["s", "p", "seq"], "left")
+    counted = joined.groupBy("s").agg(F.count("*").alias("due"), F.count("came").alias("delivered"))
+    result = lives.join(counted, "s", "left").fillna(0, ["due", "delivered"])
+    return result.select("run", "subscription_id", "due", "delivered")
+
+
+def metric_rows(frame: DataFrame, metric: str, value: str, subject: Column | str | None = None) -> DataFrame:
+    """The column `value` of a result in the long form of `METRIC_DDL`."""
+    about = F.lit(None) if subject is None else F.col(subject) if isinstance(subject, str) else subject
+    return frame.select(
+        "run",
+        F.lit(metric).alias("metric"),
+        about.cast("string").alias("subject"),
+        F.col(value).cast("double").alias("value"),
+    )
+
+
+def summarised(frame: DataFrame, value: str, *by: str) -> DataFrame:
+    """The columns `by`; count, mean, deviation, least, median, p95, p99, greatest of `value`. Nulls do not count."""
+    column = F.col(value).cast("double")
+    return frame.groupBy(*by).agg(
+        F.count(column).alias("count"),
+        F.mean(column).alias("mean"),
+        F.stddev(column).alias("deviation"),
+        F.min(column).alias("least"),
+        F.percentile(column, F.lit(0.5)).alias("median"),
+        F.percentile(column, F.lit(0.95)).alias("p95"),
+        F.percentile(column, F.lit(0.99)).alias("p99"),
+        F.max(column).alias("greatest"),
+    )

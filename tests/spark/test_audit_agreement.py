@@ -1,0 +1,84 @@
+"""The audit says of thousands of runs what the checkers say: verdict, anomalies, witnesses, words."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gapless.checkers import ANOMALY_KINDS, Verdict, check
+from gapless.trace import Trace, write_trace
+from gapless_spark.audit import audit
+from gapless_spark.tables import read_tables
+
+from .traces import FORGERIES, PLANTS, all_told, honest_runs, planted_runs, runs_that_went_wrong
+
+SEEDS = {"gcd": 900, "gfd": 300, "topic-causal": 300, "best-effort": 100}
+
+
+class Judged(NamedTuple):
+    """What both judges said of the same runs."""
+
+    expected: dict[str, Verdict]
+    verdicts: dict[str, dict[str, Any]]
+    anomalies: dict[str, Counter[tuple[Any, ...]]]
+    kinds_of_runs: Counter[str]
+
+
+def audited(spark: SparkSession, traces: list[Trace], place: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Verdicts and anomalies of all runs, by one audit."""
+    write_trace(traces, place)
+    result = audit(spark, read_tables(spark, place))
+    anomalies: dict[str, Counter[tuple[Any, ...]]] = {}
+    for row in result.anomalies.toArrow().to_pylist():
+        told = (
+            *(row[name] for name in ("kind", "client", "subscription", "event", "publisher")),
+            tuple(row["witness"]),
+        )
+        anomalies.setdefault(row["run"], Counter())[(*told, row["message"])] += 1
+    verdicts = {row["run"]: row for row in result.verdicts.toArrow().to_pylist(maps_as_pydicts="strict")}
+    result.release()
+    return verdicts, anomalies
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    kinds: Counter[str] = Counter()
+    traces = [*runs_that_went_wrong(SEEDS), *honest_runs(40)]
+    for kind, trace in planted_runs(20):
+        kinds[kind] += 1
+        traces.append(trace)
+    expected = {trace.runs[0].run: check(trace) for trace in traces}
+    verdicts, anomalies = audited(spark, traces, tmp_path_factory.mktemp("agreement") / "trace")
+    return Judged(expected, verdicts, anomalies, kinds)
+
+
+def test_every_run_is_judged(judged: Judged) -> None:
+    assert len(judged.expected) > 2000
+    assert judged.verdicts.keys() == judged.expected.keys()
+
+
+def test_the_runs_are_of_all_kinds(judged: Judged) -> None:
+    statuses = Counter(verdict.status for verdict in judged.expected.values())
+    assert min(statuses[status] for status in ("valid", "invalid", "unknown")) > 50, statuses
+    found = Counter(anomaly.kind for verdict in judged.expected.values() for anomaly in verdict.anomalies)
+    assert min(found[kind] for kind in ANOMALY_KINDS) > 50, found
+    assert set(judged.kinds_of_runs) == {*PLANTS, *(f"forged, {how}" for how in FORGERIES)}
+
+
+def test_the_verdicts_agree(judged: Judged) -> None:
+    for run, verdict in judged.expected.items():
+        row = judged.verdicts[run]
+        assert row["status"] == verdict.status, f"{run}: {verdict.reason}"
+        assert row["guarantee"] == verdict.guarantee
+        assert row["counts"] == verdict.counts, run
+        counted = (row["events"], row["subscriptions"], row["deliveries"], row["anomalies"])
+        assert counted == (verdict.events, verdict.subscriptions, verdict.deliveries, len(verdict.anomalies)), run
+        if len(verdict.anomalies) == 1 or verdict.status == "valid":
+            assert row["reason"] == verdict.reason
+
+
+def test_the_anomalies_agree_with_witnesses_and_words(judged: Judged) -> None:
+    for run, verdict in judged.expected.items():
+        assert judged.anomalies.get(run, Counter()) == all_told(verdict), run

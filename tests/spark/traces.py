@@ -1,0 +1,95 @@
+"""Many small runs in one trace: one Spark job judges thousands."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from tests.checkers import test_planted as planted
+from tests.checkers.model import Model, record
+from tests.checkers.test_agreement import went_wrong
+from tests.checkers.test_planted import Plant
+
+from gapless.checkers import Anomaly, Verdict
+from gapless.protocol import Guarantee
+from gapless.trace import Trace
+
+GUARANTEES: tuple[Guarantee, ...] = ("gcd", "gfd", "topic-causal", "best-effort")
+
+PLANTS: dict[str, Plant] = {
+    "dropped in the middle": planted.drop_in_the_middle,
+    "dropped before the end": planted.drop_last_before_the_end,
+    "dropped at the end": planted.drop_last(effect=False),
+    "dropped before its effect": planted.drop_last(effect=True),
+    "cut moved": planted.move_the_cut(effect=False),
+    "cut moved behind an effect": planted.move_the_cut(effect=True),
+    "publisher dropped": planted.drop_a_publisher,
+    "two of one publisher swapped": planted.swap(same_publisher=True),
+    "cause and effect swapped": planted.swap(same_publisher=False),
+    "repeated": planted.repeat,
+    "delivered without a match": planted.deliver_too_much("no match"),
+    "delivered before the cut": planted.deliver_too_much("before the cut"),
+    "delivered after the end": planted.deliver_too_much("after the end"),
+    "delivered, but never published": planted.deliver_the_unpublished,
+}
+
+FORGERIES = ("too low", "too high", "missing", "about a stranger", "about itself", "about no event")
+
+
+def renamed(trace: Trace, run: str) -> Trace:
+    """The trace of one run, with another name."""
+    tables = {}
+    for table in Trace.__struct_fields__:
+        rows: list[Any] = getattr(trace, table)
+        tables[table] = [msgspec.structs.replace(row, run=run) for row in rows]
+    return Trace(**tables)
+
+
+def together(traces: list[Trace]) -> Trace:
+    """All runs in one trace."""
+    return Trace(*([row for trace in traces for row in getattr(trace, table)] for table in Trace.__struct_fields__))
+
+
+def runs_that_went_wrong(seeds: dict[Guarantee, int]) -> Iterator[Trace]:
+    """Honest runs, mutated at random, and some with a forged certificate."""
+    for guarantee, count in seeds.items():
+        for seed in range(count):
+            yield renamed(went_wrong(seed, guarantee), f"{guarantee} {seed}")
+
+
+def honest_runs(seeds: int) -> Iterator[Trace]:
+    """Runs without an anomaly, of each guarantee, quiet at the end or not."""
+    for guarantee in GUARANTEES:
+        for seed in range(seeds):
+            run = Model(seed, guarantee=guarantee).run(quiesced=seed % 2 == 0)
+            yield record(run, f"honest {guarantee} {seed}")
+
+
+def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
+    """Each anomaly that can be planted, in runs that have a place for it, and each forgery of the certificate."""
+    for name, plant in PLANTS.items():
+        for seed in range(seeds):
+            outcome = plant(Model(seed).run(), random.Random(seed))
+            if outcome is not None:
+                yield name, record(outcome[0], f"{name} {seed}")
+    for how in FORGERIES:
+        for seed in range(seeds):
+            forged = planted.forge(record(Model(seed).run(), f"forged {how} {seed}"), how, random.Random(seed))
+            if forged is not None:
+                yield f"forged, {how}", forged[0]
+
+
+def told(anomaly: Anomaly) -> tuple[Any, ...]:
+    """All that is said about an anomaly."""
+    return (*identity(anomaly), anomaly.witness, anomaly.message)
+
+
+def identity(anomaly: Anomaly) -> tuple[Any, ...]:
+    """Which anomaly it is."""
+    return anomaly.kind, anomaly.client, anomaly.subscription, anomaly.event, anomaly.publisher
+
+
+def all_told(verdict: Verdict) -> Counter[tuple[Any, ...]]:
+    """What a verdict says, whatever the order."""
+    return Counter(map(told, verdict.anomalies))
