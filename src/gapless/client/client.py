@@ -9,6 +9,7 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Generator, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -51,6 +52,7 @@ Publication: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], bytes]
 """What `publish_many` takes: attributes, or attributes and a payload."""
 
 PUBLISH_BATCH = 256
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 LEAVE_S = 2.0
 """How long a client that leaves waits for its subscriptions to end."""
 
@@ -298,26 +300,31 @@ class Client:
             raise kind(rejection.reason)
 
     def _publication(self, item: Publication) -> Publish:
+        """The call, with all that the network would choke on noticed here."""
         attributes, payload = item if isinstance(item, tuple) else (item, b"")
         size = len(payload)
         for name, value in attributes.items():
-            if type(value) is str:
+            kind = type(value)
+            if kind is str:
                 size += len(value)
-            elif type(value) is int:
-                if not -(2**63) <= value < 2**63:
+            elif kind is int:
+                if not INT_MIN <= value <= INT_MAX:
                     raise EventError(f"attribute {name!r} is {value}, which does not fit into 64 bits")
-            elif type(value) is not float and type(value) is not bool:
+            elif kind is not float and kind is not bool:
                 raise EventError(
-                    f"attribute {name!r} is a {type(value).__name__}; attributes are strings, integers, floats "
+                    f"attribute {name!r} is a {kind.__name__}; attributes are strings, integers, floats "
                     "and booleans (put anything else into the payload)"
                 )
-            size += len(name) + 9
-        if size > self._settings.event_max:
+            if type(name) is not str:
+                raise EventError(f"attribute {name!r} has a name that is no string")
+        if size + 16 * len(attributes) > self._settings.event_max:
             raise EventError(f"the event has {size:,} bytes, but {self._settings.event_max:,} is the limit")
-        return Publish(dict(attributes), payload if type(payload) is bytes else bytes(payload))
+        return Publish({**attributes}, payload if type(payload) is bytes else bytes(payload))
 
     async def _wait_for_room(self) -> None:
-        """Until fewer than a window of publications wait to become safe."""
+        """Until fewer than a window of publications wait to become safe, or at least to leave."""
+        if not self._spec.confirms:
+            await self._links.wait_for_room()
         while self._spec.confirms and self._published - self._confirmed >= self._window:
             room = self._future()
             self._room.append(room)
@@ -453,19 +460,17 @@ def _set(future: "asyncio.Future[None]") -> None:
 
 
 async def _batches(events: Iterable[Any] | AsyncIterable[Any], most: int) -> AsyncIterable[list[Any]]:
-    batch: list[Any] = []
-    if isinstance(events, AsyncIterable):
-        async for event in events:
-            batch.append(event)
-            if len(batch) >= most:
-                yield batch
-                batch = []
-    else:
-        for event in events:
-            batch.append(event)
-            if len(batch) >= most:
-                yield batch
-                batch = []
+    if not isinstance(events, AsyncIterable):
+        remaining = iter(events)
+        while batch := list(islice(remaining, most)):
+            yield batch
+        return
+    batch = []
+    async for event in events:
+        batch.append(event)
+        if len(batch) >= most:
+            yield batch
+            batch = []
     if batch:
         yield batch
 

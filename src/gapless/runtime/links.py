@@ -41,6 +41,8 @@ __all__ = ["Links", "Owner"]
 SILENT_SUSPICIONS = 10
 """After that many times `suspect_ms` without a byte, a connection is given up: nobody holds the other end."""
 
+ROOM_S = 0.005
+
 GONE_MAX = 10_000
 """Clients that are remembered as suspected after they went away."""
 
@@ -369,6 +371,11 @@ class Links:
             self._pause(True)
         elif self.is_paused and longest <= self.settings.queue_pause // 2:
             self._pause(False)
+
+    async def wait_for_room(self) -> None:
+        """Until not too much waits for any peer."""
+        while any(len(link.outbox) >= self.settings.queue_pause for link in self.links.values()):
+            await asyncio.sleep(ROOM_S)
 
     def _give_up(self, link: Link) -> None:
         if link.connection is not None:

@@ -1,0 +1,75 @@
+"""Queues towards peers that do not read: bounded, with publishers held back, and never emptied by dropping."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from gapless.client import connect
+from gapless.overlay import chain
+from gapless.protocols.locaps.messages import ClientSubscribe
+from gapless.runtime import wire
+from gapless.runtime.event_loop import run
+
+from .local import QUICK, Local, local
+from .test_bad_peers import Raw, framed
+
+SMALL = msgspec.structs.replace(QUICK, write_max=64 * 1024, queue_pause=20, queue_max=1_000, suspect_ms=60_000)
+"""Little room; and nobody is suspected for being slow."""
+
+
+async def deaf_subscriber(network: Local, broker: str) -> Raw:
+    """Subscribes to everything, and reads nothing."""
+    peer = (await Raw.dial(network, broker)).greet("deaf")
+    peer._writer.transport.pause_reading()  # type: ignore[attr-defined]
+    peer.say(framed(wire.MESSAGES, msgspec.msgpack.encode([ClientSubscribe(1, "TRUE")])))
+    node = network.brokers[broker].links.host.node
+    assert node is not None
+    await until(lambda: node.state_size()["subscriptions"] > 0)
+    return peer
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_who_does_not_read_holds_publishers_back_at_its_own_broker() -> None:
+    async def main() -> None:
+        async with local(1, f=0, protocol="locaps", runtime=SMALL) as network, connect(network.url) as client:
+            await client.advertise("TRUE")
+            await deaf_subscriber(network, "b0")
+            publishing = asyncio.create_task(client.publish_many(({"n": n}, b"x" * 50_000) for n in range(2_000)))
+            links = network.brokers["b0"].links
+            await until(lambda: links.is_paused)
+            assert not publishing.done(), "100 MB do not fit anywhere"
+            waiting = links.links["deaf"].outbox
+            assert 20 < len(waiting) < 20 + 2 * 256
+            before = len(waiting)
+            await asyncio.sleep(0.3)
+            assert len(waiting) == before
+            assert links.links[client.name].connection is not None, "who is held back is not taken for dead"
+            deaf = links.links["deaf"].connection
+            assert deaf is not None
+            deaf.abort()
+            assert await asyncio.wait_for(publishing, 20) == 2_000
+
+    run(main())
+
+
+def test_a_peer_that_takes_nothing_at_all_is_given_up() -> None:
+    async def main() -> None:
+        async with local(chain(2), protocol="locaps", runtime=SMALL) as network, connect(network.at("b0")) as client:
+            await client.advertise("TRUE")
+            await deaf_subscriber(network, "b1")
+            links = network.brokers["b1"].links
+            deaf = links.links["deaf"]
+            deaf.outbox.extend(["stuck"] * 1_001)
+            links._congested[deaf] = None
+            links._look_at_queues()
+            assert deaf.connection is None
+            assert deaf.outbox == []
+            assert not links.is_paused
+
+    run(main())
