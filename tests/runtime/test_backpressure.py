@@ -39,7 +39,7 @@ def test_who_does_not_read_holds_publishers_back_at_its_own_broker() -> None:
     async def main() -> None:
         async with local(1, f=0, protocol="locaps", runtime=SMALL) as network, connect(network.url) as client:
             await client.advertise("TRUE")
-            await deaf_subscriber(network, "b0")
+            peer = await deaf_subscriber(network, "b0")
             publishing = asyncio.create_task(client.publish_many(({"n": n}, b"x" * 50_000) for n in range(2_000)))
             links = network.brokers["b0"].links
             await until(lambda: links.is_paused)
@@ -54,6 +54,7 @@ def test_who_does_not_read_holds_publishers_back_at_its_own_broker() -> None:
             assert deaf is not None
             deaf.abort()
             assert await asyncio.wait_for(publishing, 20) == 2_000
+            peer._writer.close()
 
     run(main())
 
@@ -62,7 +63,7 @@ def test_a_peer_that_takes_nothing_at_all_is_given_up() -> None:
     async def main() -> None:
         async with local(chain(2), protocol="locaps", runtime=SMALL) as network, connect(network.at("b0")) as client:
             await client.advertise("TRUE")
-            await deaf_subscriber(network, "b1")
+            peer = await deaf_subscriber(network, "b1")
             links = network.brokers["b1"].links
             deaf = links.links["deaf"]
             deaf.outbox.extend(["stuck"] * 1_001)
@@ -71,5 +72,6 @@ def test_a_peer_that_takes_nothing_at_all_is_given_up() -> None:
             assert deaf.connection is None
             assert deaf.outbox == []
             assert not links.is_paused
+            peer._writer.close()
 
     run(main())
