@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +26,12 @@ async def take(subscription: Subscription, count: int) -> list[Event]:
     return found
 
 
-def test_the_example_of_the_package_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (gapless.client.__doc__ or "").split("```python\n")[1].split("```")[0]
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("document", [gapless.client.__doc__ or "", README], ids=["package", "README"])
+def test_the_examples_run(document: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = document.split("```python\n")[1].split("```")[0]
 
     async def main() -> None:
         async with local(1, f=0) as network:
