@@ -327,9 +327,8 @@ def main() -> int:
                 f"{row['deliveries_per_s']:>8,}/s  {spark['peak_mib']:>6,} MiB"
             )
             if "python" in row:
-                print(
-                    f"{'':>26}the checkers, one core: {row['python']['check_s']:.1f} s, {row['python']['peak_mib']:,} MiB"
-                )
+                python = row["python"]
+                print(f"{'':>26}the checkers, one core: {python['check_s']:.1f} s, {python['peak_mib']:,} MiB")
     return 0 if arguments.quick or rows[-1]["deliveries_per_s"] >= RATE_LEAST else 1
 
 

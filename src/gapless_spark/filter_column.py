@@ -9,7 +9,8 @@ float, a boolean. From there on every node of the filter has a counterpart whose
 
 - AND, OR and NOT are Spark's, which has the same three values.
 - Integers and floats compare by their exact values; Spark would turn the integer into a float first.
-- Arithmetic that leaves 64 bits, divides by zero or gives not-a-number is null, and so is not-a-number itself.
+- Arithmetic that leaves 64 bits, divides by zero or gives not-a-number is null, and so is not-a-number itself. What
+  is computed is named once (`_let`) and then used, so a column grows with the filter's length, not with its depth.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class _Typed:
     @property
     def number(self) -> _Typed:
         """The value where it is a number."""
-        return _Typed(integer=self.integer, float=self.float and F.when(~F.isnan(self.float), self.float))
+        return _Typed(integer=self.integer, float=_no_nan(self.float))
 
     @property
     def is_there(self) -> Column:
@@ -124,8 +125,6 @@ def _from_column(filter: Filter, name: str, kind: T.DataType) -> _Typed:  # noqa
 
 
 # ---- conditions -----------------------------------------------------------------------------------------------
-
-_UNKNOWN = None
 
 
 def _condition(condition: Condition, read: _Reader) -> Column:
@@ -173,7 +172,10 @@ def _like_text(pattern: Pattern) -> str:
 
 
 def _comparison(symbol: str, left: Expression, right: Expression, read: _Reader) -> Column:
-    a, b = _value(left, read), _value(right, read)
+    a, b = _simple(left, read), _simple(right, read)
+    if a is None or b is None:
+        both = F.struct(_number(left, read).alias("a"), _number(right, read).alias("b"))
+        return _let(both, lambda v: _or_unknown(_compared(symbol, _of_struct(v["a"]), _of_struct(v["b"]))))
     choices = [_compared(symbol, a.number, b.number)]
     if symbol in ("=", "<>"):
         for one, other in ((a.string, b.string), (a.boolean, b.boolean)):
@@ -183,16 +185,21 @@ def _comparison(symbol: str, left: Expression, right: Expression, read: _Reader)
 
 
 def _in(operand: Expression, values: tuple[Value, ...], read: _Reader) -> Column:
-    value = _value(operand, read)
+    value = _simple(operand, read)
+    if value is None:
+        return _let(_number(operand, read), lambda v: _number_in(_of_struct(v), values))
     if isinstance(values[0], str):
         return _or_unknown(None if value.string is None else value.string.isin(list(values)))
-    numbers = value.number
-    integers = sorted({int(v) for v in values if _is_exact(v) and INTEGER_MIN <= v <= INTEGER_MAX})
-    floats = sorted({float(v) + 0.0 for v in values if float(v) == v})  # type: ignore[arg-type]
+    return _number_in(value.number, values)
+
+
+def _number_in(number: _Typed, values: tuple[Value, ...]) -> Column:
+    integers = sorted({int(v) for v in values if _is_exact(v) and INTEGER_MIN <= v <= INTEGER_MAX})  # type: ignore[operator]
+    floats = sorted({float(v) + 0.0 for v in values if float(v) == v})
     return _or_unknown(
-        None if numbers.integer is None else _among(numbers.integer, integers),
+        None if number.integer is None else _among(number.integer, integers),
         # Adding 0.0 makes one zero of both.
-        None if numbers.float is None else _among(numbers.float + F.lit(0.0), floats),
+        None if number.float is None else _among(number.float + F.lit(0.0), floats),
     )
 
 
@@ -242,7 +249,8 @@ def _mixed(symbol: str, integer: Column, real: Column) -> Column:
     return F.when(known, F.when(real >= F.lit(2.0**63), above).when(real < F.lit(-(2.0**63)), below).otherwise(within))
 
 
-def _value(expression: Expression, read: _Reader) -> _Typed:
+def _simple(expression: Expression, read: _Reader) -> _Typed | None:
+    """The value of an attribute or a constant; None for what has to be computed."""
     match fold(expression):
         case None:
             return _Typed()
@@ -250,10 +258,8 @@ def _value(expression: Expression, read: _Reader) -> _Typed:
             return _literal(value)
         case Attribute(name):
             return read(name)
-        case Negate(operand):
-            return _negated(_value(operand, read).number)
-        case Arithmetic(symbol, left, right):
-            return _computed(symbol, _value(left, read).number, _value(right, read).number)
+        case _:
+            return None
 
 
 def _literal(value: Value) -> _Typed:
@@ -266,41 +272,64 @@ def _literal(value: Value) -> _Typed:
     return _Typed(float=F.lit(value))
 
 
+def _number(expression: Expression, read: _Reader) -> Column:
+    """A number as one column, a struct of the integer and the float."""
+    match fold(expression):
+        case Negate(operand):
+            return _let(_number(operand, read), lambda v: _to_struct(_negated(_of_struct(v))))
+        case Arithmetic(symbol, left, right):
+            both = F.struct(_number(left, read).alias("a"), _number(right, read).alias("b"))
+            return _let(both, lambda v: _to_struct(_computed(symbol, _of_struct(v["a"]), _of_struct(v["b"]))))
+    value = _simple(expression, read)
+    assert value is not None
+    return _to_struct(value.number)
+
+
+def _let(value: Column, use: Callable[[Column], Column]) -> Column:
+    """What `use` makes of the value, which is computed once however often it is used."""
+    return F.get(F.transform(F.array(value), use), F.lit(0))
+
+
+def _to_struct(number: _Typed) -> Column:
+    nothing = F.lit(None)
+    integer = nothing if number.integer is None else number.integer
+    real = nothing if number.float is None else number.float
+    return F.struct(integer.cast("bigint").alias("integer"), real.cast("double").alias("float"))
+
+
+def _of_struct(column: Column) -> _Typed:
+    return _Typed(integer=column["integer"], float=column["float"])
+
+
 def _negated(number: _Typed) -> _Typed:
-    zero = F.lit(0).cast("bigint")
-    return _Typed(
-        integer=None if number.integer is None else F.try_subtract(zero, number.integer),
-        float=None if number.float is None else -number.float,
-    )
+    assert number.integer is not None
+    assert number.float is not None
+    return _Typed(integer=F.try_subtract(F.lit(0).cast("bigint"), number.integer), float=-number.float)
 
 
-_INTEGERS = {"+": F.try_add, "-": F.try_subtract, "*": F.try_multiply}
+_INTEGERS: dict[str, Callable[[Column, Column], Column]] = {
+    "+": F.try_add,
+    "-": F.try_subtract,
+    "*": F.try_multiply,
+}
 _FLOATS: dict[str, Callable[[Column, Column], Column]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": lambda a, b: F.when(b != F.lit(0.0), a / b),
+    "/": lambda a, b: F.when(b != F.lit(0.0), F.try_divide(a, b)),
 }
 
 
 def _computed(symbol: str, a: _Typed, b: _Typed) -> _Typed:
-    integers = a.integer is not None and b.integer is not None and symbol != "/"
-    x, y = _as_float(a), _as_float(b)
-    if x is None or y is None:
-        return _Typed()
+    assert a.integer is not None
+    assert b.integer is not None
+    x, y = (F.coalesce(n.float, n.integer.cast("double")) for n in (a, b))  # type: ignore[arg-type,union-attr]
     result = _FLOATS[symbol](x, y)
-    if integers and a.integer is not None and b.integer is not None:
-        # Two integers give an integer; as floats they count only beside a float.
-        both = a.integer.isNotNull() & b.integer.isNotNull()
-        real = None if a.float is None and b.float is None else F.when(~both, result)
-        return _Typed(integer=_INTEGERS[symbol](a.integer, b.integer), float=_no_nan(real))
-    return _Typed(float=_no_nan(result))
-
-
-def _as_float(number: _Typed) -> Column | None:
-    choices = [number.float, None if number.integer is None else number.integer.cast("double")]
-    known = [choice for choice in choices if choice is not None]
-    return F.coalesce(*known) if known else None
+    if symbol == "/":
+        return _Typed(float=_no_nan(result))
+    # Two integers give an integer, if it fits; as floats they count only beside a float.
+    integers = a.integer.isNotNull() & b.integer.isNotNull()
+    return _Typed(integer=_INTEGERS[symbol](a.integer, b.integer), float=_no_nan(F.when(~integers, result)))
 
 
 def _no_nan(column: Column | None) -> Column | None:

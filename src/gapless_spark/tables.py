@@ -101,8 +101,12 @@ def _inspect(spark: SparkSession, place: str) -> dict[str, int]:
     files = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").option("recursiveFileLookup", "true")
     listed = files.load(_escaped(place)).select("path")
     found = listed.mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
+    root = place if "://" in place else str(Path(place).absolute())
+    if any(row["file"].startswith(f"{root}/parts/") for row in found):
+        raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
+    of_trace = [row for row in found if str(PurePosixPath(row["file"]).parents[1]) == root]
     rows: dict[str, int] = {}
-    for row in sorted(found, key=lambda row: (list(TABLES).index(row["table"]), row["file"])):
+    for row in sorted(of_trace, key=lambda row: (list(TABLES).index(row["table"]), row["file"])):
         if row["complaint"] is not None:
             raise TraceError(row["complaint"])
         rows[row["table"]] = rows.get(row["table"], 0) + row["rows"]
@@ -119,19 +123,20 @@ def _inspected_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         for address in batch.column(0).to_pylist():
             table = PurePosixPath(address).parent.name
             if table in TABLES:
-                rows.append({"table": table, "file": address, **_inspected(table, address)})
+                rows.append({"table": table, **_inspected(table, address)})
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 def _inspected(table: str, address: str) -> dict[str, int | str | None]:
     system, path = _located(address)
+    shown = path if isinstance(system, fs.LocalFileSystem) else address
     try:
         with system.open_input_file(path) as source, pq.ParquetFile(source) as file:
             complaint = _complaint(table, file, path)
-            return {"rows": file.metadata.num_rows, "complaint": complaint}
+            return {"file": shown, "rows": file.metadata.num_rows, "complaint": complaint}
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return {"rows": 0, "complaint": f"{path} is damaged and cannot be read: {reason}"}
+        return {"file": shown, "rows": 0, "complaint": f"{path} is damaged and cannot be read: {reason}"}
 
 
 def _located(address: str) -> tuple[fs.FileSystem, str]:

@@ -106,6 +106,12 @@ def test_over_typed_columns(spark: SparkSession, turn: int) -> None:
     assert_same(found, filters, events)
 
 
+def test_a_deep_filter_is_no_large_column(spark: SparkSession) -> None:
+    frame = spark.range(3)
+    deep = parse(" + ".join(["id"] * 40) + " = 40 AND " + "-(" * 20 + "id" + ")" * 20 + " = 1")
+    assert [row["id"] for row in frame.where(column_over_frame(deep, frame)).collect()] == [1]
+
+
 def test_a_column_that_is_not_there_is_missing(spark: SparkSession) -> None:
     frame = spark.range(1)
     missing = frame.select(column_over_frame(parse("nobody IS NULL AND id >= 0"), frame).alias("is"))

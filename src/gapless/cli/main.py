@@ -155,11 +155,11 @@ def check(
 
 @app.command(epilog=EPILOG)
 def audit(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory, or an address that Spark reads.")],
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A directory, or an address that Spark reads.")],
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark's master; without one, all cores of this machine.")
     ] = None,
-    remote: Annotated[str | None, typer.Option(metavar="URL", help="A server of Spark Connect: sc://host:port.")] = None,
+    remote: Annotated[str | None, typer.Option(metavar="URL", help="Spark Connect: sc://host:port.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write verdicts and anomalies here, as Parquet.")
     ] = None,

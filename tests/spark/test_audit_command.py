@@ -1,0 +1,52 @@
+"""`gapless audit`: what it prints, its JSON, its exit codes, what it writes; and that nothing of Java is seen."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.checkers.model import Model, record
+from tests.cli.conftest import Cli, cli  # noqa: F401
+
+from gapless.checkers import check_all
+from gapless.trace import read_trace, write_trace
+
+from .traces import planted_runs
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("command") / "trace"
+    write_trace([record(Model(4).run(), "good"), *(trace for _, trace in planted_runs(1))], place)
+    return place
+
+
+def test_an_invalid_trace(spark: SparkSession, cli: Cli, mixed: Path, tmp_path: Path) -> None:  # noqa: F811
+    ran = cli("audit", mixed, "--out", tmp_path / "judged")
+    assert ran.code == 1
+    assert "INVALID" in ran.out
+    assert "witness:" in ran.out
+    assert ran.err == ""
+    assert max(map(len, ran.out.splitlines())) <= 80
+    verdicts = {row["run"]: row for row in pq.read_table(tmp_path / "judged" / "verdicts").to_pylist()}
+    expected = {verdict.run: verdict for verdict in check_all(read_trace(mixed))}
+    assert {run: row["status"] for run, row in verdicts.items()} == {run: v.status for run, v in expected.items()}
+    anomalies = pq.read_table(tmp_path / "judged" / "anomalies").to_pylist()
+    assert len(anomalies) == sum(len(verdict.anomalies) for verdict in expected.values())
+
+
+def test_a_valid_trace_as_json(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+    write_trace(record(Model(4).run(), "good"), tmp_path / "trace")
+    ran = cli("audit", tmp_path / "trace", "--json")
+    assert ran.code == 0
+    document = json.loads(ran.out)
+    assert document["status"] == "valid"
+    assert [run["run"] for run in document["runs"]] == ["good"]
+    assert document["runs"][0]["anomalies"] == []
+
+
+def test_bad_input(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+    ran = cli("audit", tmp_path / "nowhere")
+    assert (ran.code, ran.out) == (64, "")
+    assert ran.err == f"gapless: there is no trace at {tmp_path}/nowhere\n"

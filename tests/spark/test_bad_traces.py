@@ -1,0 +1,129 @@
+"""What is no trace, or no trace that a run can have left, is refused: one sentence, in the words of the checkers."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.checkers.test_evidence import DAMAGES as IMPOSSIBLE
+from tests.checkers.test_evidence import good
+from tests.trace.test_trace_storage import DAMAGES as DAMAGED
+from tests.trace.test_trace_storage import a_run
+
+from gapless.errors import TraceError
+from gapless.events import Event
+from gapless.trace import Recorder, Trace, write_trace
+from gapless_spark.audit import audit
+from gapless_spark.spark_errors import plain_errors
+from gapless_spark.tables import read_tables, write_tables
+
+
+def refused(spark: SparkSession, place: Path) -> str:
+    """What is said of a trace that is refused."""
+    with pytest.raises(TraceError) as caught, plain_errors():
+        audit(spark, read_tables(spark, place))
+    said = str(caught.value)
+    assert "\n" not in said
+    return said
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("whole") / "trace"
+    write_trace(a_run(), place)
+    return place
+
+
+@pytest.mark.parametrize(("sentence", "damage"), DAMAGED, ids=[sentence for sentence, _ in DAMAGED])
+def test_a_damaged_trace(
+    spark: SparkSession, whole: Path, tmp_path: Path, sentence: str, damage: Callable[[Path], object]
+) -> None:
+    shutil.copytree(whole, tmp_path / "trace")
+    damage(tmp_path / "trace")
+    assert sentence in refused(spark, tmp_path / "trace")
+
+
+def test_no_trace_at_all(spark: SparkSession, tmp_path: Path) -> None:
+    assert refused(spark, tmp_path / "nowhere") == f"there is no trace at {tmp_path}/nowhere"
+    (tmp_path / "empty").mkdir()
+    assert "has no table 'runs'" in refused(spark, tmp_path / "empty")
+
+
+def test_a_trace_in_parts(spark: SparkSession, whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path / "trace" / "parts" / "ann")
+    assert "gapless trace merge" in refused(spark, tmp_path / "trace")
+
+
+def test_messages_may_be_missing(spark: SparkSession, whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path / "trace [1], a copy")
+    shutil.rmtree(tmp_path / "trace [1], a copy" / "messages")
+    tables = read_tables(spark, tmp_path / "trace [1], a copy")
+    assert tables.messages.count() == 0
+    assert tables.rows["history"] == tables.history.count() == 15
+
+
+def contradiction() -> Trace:
+    recorder = Recorder(run="r", protocol="p", guarantee="gcd", scenario="s", seed=0, brokers=1, f=0)
+    for client in ("ann", "bob"):
+        recorder.subscribe(client, f"s-{client}", "x = 1", 0)
+    ann, bob = Event("ann", 1, {"x": 1}), Event("bob", 1, {"x": 1})
+    recorder.deliver("ann", bob, "s-ann", 1)
+    recorder.deliver("bob", ann, "s-bob", 1)
+    recorder.publish("ann", ann, 2)
+    recorder.publish("bob", bob, 2)
+    return recorder.finish(quiesced=True)
+
+
+TRIED = [
+    "no single step 1", "must name a subscription", "not named publisher:seq", "ann:1 is listed twice",
+    "out of the order", "s9, which is not listed", "two entries for publisher x", "filter 'x =' ",
+    "are not a JSON object",
+]  # fmt: skip
+"""One of each table and of each stage: every one of them takes an audit."""
+
+
+@pytest.mark.parametrize("sentence", TRIED)
+def test_an_impossible_trace(spark: SparkSession, tmp_path: Path, sentence: str) -> None:
+    trace = good()
+    dict(reversed(IMPOSSIBLE))[sentence](trace)
+    write_trace(trace, tmp_path / "trace")
+    assert sentence in refused(spark, tmp_path / "trace")
+
+
+def test_histories_that_contradict_each_other(spark: SparkSession, tmp_path: Path) -> None:
+    write_trace(contradiction(), tmp_path / "trace")
+    assert "contradict each other" in refused(spark, tmp_path / "trace")
+
+
+def test_a_trace_without_runs_has_no_verdict(spark: SparkSession, tmp_path: Path) -> None:
+    write_trace(Trace([], [], [], [], [], [], []), tmp_path / "trace")
+    result = audit(spark, read_tables(spark, tmp_path / "trace"))
+    assert (result.verdicts.count(), result.anomalies.count()) == (0, 0)
+
+
+# ---- results ---------------------------------------------------------------------------------------------------
+
+
+def test_results_replace_results_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "deep" / "results"
+    write_tables({"a": spark.range(3), "b": spark.range(1)}, place)
+    write_tables({"a": spark.range(5), "b": spark.range(1)}, place)
+    assert spark.read.parquet(str(place / "a")).count() == 5
+    assert [entry.name for entry in place.parent.iterdir()] == ["results"]
+    (place / "thesis.txt").write_text("precious")
+    with pytest.raises(TraceError, match="something other than results"):
+        write_tables({"a": spark.range(1)}, place)
+    with pytest.raises(TraceError, match="is a file"):
+        write_tables({"a": spark.range(1)}, place / "thesis.txt")
+    assert (place / "thesis.txt").read_text() == "precious"
+
+
+def test_a_write_that_fails_leaves_what_was_there(spark: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "results"
+    write_tables({"a": spark.range(3)}, place)
+    broken = spark.range(3).selectExpr("raise_error('we stumbled') AS id")
+    with pytest.raises(Exception, match="we stumbled"):
+        write_tables({"a": broken}, place)
+    assert spark.read.parquet(str(place / "a")).count() == 3
+    assert [entry.name for entry in tmp_path.iterdir()] == ["results"]
