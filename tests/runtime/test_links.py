@@ -7,7 +7,8 @@ import time
 import msgspec
 import pytest
 
-from gapless.errors import ConfigError
+from gapless.client import connect
+from gapless.errors import CallError, ConfigError
 from gapless.overlay import chain
 from gapless.protocol import Connected, Input, Suspected, Trusted
 from gapless.runtime.broker import Broker
@@ -224,5 +225,45 @@ def test_links_know_nobody_they_were_not_told_of() -> None:
             nobody.outbox.append("lost")
             links._flush([nobody])
             assert (nobody.outbox, links.counters.lost) == ([], 1)
+
+    run(main())
+
+
+def test_brokers_that_start_one_after_the_other_find_together() -> None:
+    async def main() -> None:
+        network = Local(local_network(chain(4), f=1, runtime=QUICK))
+        starting = []
+        for name in ("b1", "b3", "b0", "b2"):
+            starting.append(asyncio.create_task(network.start(name)))
+            await asyncio.sleep(0.6)
+        await asyncio.gather(*starting)
+        async with connect(network.at("b0")) as ann, connect(network.at("b3")) as bob, asyncio.timeout(20):
+            await ann.advertise("TRUE")
+            subscription = await bob.subscribe("TRUE")
+            event = await ann.publish({"n": 1})
+            assert await subscription.take() == [event]
+        await network.stop()
+
+    run(main())
+
+
+def test_a_network_that_lost_all_memory_ends_old_subscriptions_and_serves_new_ones() -> None:
+    async def main() -> None:
+        opening = local(chain(3), f=1)
+        async with opening as network, connect(network.at("b0")) as ann, connect(network.at("b2")) as bob:
+            await ann.advertise("TRUE")
+            old = await bob.subscribe("TRUE")
+            event = await ann.publish({"n": 1})
+            assert await old.take() == [event]
+            for name in list(network.brokers):
+                await network.crash(name)
+            await asyncio.gather(*(network.start(name) for name in network.config.overlay.brokers))
+            async with asyncio.timeout(30):
+                with pytest.raises(CallError, match="the network ended the subscription"):
+                    await old.take()
+                new = await bob.subscribe("TRUE")
+                event = await ann.publish({"n": 2})
+                assert event.seq == 2
+                assert await new.take() == [event]
 
     run(main())

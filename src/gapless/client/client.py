@@ -405,7 +405,7 @@ class Client:
         asked = self._ending.pop(effect.subscription, None)
         if subscription is not None:
             subscription.last = effect.last_seq
-            lost = CallError("the client was out of reach for too long, so the network ended the subscription")
+            lost = CallError("the network ended the subscription: the client was away too long, or all brokers were")
             subscription.end(None if asked is not None else lost)
         if asked is not None:
             _set(asked)
