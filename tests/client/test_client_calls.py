@@ -397,3 +397,19 @@ def test_a_connection_that_breaks_is_made_again_and_nothing_is_missed() -> None:
             assert await publishing == 20_000
 
     run(main())
+
+
+def test_giving_up_in_the_moment_of_arrival_loses_nothing() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client:
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("TRUE")
+            waiting = asyncio.create_task(subscription.take())
+            await asyncio.sleep(0)
+            waiting.cancel()
+            subscription.put(1, Event("p", 1, {}))
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert await take(subscription, 1) == [Event("p", 1, {})]
+
+    run(main())

@@ -10,7 +10,7 @@ from gapless.runtime.settings import RuntimeSettings
 from .chaos import Chaos, Outcome
 from .cut_proxy import CutProxy
 
-SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=500, join_ms=2_000)
+SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
 
 
 def test_brokers_die_freeze_and_lose_each_other_and_nobody_misses_anything(tmp_path: Path) -> None:

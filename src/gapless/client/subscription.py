@@ -13,6 +13,7 @@ Events are never dropped without a word.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gapless.errors import GaplessError, SlowConsumerError
@@ -92,9 +93,10 @@ class Subscription:
         self._waiters.append(waiter)
         try:
             await waiter
-        finally:
-            if not waiter.done() or waiter.cancelled():
+        except BaseException:
+            with suppress(ValueError):  # it may have been woken in the same moment
                 self._waiters.remove(waiter)
+            raise
 
     # ---- for the client -----------------------------------------------------------------------------------
 
