@@ -33,7 +33,7 @@ from gapless.protocols.delta.messages import (
 from gapless.protocols.delta.options import DeltaOptions
 
 NOBODY: Tags = frozenset()
-FAR = Partition("b2", 1, ("b3",))
+FAR = Partition("b2", (0, 1), ("b3",))
 
 
 class Talk:
@@ -148,10 +148,10 @@ def test_what_is_kept_when_a_subscription_becomes_known_has_missed_it() -> None:
     talk.hear("b2", Heard(1))
     assert passed(talk.hear("b2", publication(1)), "b0").missed == frozenset()
     talk.hear("b0", AddSubscription("e/1.1", "x = 1", "b0", ("b0",), ()))
-    answers = talk.hear("b0", Hello(77, 0, True, ("d/1.1",), ("e/1.1",), ()))
+    answers = talk.hear("b0", Hello((0, 77), (), True, ("d/1.1",), ("e/1.1",), ()))
     [own] = [message for _, message in answers if isinstance(message, Hello)]
-    assert (own.yours, own.pending) == (77, ("d/1.1", "e/1.1"))
-    talk.hear("b0", Hello(77, own.mine, True, ("d/1.1",), ("e/1.1",), ()))
+    assert (own.yours, own.pending) == ((0, 77), ("d/1.1", "e/1.1"))
+    talk.hear("b0", Hello((0, 77), own.mine, True, ("d/1.1",), ("e/1.1",), ()))
     assert passed(talk.hear("b0", Synchronised(True)), "b0").missed == {"e/1.1"}
 
 
@@ -173,9 +173,9 @@ def test_what_has_a_tag_of_the_subscription_is_withheld_until_the_partition_is_o
     talk = Talk()
     talk.subscribe(tags=frozenset({FAR}))
     assert kinds(talk.hear("b2", publication(1, tags=frozenset({FAR})))) == [ConfirmPublication]
-    other = Partition("b2", 2, ("b3",))
+    other = Partition("b2", (0, 2), ("b3",))
     assert kinds(talk.hear("b2", publication(2, tags=frozenset({other})))) == [Delivery]
-    notice = Recovered("b2", 1, "b2", "b3", 3, (("b2", 0, 3),))
+    notice = Recovered("b2", (0, 1), "b2", "b3", 3, (("b2", 0, 3),))
     assert talk.hear("b2", notice) == [("b2", ConfirmPublication(3))]
     assert kinds(talk.hear("b2", publication(3, number=4, tags=frozenset({FAR})))) == [Delivery]
 

@@ -67,7 +67,7 @@ def hear(end: End, peer: str, message: Any) -> None:
 
 def agree(one: End, other: End) -> bool:
     here, there = one.sessions.get(other.name), other.sessions.get(one.name)
-    return here.is_heard and there.is_heard and (here.mine, here.theirs) == (there.theirs, there.mine) != (0, 0)
+    return here.is_heard and there.is_heard and (here.mine, here.theirs) == (there.theirs, there.mine) != ((), ())
 
 
 @pytest.fixture

@@ -11,19 +11,19 @@ from gapless.events import Event
 from gapless.protocol import find_protocol
 from gapless.protocols.delta import messages
 
-PARTITION = messages.Partition("b1", 3, ("b2", "b5"))
+PARTITION = messages.Partition("b1", (0, 3), ("b2", "b5"))
 TAGS = frozenset({PARTITION})
 VECTOR = (("p", 0, 1), ("b1", 2, 7), ("b2", 0, -1))
 EVENT = Event("p", 1, {"x": 1}, b"payload")
 WISH = messages.ClientSubscribe("c/1.1", "TRUE")
 
 EXAMPLES = (
-    messages.Hello(1, 2, True, ("a",), ("b",), (PARTITION,)), messages.Use(False), messages.Synchronised(True),
-    messages.Heard(4), messages.Partitions((PARTITION,), 2), messages.PartitionOver("b1", "b2", 3, 1),
+    messages.Hello((0, 1), (1, 2), True, ("a",), ("b",), (PARTITION,)), messages.Use(False),
+    messages.Synchronised(True), messages.Heard(4), messages.Partitions((PARTITION,), 2), messages.PartitionOver("b1", "b2", (0, 3), 1),
     messages.AddSubscription("c/1.1", "TRUE", "b1", ("b1", "b2"), ("b2",)),
     messages.ConfirmSubscription("c/1.1", TAGS, {"b1": {"p": 3}}), messages.RemoveSubscription("c/1.1"),
     messages.Publication(EVENT, 7, VECTOR, TAGS, frozenset({"c/1.1"})),
-    messages.Recovered("b1", 1, "b1", "b2", 8, VECTOR), messages.ConfirmPublication(7),
+    messages.Recovered("b1", (0, 1), "b1", "b2", 8, VECTOR), messages.ConfirmPublication(7),
     WISH, messages.Attach(3, True, (messages.Claim("c/2.1", {"p": 4}),), (WISH,)), messages.Detach(),
     messages.ClientUnsubscribe("c/1.1"), messages.ClientOffers(), messages.ClientPublish(EVENT),
     messages.Acknowledge(5), messages.Accepted(6), messages.Started("c/1.1", {"p": 3}, {"q": 2}),

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from gapless.events import Event
-from gapless.protocols.delta.messages import ConfirmPublication, Heard, Publication, Recovered, Tags, Vector
+from gapless.protocols.delta.messages import ConfirmPublication, Heard, Number, Publication, Recovered, Tags, Vector
 from gapless.protocols.delta.neighbourhood import Neighbourhood
 from gapless.protocols.delta.options import DeltaOptions
 from gapless.protocols.delta.partitions import NO_TAGS, PartitionTable, ended_by
@@ -39,7 +39,7 @@ HOMES_MAX = 100_000
 
 NOTHING: frozenset[str] = frozenset()
 
-_Id: TypeAlias = tuple[str, int]
+_Id: TypeAlias = tuple[str | int, ...]
 
 
 class Held:
@@ -54,7 +54,7 @@ class Held:
         self.number = 0
         self.tags: Tags = NO_TAGS
         self.missed = NOTHING
-        self.senders: dict[str, tuple[int, int]] = {}
+        self.senders: dict[str, tuple[int, Number]] = {}
         """Who sent it, under which number, in which session of theirs: they number anew when they restart."""
         self.waiting: dict[str, tuple[str, ...]] = {}
         """Who has to confirm it: brokers, with the gates they are to serve, and clients, with their subscriptions."""
@@ -105,7 +105,7 @@ class Forwarding:
     def publish(self, client: str, event: Event) -> None:
         """A client here publishes, perhaps once more."""
         held = Held(event, (event.publisher, event.seq), ((client, 0, event.seq),))
-        self._take(held, HERE, client, (event.seq, 0))
+        self._take(held, HERE, client, (event.seq, ()))
 
     def on_publication(self, session: Session, message: Publication) -> None:
         """An event from another broker."""
@@ -122,15 +122,15 @@ class Forwarding:
 
     def on_notice(self, session: Session, message: Recovered) -> None:
         """A notifier from another broker."""
-        held = Held(message, (f"{message.origin}!", message.serial), message.vector)
+        held = Held(message, (message.origin, *message.serial), message.vector)
         self._take(held, session.direction, session.peer, (message.number, session.theirs))
 
-    def notify(self, origin: str, serial: int, detector: str, node: str) -> None:
+    def notify(self, origin: str, serial: Number, detector: str, node: str) -> None:
         """Let the subscriptions know that the detector's partitions with the node are over."""
         notice = Recovered(origin, serial, detector, node, 0, ())
-        self._process(Held(notice, (f"{origin}!", serial), ()), HERE)
+        self._process(Held(notice, (origin, *serial), ()), HERE)
 
-    def _take(self, held: Held, direction: str, sender: str, number: tuple[int, int]) -> None:
+    def _take(self, held: Held, direction: str, sender: str, number: tuple[int, Number]) -> None:
         """Queueing: is it new?"""
         known = self._by_id.get(held.id)
         home = self._home(held, direction)
@@ -150,15 +150,14 @@ class Forwarding:
                 self._confirm(held)
             return
         if home != direction:
-            self._homes[held.id[0]] = direction
+            self._homes[held.vector[0][0]] = direction
         self._process(held, direction)
 
     def _home(self, held: Held, direction: str) -> str:
         """Where the publisher was when it last published something new, as far as it is near enough to be known."""
-        publisher = held.id[0]
-        if not held.vector or held.vector[0][0] != publisher:
+        if not isinstance(held.content, Event) or held.vector[0][0] != held.content.publisher:
             return direction
-        home = self._homes.setdefault(publisher, direction)
+        home = self._homes.setdefault(held.content.publisher, direction)
         if len(self._homes) > HOMES_MAX:
             del self._homes[next(iter(self._homes))]
         return home

@@ -13,7 +13,7 @@ from gapless.events import Event
 __all__ = [
     "Accepted", "Acknowledge", "AddSubscription", "Attach", "Claim", "ClientOffers", "ClientPublish",
     "ClientSubscribe", "ClientUnsubscribe", "ConfirmPublication", "ConfirmSubscription", "Cuts", "Delivery", "Detach",
-    "Heard", "Hello", "Lost", "Partition", "PartitionOver", "Partitions", "Publication", "Recovered",
+    "Heard", "Hello", "Lost", "Number", "Partition", "PartitionOver", "Partitions", "Publication", "Recovered",
     "RemoveSubscription", "Started", "Synchronised", "Tags", "Use", "Vector",
 ]  # fmt: skip
 
@@ -24,11 +24,15 @@ Vector: TypeAlias = tuple[tuple[str, int, int], ...]
 """The last part of a message's way: name, incarnation, and the number that each gave it, or -1 if it was bypassed."""
 
 
+Number: TypeAlias = tuple[int, ...]
+"""What a broker counts, over all its lives: incarnation and count. Empty where there is none."""
+
+
 class Partition(msgspec.Struct, frozen=True, array_like=True):
     """A partition identifier: what the detector cannot reach, nearest first. `number` is unique at the detector."""
 
     detector: str
-    number: int
+    number: Number
     nodes: tuple[str, ...]
 
 
@@ -45,10 +49,10 @@ class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
 class Hello(_Message, frozen=True):
     """Opens a session, or agrees to it: what follows belongs to it."""
 
-    mine: int
+    mine: Number
     """The sender's number for the session."""
-    yours: int
-    """The receiver's number, if the sender has heard it; else 0."""
+    yours: Number
+    """The receiver's number, if the sender has heard it."""
     active: bool
     """Whether the sender routes over the session."""
     confirmed: tuple[str, ...]
@@ -90,7 +94,7 @@ class PartitionOver(_Message, frozen=True):
 
     detector: str
     node: str
-    upto: int
+    upto: Number
     left: int
 
 
@@ -144,7 +148,7 @@ class Recovered(_Message, frozen=True):
     """The partition recovery notifier: the detector's partitions with this node are over. Travels like an event."""
 
     origin: str
-    serial: int
+    serial: Number
     """With the origin, its name."""
     detector: str
     node: str

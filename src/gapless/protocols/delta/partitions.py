@@ -15,9 +15,9 @@ A broker that reaches a node past the detector ends the partition for itself and
 from collections.abc import Callable, Iterable
 
 from gapless.protocol import BrokerPlace
-from gapless.protocols.delta.messages import Partition, PartitionOver, Partitions, Tags, Vector
+from gapless.protocols.delta.messages import Number, Partition, PartitionOver, Partitions, Tags, Vector
 from gapless.protocols.delta.neighbourhood import Neighbourhood
-from gapless.protocols.delta.sessions import LIVES, Session, Sessions
+from gapless.protocols.delta.sessions import Session, Sessions
 
 __all__ = ["NO_TAGS", "PartitionTable", "ended_by"]
 
@@ -35,13 +35,13 @@ class PartitionTable:
         self._neighbourhood = neighbourhood
         self._sessions = sessions
         self._send = send
-        self._number = place.incarnation * LIVES
-        self._may_have_forgotten = place.incarnation > 0
+        self._incarnation = place.incarnation
+        self._count = 0
         self._own: dict[tuple[str, ...], Partition] = {}
         self._known: dict[Partition, int] = {}
         """With how much further each has to be told."""
         self._by_node: dict[str, dict[Partition, None]] = {}
-        self._over: dict[tuple[str, str], int] = {}
+        self._over: dict[tuple[str, str], Number] = {}
         """By detector and node, up to which number partitions are over."""
 
     def __len__(self) -> int:
@@ -60,8 +60,8 @@ class PartitionTable:
         found = []
         for nodes in self._neighbourhood.failed:
             if nodes not in self._own:
-                self._number += 1
-                partition = self._own[nodes] = Partition(self._name, self._number, nodes)
+                self._count += 1
+                partition = self._own[nodes] = Partition(self._name, (self._incarnation, self._count), nodes)
                 self._enter(partition, self._reach)
                 found.append(partition)
         if found:
@@ -102,8 +102,8 @@ class PartitionTable:
         """The node knows all that this broker knows; returns the detectors whose partitions with it are over."""
         path = self._neighbourhood.paths[node]
         ended = {each.detector: each.number for each in self._by_node.get(node, ()) if each.detector in path}
-        if self._may_have_forgotten or any(node in nodes for nodes in self._own):
-            ended[self._name] = self._number
+        if self._incarnation or any(node in nodes for nodes in self._own):
+            ended[self._name] = (self._incarnation, self._count)
         for detector, upto in ended.items():
             self._drop(detector, node, upto)
             self._tell_over(PartitionOver(detector, node, upto, self._reach), None)
@@ -143,11 +143,11 @@ class PartitionTable:
 
     def _is_new(self, partition: Partition) -> bool:
         """Whether it is neither known nor known to be over: the news of both may come by different ways."""
-        over = any(self._over.get((partition.detector, node), 0) >= partition.number for node in partition.nodes)
+        over = any(self._over.get((partition.detector, node), ()) >= partition.number for node in partition.nodes)
         return not over and partition not in self._known and partition.detector != self._name
 
-    def _drop(self, detector: str, node: str, upto: int) -> bool:
-        self._over[detector, node] = max(upto, self._over.get((detector, node), 0))
+    def _drop(self, detector: str, node: str, upto: Number) -> bool:
+        self._over[detector, node] = max(upto, self._over.get((detector, node), ()))
         partitions = self._by_node.get(node, ())
         ended = [each for each in partitions if each.detector == detector and each.number <= upto]
         for partition in ended:

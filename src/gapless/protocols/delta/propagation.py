@@ -35,7 +35,7 @@ from gapless.protocols.delta.neighbourhood import Neighbourhood
 from gapless.protocols.delta.options import DeltaOptions
 from gapless.protocols.delta.partitions import NO_TAGS, PartitionTable
 from gapless.protocols.delta.sequences import Sequences
-from gapless.protocols.delta.sessions import LIVES, Session, Sessions
+from gapless.protocols.delta.sessions import Session, Sessions
 from gapless.protocols.delta.subscriptions import HERE, Subscription, SubscriptionTable
 
 __all__ = ["Propagation"]
@@ -71,7 +71,8 @@ class Propagation:
         self._clients = clients
         self._waits = options.legitimacy == "wait"
         self._send = send
-        self._notices = place.incarnation * LIVES
+        self._incarnation = place.incarnation
+        self._notices = 0
 
     # ---- subscriptions of clients here --------------------------------------------------------------------
 
@@ -160,7 +161,8 @@ class Propagation:
         if session.is_told and session.is_synchronised and not session.owed:
             for detector in self._partitions.recover(session.peer):
                 self._notices += 1
-                self._forwarding.notify(self._name, self._notices, detector, session.peer)
+                serial = (self._incarnation, self._notices)
+                self._forwarding.notify(self._name, serial, detector, session.peer)
 
     # ---- inside -------------------------------------------------------------------------------------------
 

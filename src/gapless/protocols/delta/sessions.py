@@ -16,17 +16,14 @@ Nothing is heard from a suspected broker. If it says hello it is called back as 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from gapless.protocols.delta.messages import Hello, Partition, Use
+from gapless.protocols.delta.messages import Hello, Number, Partition, Use
 from gapless.protocols.delta.neighbourhood import Neighbourhood
 
 if TYPE_CHECKING:
     from gapless.protocols.delta.forwarding import Held
     from gapless.protocols.delta.subscriptions import Subscription
 
-__all__ = ["LIVES", "Session", "Sessions"]
-
-LIVES = 2**32
-"""What a broker numbers in a later incarnation is higher by this much."""
+__all__ = ["Session", "Sessions"]
 
 
 class Session:
@@ -40,9 +37,9 @@ class Session:
         self.active = False
         """Whether this broker routes over it."""
         self.peer_active = False
-        self.mine = 0
-        self.theirs = 0
-        """The numbers of the session; 0 is none. With theirs known, this end may send."""
+        self.mine: Number = ()
+        self.theirs: Number = ()
+        """The numbers of the session. With theirs known, this end may send."""
         self.is_heard = False
         """Whether the peer has heard the number of this end, which is then listening."""
         self.called = False
@@ -77,7 +74,7 @@ class Session:
 
     @property
     def may_send(self) -> bool:
-        return self.theirs != 0
+        return bool(self.theirs)
 
 
 class _Listener(Protocol):
@@ -102,7 +99,8 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._usable: dict[str, Session] = {}
         self._beyond: dict[str, tuple[str, ...]] = {}
-        self._number = incarnation * LIVES
+        self._incarnation = incarnation
+        self._count = 0
 
     def __len__(self) -> int:
         return len(self._usable)
@@ -131,12 +129,12 @@ class Sessions:
 
     def agree_silently(self) -> None:
         """All brokers start at once and know nothing yet: their sessions to their neighbours are open."""
-        self._number += 1
+        number = self._next_number()
         for peer in self._neighbourhood.active:
             session = self.get(peer)
             session.active = session.peer_active = True
-            session.mine = self._number
-            self._set_theirs(session, self._number)
+            session.mine = number
+            self._set_theirs(session, number)
             session.is_heard = session.is_told = session.sent_synchronised = session.is_synchronised = True
             session.is_peer_informed = True
 
@@ -166,7 +164,7 @@ class Sessions:
         """The peer may be dead."""
         session = self._sessions.get(peer)
         if session is not None and session.mine:
-            session.called = session.theirs != 0
+            session.called = session.may_send
             self._close(session)
 
     def on_trusted(self, peer: str) -> None:
@@ -233,18 +231,18 @@ class Sessions:
         self._send(session.peer, Hello(session.mine, session.theirs, session.active, *self._listener.summary()))
 
     def _close(self, session: Session) -> None:
-        session.mine = 0
+        session.mine = ()
         session.peer_active = False
         self._forget(session)
 
     def _forget(self, session: Session) -> None:
-        was_open = session.theirs != 0
-        self._set_theirs(session, 0)
+        was_open = session.may_send
+        self._set_theirs(session, ())
         session.forget()
         if was_open:
             self._listener.on_closed(session)
 
-    def _set_theirs(self, session: Session, number: int) -> None:
+    def _set_theirs(self, session: Session, number: Number) -> None:
         session.theirs = number
         self._beyond = {}
         if number:
@@ -252,6 +250,6 @@ class Sessions:
         else:
             self._usable.pop(session.peer, None)
 
-    def _next_number(self) -> int:
-        self._number += 1
-        return self._number
+    def _next_number(self) -> Number:
+        self._count += 1
+        return self._incarnation, self._count

@@ -1,0 +1,37 @@
+"""The same brokers over TCP: one dies, and comes back without its memory."""
+
+import asyncio
+
+from tests.runtime.local import local
+
+import gapless
+from gapless.overlay import chain
+
+
+async def scene() -> list[int]:
+    """The numbers that a subscriber at one end gets from a publisher at the other."""
+    numbers: list[int] = []
+    async with local(chain(4), f=1, protocol="delta", patience_ms=20_000) as network:
+        subscriber = await gapless.connect(network.at("b3"))
+        publisher = await gapless.connect(network.at("b0"))
+        subscription = await subscriber.subscribe("x > 0")
+
+        async def read() -> None:
+            async for delivery in subscription:
+                numbers.append(delivery.seq)
+
+        reading = asyncio.create_task(read())
+        for number in range(1, 31):
+            if number == 11:
+                await network.crash("b1")
+            if number == 21:
+                await network.start("b1")
+            await publisher.publish({"x": number})
+        reading.cancel()
+        await publisher.close()
+        await subscriber.close()
+    return numbers
+
+
+def test_a_broker_dies_and_comes_back() -> None:
+    assert asyncio.run(asyncio.wait_for(scene(), 60)) == list(range(1, 31))
