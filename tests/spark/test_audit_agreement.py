@@ -8,13 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gapless.checkers import ANOMALY_KINDS, Verdict, check
+from gapless.protocol import Guarantee
 from gapless.trace import Trace, write_trace
 from gapless_spark.audit import audit
 from gapless_spark.tables import read_tables
 
 from .traces import FORGERIES, PLANTS, all_told, honest_runs, planted_runs, runs_that_went_wrong
 
-SEEDS = {"gcd": 900, "gfd": 300, "topic-causal": 300, "best-effort": 100}
+SEEDS: dict[Guarantee, int] = {"gcd": 900, "gfd": 300, "topic-causal": 300, "best-effort": 100}
 
 
 class Judged(NamedTuple):

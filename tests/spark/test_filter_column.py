@@ -21,7 +21,7 @@ EXAMPLES = 160
 COLUMNS_PER_QUERY = 40
 """Conditions in one query: Spark plans a few large ones faster than many small ones."""
 
-BY_HAND: list[tuple[str, dict[str, Any], bool | None]] = [*by_hand.pytestmark[0].args[1]]  # type: ignore[attr-defined]
+BY_HAND: list[tuple[str, dict[str, Any], bool | None]] = [*by_hand.pytestmark[0].args[1]]
 
 
 def drawn() -> tuple[list[Filter], list[dict[str, Any]]]:
