@@ -15,7 +15,7 @@ float, a boolean. From there on every node of the filter has a counterpart whose
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -53,8 +53,18 @@ __all__ = ["column_over_frame", "column_over_json"]
 
 def column_over_json(filter: Filter, attributes: Column) -> Column:  # noqa: A002
     """The filter over attributes in a column of JSON text."""
-    parsed = F.from_json(attributes, "variant")
-    return _condition(filter.condition, lambda name: _from_json(parsed, name))
+    names = list(dict.fromkeys(_names(filter.condition)))
+    if not names:
+        return _condition(filter.condition, lambda _: _Typed())
+
+    def typed(parsed: Column) -> Column:
+        return F.struct(*(_from_json(parsed, name).alias(f"a{place}") for place, name in enumerate(names)))
+
+    def answer(values: Column) -> Column:
+        return _condition(filter.condition, lambda name: _of_struct(values[f"a{names.index(name)}"]))
+
+    # The text is parsed once, each attribute's type is looked at once.
+    return _let(_let(F.from_json(attributes, "variant"), typed), answer)
 
 
 def column_over_frame(filter: Filter, frame: DataFrame) -> Column:  # noqa: A002
@@ -93,20 +103,40 @@ class _Typed:
 _Reader = Callable[[str], _Typed]
 
 
-def _from_json(attributes: Column, name: str) -> _Typed:
-    value = F.try_variant_get(attributes, f"$['{name}']", "variant")
-    kind = F.schema_of_variant(value)
+def _from_json(attributes: Column, name: str) -> Column:
+    """The attribute as one column, a struct of what it is by type."""
+    path = f"$['{name}']"
 
     def of(wanted: Column, spark_type: str) -> Column:
-        return F.when(wanted, F.try_variant_get(attributes, f"$['{name}']", spark_type))
+        return F.when(wanted, F.try_variant_get(attributes, path, spark_type)).alias(spark_type)
 
-    return _Typed(
-        string=of(kind == "STRING", "string"),
-        integer=of(kind == "BIGINT", "bigint"),
+    kind = F.schema_of_variant(F.try_variant_get(attributes, path, "variant"))
+    return F.struct(
+        of(kind == "STRING", "string"),
+        of(kind == "BIGINT", "bigint"),
         # What JSON writes with a point is a decimal to Spark until it is asked to be a float.
-        float=of(kind.startswith("D"), "double"),
-        boolean=of(kind == "BOOLEAN", "boolean"),
+        of(kind.startswith("D"), "double"),
+        of(kind == "BOOLEAN", "boolean"),
     )
+
+
+def _of_struct(column: Column) -> _Typed:
+    return _Typed(column["string"], column["bigint"], column["double"], column["boolean"])
+
+
+def _names(node: Condition | Expression) -> Iterator[str]:
+    """The attributes that a filter reads, with repeats."""
+    match node:
+        case Attribute(name):
+            yield name
+        case Truth(inner) | Not(inner) | IsNull(inner) | Negate(inner) | Like(inner) | In(inner):
+            yield from _names(inner)
+        case Comparison(_, left, right) | Arithmetic(_, left, right):
+            yield from _names(left)
+            yield from _names(right)
+        case And(conditions) | Or(conditions):
+            for condition in conditions:
+                yield from _names(condition)
 
 
 def _from_column(filter: Filter, name: str, kind: T.DataType) -> _Typed:  # noqa: A002
@@ -175,7 +205,7 @@ def _comparison(symbol: str, left: Expression, right: Expression, read: _Reader)
     a, b = _simple(left, read), _simple(right, read)
     if a is None or b is None:
         both = F.struct(_number(left, read).alias("a"), _number(right, read).alias("b"))
-        return _let(both, lambda v: _or_unknown(_compared(symbol, _of_struct(v["a"]), _of_struct(v["b"]))))
+        return _let(both, lambda v: _or_unknown(_compared(symbol, _of_number(v["a"]), _of_number(v["b"]))))
     choices = [_compared(symbol, a.number, b.number)]
     if symbol in ("=", "<>"):
         for one, other in ((a.string, b.string), (a.boolean, b.boolean)):
@@ -187,7 +217,7 @@ def _comparison(symbol: str, left: Expression, right: Expression, read: _Reader)
 def _in(operand: Expression, values: tuple[Value, ...], read: _Reader) -> Column:
     value = _simple(operand, read)
     if value is None:
-        return _let(_number(operand, read), lambda v: _number_in(_of_struct(v), values))
+        return _let(_number(operand, read), lambda v: _number_in(_of_number(v), values))
     if isinstance(values[0], str):
         return _or_unknown(None if value.string is None else value.string.isin(list(values)))
     return _number_in(value.number, values)
@@ -276,10 +306,10 @@ def _number(expression: Expression, read: _Reader) -> Column:
     """A number as one column, a struct of the integer and the float."""
     match fold(expression):
         case Negate(operand):
-            return _let(_number(operand, read), lambda v: _to_struct(_negated(_of_struct(v))))
+            return _let(_number(operand, read), lambda v: _to_struct(_negated(_of_number(v))))
         case Arithmetic(symbol, left, right):
             both = F.struct(_number(left, read).alias("a"), _number(right, read).alias("b"))
-            return _let(both, lambda v: _to_struct(_computed(symbol, _of_struct(v["a"]), _of_struct(v["b"]))))
+            return _let(both, lambda v: _to_struct(_computed(symbol, _of_number(v["a"]), _of_number(v["b"]))))
     value = _simple(expression, read)
     assert value is not None
     return _to_struct(value.number)
@@ -297,7 +327,7 @@ def _to_struct(number: _Typed) -> Column:
     return F.struct(integer.cast("bigint").alias("integer"), real.cast("double").alias("float"))
 
 
-def _of_struct(column: Column) -> _Typed:
+def _of_number(column: Column) -> _Typed:
     return _Typed(integer=column["integer"], float=column["float"])
 
 

@@ -49,7 +49,7 @@ def audit(spark: SparkSession, tables: TraceTables) -> Audit:
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", str(_partitions(int(before or 4), tables.rows["history"])))
     try:
-        return _Judge(spark, encode(tables, keeper)).audit()
+        return _Judge(encode(tables, keeper)).audit()
     except BaseException:
         keeper.release()
         raise
@@ -70,15 +70,14 @@ def _partitions(at_least: int, rows: int) -> int:
 
 
 class _Judge:
-    def __init__(self, spark: SparkSession, encoded: Encoded) -> None:
-        self._spark = spark
+    def __init__(self, encoded: Encoded) -> None:
         self._encoded = encoded
-        self._keep = encoded.keeper.keep
         self._namer = anomalies.Namer(encoded)
-        matches = self._keep(match_events(encoded))
+        matches = encoded.keeper.keep(match_events(encoded))
         refuse(matches, "sentence")
-        self._pairs = self._keep(lay_pairs(encoded, matches))
+        self._pairs = encoded.keeper.keep(lay_pairs(encoded, matches))
         self._summary = settle(_summary(self._pairs, encoded))
+        matches.unpersist()
         self._totals = self._summary.agg(*(F.sum(name).alias(name) for name in _COUNTED)).collect()[0].asDict()
 
     def audit(self) -> Audit:

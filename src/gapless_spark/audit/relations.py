@@ -34,8 +34,6 @@ __all__ = ["Relations", "direct_pasts", "relate", "relation_of"]
 ROUNDS_MAX = 40
 """Of doubling: enough for chains longer than any trace."""
 
-_STREAM = ["rel", "p", "seq", "role", "own", "width", "idx", "number", "past"]
-
 
 @dataclass(frozen=True)
 class Relations:

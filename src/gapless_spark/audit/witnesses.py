@@ -47,5 +47,5 @@ def _first_of_each_run(found: DataFrame, parity: int) -> DataFrame:
     """As many of each run as get a chain, with an id that is even or odd."""
     of_run = Window.partitionBy(run_of("s")).orderBy("s", "p", "seq")
     chosen = found.withColumn("place", F.row_number().over(of_run)).where(F.col("place") <= CHAINS_MAX)
-    number = F.row_number().over(Window.orderBy("s", "p", "seq")).cast("bigint")
+    number = F.row_number().over(Window.partitionBy(F.lit(0)).orderBy("s", "p", "seq")).cast("bigint")
     return chosen.withColumn("id", number * 2 + parity).drop("place")
