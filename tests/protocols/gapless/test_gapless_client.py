@@ -317,3 +317,14 @@ def test_a_subscription_that_was_about_to_end_ends_where_it_stands_when_its_brok
     effects = bench.step(Suspected("b"))
     assert effects[0] == Ended("s", {"p": 5})
     assert attaches(effects)[0][1].standings == []
+
+
+def test_it_waits_longer_each_time_that_no_answer_came_in_time() -> None:
+    bench = Bench()
+    [timer] = retries(bench.step(Start()))
+    delays = [timer.delay_us]
+    for _ in range(8):
+        [timer] = retries(bench.step(TimerFired(timer.key)))
+        delays.append(timer.delay_us)
+    assert delays == [100_000 * 2**n for n in range(7)] + [6_400_000] * 2
+    assert retries(bench.hear(NotYet(9), broker="b2"))[0].delay_us == 100_000, "somebody is there"

@@ -69,6 +69,7 @@ __all__ = ["GaplessClient"]
 
 RETRY = "retry"
 REDIRECTS_MAX = 3
+PATIENCE_MAX = 64
 
 
 class _Held:
@@ -108,6 +109,9 @@ class GaplessClient:
         self._is_attached = False
         self._asked = 0
         self._redirects = 0
+        self._patience = 1
+        """How many times longer than usual it waits for an answer: longer each time that none came in time, because the
+        way may be long, or what it has to tell large."""
         self._received = 0
         self._delivered = 0
         self._taken = 0
@@ -166,7 +170,10 @@ class GaplessClient:
         first = self._unsafe[0].seq if self._unsafe else self._seq + 1
         message = Attach(self._attempt, self._home, standings, offers, list(self._unsafe), first, self._received)
         self._effects.append(Send(self._broker, message))
-        self._effects.append(SetTimer(RETRY, int(self._options.retry_ms * 1000)))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        self._effects.append(SetTimer(RETRY, int(self._options.retry_ms * 1000 * self._patience)))
 
     def _try_next(self) -> None:
         self._asked = (self._asked + 1) % len(self._contacts)
@@ -184,6 +191,7 @@ class GaplessClient:
     def _on_timer(self, item: TimerFired) -> None:
         self._redirects = 0
         if not self._is_attached:
+            self._patience = min(2 * self._patience, PATIENCE_MAX)
             self._try_next()
 
     def _receive(self, peer: str, message: Any) -> None:
@@ -192,7 +200,8 @@ class GaplessClient:
         kind = type(message)
         if kind in (NotYet, Gone):
             self._is_attached = False
-            self._effects.append(SetTimer(RETRY, int(self._options.retry_ms * 1000)))
+            self._patience = 1
+            self._set_timer()
         elif kind is Redirect:
             self._on_redirect(message)
         elif kind is Invite:
@@ -215,6 +224,7 @@ class GaplessClient:
 
     def _on_attached(self, message: Attached) -> None:
         self._is_attached = True
+        self._patience = 1
         self._home = message.home
         self._contacts = tuple(message.contacts)
         self._asked = 0

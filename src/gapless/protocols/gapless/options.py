@@ -31,7 +31,7 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many deliveries a broker sends ahead of what the application has taken; further ones wait at the broker."""
 
     retry_ms: float = 100.0
-    """How long a client waits for an answer before it asks the next broker."""
+    """How long a client waits for an answer before it asks the next broker; twice as long each time that none came."""
 
     patience_ms: float = 1_000.0
     """How long a broker suspects another that nobody else suspects before it acts on it alone."""
