@@ -205,7 +205,7 @@ def test_messages_that_cannot_travel_are_named() -> None:
     [
         (lambda: RuntimeSettings(heartbeat_ms=0), "heartbeat_ms must be positive"),
         (lambda: RuntimeSettings(heartbeat_ms=100, suspect_ms=150), "at least twice heartbeat_ms"),
-        (lambda: RuntimeSettings(event_max=1000, frame_max=2000), "at least four times event_max"),
+        (lambda: RuntimeSettings(event_max=1000, frame_max=2000), "must hold 2048 events of event_max"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(change: Callable[[], RuntimeSettings], complaint: str) -> None:

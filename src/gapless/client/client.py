@@ -52,6 +52,8 @@ Publication: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], bytes]
 """What `publish_many` takes: attributes, or attributes and a payload."""
 
 PUBLISH_BATCH = 256
+BATCH_BYTES = 32 * 1024 * 1024
+"""A batch is not larger than that, however large its events."""
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 LEAVE_S = 2.0
 """How long a client that leaves waits for its subscriptions to end."""
@@ -120,7 +122,7 @@ class Client:
             name,
             self,
             welcome.settings,
-            Codec(self._spec, welcome.settings.frame_max),
+            Codec(self._spec, welcome.settings.client_frame_max),
             {**welcome.addresses, welcome.name: address},
             handlers=self._handlers,
             failed=self._fail,
@@ -221,7 +223,7 @@ class Client:
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
         """Publish events in order, as fast as the network takes them. Returns how many, when all are safe."""
         count = 0
-        async for batch in _batches(events, PUBLISH_BATCH):
+        async for batch in _batches(events, max(1, min(PUBLISH_BATCH, BATCH_BYTES // self._settings.event_max))):
             calls = [self._publication(item) for item in batch]
             while calls:
                 await self._wait_for_room()

@@ -35,17 +35,21 @@ if TYPE_CHECKING:
 __all__ = ["Connection"]
 
 
+GREETING_MAX = 1024 * 1024
+"""The largest frame of who has not been let in: enough for the addresses of ten thousand brokers."""
+
+
 class Connection(FrameStream):
     """An end of a connection. If it was dialled from here, `target` is whom, and `greeting` what to say first."""
 
     def __init__(
         self, links: "Links", settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
     ) -> None:
-        super().__init__(settings.frame_max, settings.write_max)
+        super().__init__(GREETING_MAX, settings.write_max)
+        self._settings = settings
         self._links = links
         self._greeting = greeting
         self.target = target
-        self._hello_s = settings.hello_ms / 1000
         self._patience: asyncio.TimerHandle | None = None
         self.link: Link | None = None
         """Whose connection it is, once the greetings are over."""
@@ -64,7 +68,7 @@ class Connection(FrameStream):
     # ---- the greetings ------------------------------------------------------------------------------------
 
     def opened(self) -> None:
-        self._patience = self._links.loop.call_later(self._hello_s, self._grow_impatient)
+        self._patience = self._links.loop.call_later(self._settings.hello_ms / 1000, self._grow_impatient)
         if self.target is None:
             self._links.arrived(self)
         elif self.target.connection is not None:
@@ -105,6 +109,7 @@ class Connection(FrameStream):
         """The greetings are over: this is the link's connection now."""
         self._settle()
         self.link = link
+        self._frame_max = self._settings.client_frame_max if link.is_client else self._settings.frame_max
 
     # ---- what comes in ------------------------------------------------------------------------------------
 

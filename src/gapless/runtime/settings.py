@@ -38,12 +38,13 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drain_ms: float = 3_000.0
     """How long a broker that is told to stop goes on passing on what it has."""
 
-    frame_max: int = 64 * MIB
-    """The largest frame in bytes. A broker that hands over all it keeps does so in one message."""
+    frame_max: int = 256 * MIB
+    """The largest frame in bytes; from a client, half of it; in the greetings, one MiB. It is as large because a broker
+    hands over all it keeps in one message. Room is made for what arrives and not for what is announced."""
 
-    event_max: int = 1 * MIB
-    """The largest event in bytes, attributes and payload together. Brokers keep events by number, so this is
-    what turns their bounds into bytes."""
+    event_max: int = 64 * KIB
+    """The largest event in bytes, attributes and payload together. Brokers and clients keep events by number, so this
+    is what turns their bounds into bytes."""
 
     batch_max: int = 512
     """Messages in one frame. More costs latency and gains little: at 256 the cost of a frame is lost in the noise."""
@@ -70,5 +71,13 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"suspect_ms ({self.suspect_ms:g}) must be at least twice heartbeat_ms ({self.heartbeat_ms:g}), "
                 "or the living are suspected"
             )
-        if self.frame_max < 4 * self.event_max:
-            raise ValueError(f"frame_max ({self.frame_max}) must be at least four times event_max ({self.event_max})")
+        if self.frame_max < 2_048 * self.event_max:
+            raise ValueError(
+                f"frame_max ({self.frame_max}) must hold 2048 events of event_max ({self.event_max}), "
+                "or a client that comes back cannot tell what it has"
+            )
+
+    @property
+    def client_frame_max(self) -> int:
+        """The largest frame that a broker takes from a client."""
+        return self.frame_max // 2
