@@ -25,7 +25,7 @@ from .cut_proxy import CutProxy
 __all__ = ["Chaos", "Outcome"]
 
 QUIET_S = 1.5
-SETTLE_S = 30.0
+SETTLE_S = 90.0
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -59,19 +59,23 @@ class Chaos:
         self._faults: list[str] = []
         self._peaks: dict[str, int] = {}
         self._is_publishing = True
+        self._begun = 0
 
     async def run(
-        self, seconds: float, *, kinds: tuple[str, ...] = ("kill", "freeze"), pause_s: float = 1.5
+        self, seconds: float, *, faults: int = 0, kinds: tuple[str, ...] = ("kill", "freeze"), pause_s: float = 1.5
     ) -> Outcome:
-        """Talk for so long, with faults of these kinds one after the other, then settle and judge."""
+        """Talk for so long, and until there were so many faults, of these kinds in turn; then settle and judge."""
         await self.wait_until_ready()
         talkers = [asyncio.create_task(self._request(number)) for number in range(self._count)]
         talkers += [asyncio.create_task(self._answer(number)) for number in range(self._count)]
         talkers += [asyncio.create_task(self._observe(number)) for number in range(self._count)]
+        async with asyncio.timeout(SETTLE_S):
+            while self._begun < len(talkers):
+                await asyncio.sleep(0.02)
         end = time.monotonic() + seconds
-        await asyncio.sleep(min(1.0, seconds / 4))
-        while time.monotonic() < end:
-            await self._fault(self._dice.choice(kinds), self._dice.choice(self._fleet.names))
+        await asyncio.sleep(pause_s)
+        while time.monotonic() < end or len(self._faults) < faults:
+            await self._fault(kinds[len(self._faults) % len(kinds)], self._dice.choice(self._fleet.names))
             await asyncio.sleep(self._dice.uniform(0.5, 1.5) * pause_s)
         self._is_publishing = False
         await self._settle()
@@ -103,6 +107,7 @@ class Chaos:
     async def _request(self, number: int) -> None:
         client = await self._client(f"asker{number}")
         await client.advertise(f"kind = 'request' AND asker = {number}")
+        self._begun += 1
         serial = 0
         pending: set[asyncio.Task[None]] = set()
         while self._is_publishing:
@@ -120,6 +125,7 @@ class Chaos:
         client = await self._client(f"answerer{number}")
         await client.advertise(f"kind = 'answer' AND answerer = {number}")
         subscription = await client.subscribe(f"kind = 'request' AND topic = {number % 4}")
+        self._begun += 1
         async for event in subscription:
             self._noticed()
             facts = {"kind": "answer", "answerer": number, "to": event.id}
@@ -128,6 +134,7 @@ class Chaos:
     async def _observe(self, number: int) -> None:
         client = await self._client(f"observer{number}")
         filters = ["TRUE", "kind = 'answer'", "kind = 'request' OR answerer = 0", f"topic = {number % 4}"]
+        self._begun += 1
         while self._is_publishing:
             subscription = await client.subscribe(self._dice.choice(filters))
             until = time.monotonic() + self._dice.uniform(1, 5)

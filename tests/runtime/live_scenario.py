@@ -23,12 +23,13 @@ from .local import Local, local
 
 __all__ = ["run_live"]
 
-QUIET_S = 0.7
+QUIET_S = 0.5
 
 
 class _Run:
-    def __init__(self, scenario: Scenario, network: Local, directory: Path, speed: float) -> None:
+    def __init__(self, scenario: Scenario, network: Local, directory: Path, speed: float, patient: bool) -> None:
         self._scenario = scenario
+        self._patient = patient
         self._network = network
         self._directory = directory
         self._speed = speed
@@ -38,6 +39,7 @@ class _Run:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._replies = Replies(scenario.run.seed, self._publish_later)
         self._turns: dict[str, asyncio.Lock] = {}
+        self._publishing: list[asyncio.Task[Any]] = []
         self._last_act = 0.0
         self.names: dict[str, str] = {}
         """What the scenario calls each subscription."""
@@ -70,17 +72,24 @@ class _Run:
         self._clients[client.name] = Client(welcome, client.name, address=address, trace=str(self._directory))
 
     async def _act(self, row: Any) -> None:
+        if self._patient and isinstance(row, parts.SubscribeAction | parts.UnsubscribeAction):
+            await asyncio.gather(*self._publishing)
+            await self._settle()
         match row:
+            case parts.AdvertiseAction() if self._patient:
+                await self._advertise(row)
             case parts.AdvertiseAction():
                 self._start(self._advertise(row))
             case parts.UnadvertiseAction():
                 await self._advertisements.pop(row.advertisement).close()
+            case parts.SubscribeAction() if self._patient:
+                self._start(self._listen(row, await self._subscribe(row)))
             case parts.SubscribeAction():
-                self._start(self._subscribe(row))
+                self._start(self._subscribe_and_listen(row))
             case parts.UnsubscribeAction():
-                self._start(self._subscriptions.pop(row.subscription).close())
+                await self._subscriptions.pop(row.subscription).close()
             case parts.PublishAction():
-                self._start(self._publish(row))
+                self._publishing.append(self._start(self._publish(row)))
             case parts.Crash():
                 await self._network.crash(row.broker)
             case parts.Restart():
@@ -88,17 +97,24 @@ class _Run:
             case _:
                 raise AssertionError(f"no way to do {row!r} here")
 
-    def _start(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _start(self, work: Any) -> "asyncio.Task[Any]":
+        task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
+        return task
 
     async def _advertise(self, row: parts.AdvertiseAction) -> None:
         self._advertisements[row.advertisement] = await self._clients[row.client].advertise(row.filter)
 
-    async def _subscribe(self, row: parts.SubscribeAction) -> None:
+    async def _subscribe(self, row: parts.SubscribeAction) -> Subscription:
         subscription = await self._clients[row.client].subscribe(row.filter)
         self._subscriptions[row.subscription] = subscription
         self.names[subscription.name] = row.subscription
+        return subscription
+
+    async def _subscribe_and_listen(self, row: parts.SubscribeAction) -> None:
+        await self._listen(row, await self._subscribe(row))
+
+    async def _listen(self, row: parts.SubscribeAction, subscription: Subscription) -> None:
         async for event in subscription:
             self._note(row.client, event, row.subscription)
 
@@ -132,10 +148,15 @@ class _Run:
                 task.result()
 
 
-async def run_live(scenario: Scenario, directory: Path, *, speed: float = 1.0) -> tuple[Trace, dict[str, str]]:
-    """Run it over TCP; the trace, as the clients wrote it, and what the scenario calls its subscriptions."""
+async def run_live(
+    scenario: Scenario, directory: Path, *, speed: float = 1.0, patient: bool = False
+) -> tuple[Trace, dict[str, str]]:
+    """Run it over TCP; the trace, as the clients wrote it, and what the scenario calls its subscriptions.
+
+    A patient run lets subscriptions start and end in silence, so that nothing depends on how busy the machine is.
+    """
     network = scenario.network
     options = scenario.protocol.options
     async with local(overlay_of(network), f=network.f, protocol=scenario.protocol.name, **options) as up:
-        running = _Run(scenario, up, directory, speed)
+        running = _Run(scenario, up, directory, speed, patient)
         return await running.run(), running.names

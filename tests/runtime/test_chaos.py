@@ -20,7 +20,7 @@ def test_brokers_die_freeze_and_lose_each_other_and_nobody_misses_anything(tmp_p
         await proxy.start()
         try:
             chaos = Chaos(fleet, tmp_path / "trace", seed=7, rate=40, proxy=proxy)
-            return await chaos.run(8, kinds=("kill", "freeze", "cut"), pause_s=0.7)
+            return await chaos.run(0, faults=4, kinds=("kill", "freeze", "cut"), pause_s=0.8)
         finally:
             proxy.stop()
 
@@ -29,6 +29,6 @@ def test_brokers_die_freeze_and_lose_each_other_and_nobody_misses_anything(tmp_p
         outcome = run(main(fleet))
     assert outcome.failures == []
     assert outcome.verdict.status == "valid", f"{outcome.verdict.reason} after {outcome.faults}"
-    assert outcome.verdict.deliveries > 500
-    assert len(outcome.faults) >= 3
+    assert outcome.verdict.deliveries > 300
+    assert {fault.split()[0] for fault in outcome.faults} == {"kill", "freeze", "cut"}
     assert max(outcome.peak_kib.values()) < 200 * 1024

@@ -42,7 +42,7 @@ def test_the_outcome_is_that_of_the_simulator(file: Path, tmp_path: Path) -> Non
     simulated = run_scenario(scenario).trace
     assert simulated is not None
     assert check(simulated).status == "valid"
-    live, names = run(run_live(scenario, tmp_path, speed=2.0))
+    live, names = run(run_live(scenario, tmp_path, speed=2.0, patient=True))
     verdict = check(live)
     assert verdict.status == "valid", verdict.reason
     assert outcome(live, names) == outcome(simulated, {})
@@ -61,6 +61,6 @@ def test_another_protocol_runs_on_the_same_brokers(name: str, tmp_path: Path) ->
     other = msgspec.structs.replace(scenario, protocol=ProtocolChoice("locaps"))
     simulated = run_scenario(other).trace
     assert simulated is not None
-    live, names = run(run_live(other, tmp_path, speed=2.0))
+    live, names = run(run_live(other, tmp_path, speed=2.0, patient=True))
     assert check(live).status == "valid"
     assert outcome(live, names) == outcome(simulated, {})
