@@ -19,8 +19,9 @@ check: setup ## Format, lint, types, layers
 	@$(bin)/mypy --no-error-summary
 	@$(bin)/pytest -n 0 --no-header tests/test_layers.py
 
-test: check ## Everything above, and all tests
-	@$(bin)/pytest
+test: check ## Everything above, and all tests; those on Spark by themselves, for it takes all cores
+	@$(bin)/pytest --ignore=tests/spark
+	@$(bin)/pytest -n 0 tests/spark
 
 bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
 	@$(bin)/python benchmarks $(ARGS)
