@@ -79,7 +79,7 @@ def test_a_first_start_is_the_first_life_and_a_return_is_not() -> None:
             assert {broker.incarnation for broker in network.brokers.values()} == {0}
             await connected(network, pairs=3)
             await network.crash("b1")
-            before = later_incarnation()
+            before = later_incarnation(-1)
             returned = await network.start("b1")
             assert returned.incarnation >= before
             await connected(network, pairs=3)
@@ -114,6 +114,20 @@ def test_who_is_remembered_by_somebody_it_could_not_ask_starts_over() -> None:
                     await asyncio.sleep(0.01)
             await connected(network, pairs=1)
             assert b1._met["b0"] == (b0.incarnation, b0.boot)
+
+    run(main())
+
+
+def test_a_clock_that_was_set_back_does_not_bring_an_old_life_back() -> None:
+    async def main() -> None:
+        async with local(chain(2), f=1) as network:
+            await connected(network, pairs=1)
+            far_ahead = later_incarnation(-1) + 10**9
+            network.brokers["b1"]._met["b0"] = (far_ahead, 0)
+            await network.crash("b0")
+            returned = await network.start("b0")
+            assert returned.incarnation == far_ahead + 1
+            await connected(network, pairs=1)
 
     run(main())
 

@@ -4,13 +4,15 @@ It drives the same objects as the simulator, and promises them what `gapless.pro
 
 | what | file |
 | --- | --- |
-| what travels: frames, hellos, batches of messages | `wire`, `codec` |
+| every bound and every patience | `settings` |
+| what travels: frames, hellos, batches of messages | `wire`, `codec`, `address` |
 | bytes in, frames out | `frames` |
 | one connection, from the hello to its end | `connection` |
-| all peers of a node: dialling, heartbeats, suspicion, queues | `links` |
+| all peers of a node: dialling, heartbeats, suspicion, queues | `link`, `links` |
 | one node: inputs in, effects carried out | `host` |
 | the file that describes a network | `network_file` |
 | a broker: all of that, and a port to listen on | `broker` |
-| which life a broker starts with | `joining` |
-| health, metrics | `http_endpoint` |
+| which life a broker starts with; asking others | `joining`, `probe` |
+| health, metrics, logs | `http_endpoint`, `logs` |
+| a broker as a process, a network of them on one machine | `process`, `fleet`, `event_loop` |
 """

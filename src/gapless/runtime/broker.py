@@ -19,7 +19,7 @@ from gapless.protocol import BrokerPlace, Start
 from gapless.runtime.address import split_address
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
-from gapless.runtime.joining import choose_incarnation, later_incarnation
+from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
 from gapless.runtime.links import Links
 from gapless.runtime.logs import logger_of
 from gapless.runtime.network_file import NetworkConfig
@@ -47,7 +47,7 @@ class Broker:
         self._codec = Codec(config.spec, config.runtime.frame_max)
         self._met: dict[str, tuple[int, int]] = {}
         self._is_ready = False
-        self._is_starting_over = False
+        self._starting_over: asyncio.Task[None] | None = None
         self._complaints: set[str] = set()
         self._around = list(config.overlay.within(name, config.network.f + 1))
         self._options = msgspec.to_builtins(config.options)
@@ -98,15 +98,16 @@ class Broker:
         if not self.failure.done():
             self.failure.set_result(error)
 
-    async def _start_over(self) -> None:
-        """Somebody remembers an earlier start of us: forget everything, and come back as a new life."""
-        self.logger.warning("is remembered by others, and starts over as a new life")
+    async def _start_over(self, peer: str) -> None:
+        """A peer remembers another start of us: forget everything, and come back as a new life."""
+        self.logger.warning("is remembered by others, and starts over as a new life", extra={"peer": peer})
         self._is_ready = False
         await self._links.close(with_goodbye=False)
+        remembered = await ask_whether_remembered(self.config, self.name, peer)
         self.boot = time.time_ns()
         self._links = self._make_links()
-        self._is_starting_over = False
-        self._begin(later_incarnation())
+        self._starting_over = None
+        self._begin(later_incarnation(max(self.incarnation, remembered if isinstance(remembered, int) else -1)))
 
     async def crash(self) -> None:
         """Vanish without a word, as a process that is killed."""
@@ -183,7 +184,7 @@ class Broker:
             incarnation=self.incarnation,
             boot=self.boot,
             is_ready=self._is_ready,
-            remembered=name in self._met,
+            remembered=self._met[name][0] if name in self._met else -1,
             network_name=config.network.name,
             f=config.network.f,
             brokers=len(config.brokers),
@@ -201,9 +202,8 @@ class Broker:
     def refused(self, peer: str, refusal: Refusal) -> None:
         """A broker does not want us."""
         if refusal.code == "stale":
-            if not self._is_starting_over and self._is_ready:
-                self._is_starting_over = True
-                self._over = asyncio.get_running_loop().create_task(self._start_over())
+            if self._starting_over is None and self._is_ready:
+                self._starting_over = asyncio.get_running_loop().create_task(self._start_over(peer))
         elif refusal.code not in ("duplicate", "not-ready") and refusal.reason not in self._complaints:
             self._complaints.add(refusal.reason)
             self.logger.error(f"turned down: {refusal.reason}", extra={"peer": peer, "code": refusal.code})

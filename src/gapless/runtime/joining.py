@@ -6,7 +6,8 @@ those around know.
 
 A broker that starts asks all brokers at most f + 1 away whether they have met an earlier start of it.
 
-- If one has, it is a new life: its incarnation is the time of the wall clock in milliseconds, later than any before.
+- If one has, it is a new life: its incarnation is the time of the wall clock in milliseconds, or if somebody should
+  remember a later one, because the clock was set back, one more than that.
 - If all answer and none has, nobody holds anything of it: it is its first life, incarnation 0. So a network that is
   started, or started again, as a whole begins at once, with nothing to recover.
 - If some do not answer, it waits for `join_ms`. If nobody answers at all it goes on waiting, because a broker that
@@ -24,40 +25,40 @@ from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.probe import probe
 
-__all__ = ["choose_incarnation", "later_incarnation"]
+__all__ = ["ask_whether_remembered", "choose_incarnation", "later_incarnation"]
 
 ASK_AGAIN_S = 0.1
 
 
-def later_incarnation() -> int:
+def later_incarnation(remembered: int) -> int:
     """Later than that of any earlier start."""
-    return time.time_ns() // 1_000_000
+    return max(time.time_ns() // 1_000_000, remembered + 1)
 
 
 async def choose_incarnation(config: NetworkConfig, name: str, logger: Logger) -> int:
     """The incarnation to start with, once enough is known."""
     around = config.overlay.within(name, config.network.f + 1)
-    answers: dict[str, bool] = {}
+    answers: dict[str, int] = {}
     complaints: set[str] = set()
     deadline = time.monotonic() + config.runtime.join_ms / 1000
     while True:
         missing = [peer for peer in around if peer not in answers]
-        found = await asyncio.gather(*(_remembers(config, name, peer) for peer in missing))
+        found = await asyncio.gather(*(ask_whether_remembered(config, name, peer) for peer in missing))
         for peer, answer in zip(missing, found, strict=True):
-            if isinstance(answer, bool):
+            if isinstance(answer, int):
                 answers[peer] = answer
             elif answer and answer not in complaints:
                 complaints.add(answer)
                 logger.error(f"{peer} does not answer: {answer}", extra={"peer": peer})
-        if any(answers.values()):
-            return later_incarnation()
+        if max(answers.values(), default=-1) >= 0:
+            return later_incarnation(max(answers.values()))
         if len(answers) == len(around) or (answers and time.monotonic() >= deadline):
             return 0
         await asyncio.sleep(ASK_AGAIN_S)
 
 
-async def _remembers(config: NetworkConfig, name: str, peer: str) -> bool | str:
-    """Whether the broker there has met an earlier start of us; otherwise why it cannot be asked."""
+async def ask_whether_remembered(config: NetworkConfig, name: str, peer: str) -> int | str:
+    """The last incarnation of ours that a broker has met, -1 if none; or why it cannot be asked."""
     timeout_s = config.runtime.suspect_ms / 1000
     try:
         address = config.addresses[peer]

@@ -68,8 +68,8 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     boot: int
     is_ready: bool
     """Whether the broker takes part yet."""
-    remembered: bool
-    """Whether the listener has met an earlier start of who dialled."""
+    remembered: int
+    """The last incarnation of who dialled that the listener has met; -1 if none."""
     network_name: str
     f: int
     brokers: int
