@@ -254,3 +254,12 @@ def test_up_says_which_broker_could_not_start(cli: Cli, fleet: Fleet) -> None:
     assert re.search(r"broker 'b\d' ended with code 64: .*port is in use", ran.err, re.DOTALL)
     assert "at least one" in cli("up", "--brokers", "0").err
     assert "no protocol 'nope'" in cli("up", "--brokers", "1", "--protocol", "nope").err
+
+
+@pytest.mark.parametrize("command", ["up", "broker", "status", "pub", "sub", "trace merge"])
+def test_help_has_an_example_and_the_exit_codes(cli: Cli, command: str) -> None:
+    ran = cli(*command.split(), "--help")
+    assert ran.code == 0
+    assert f"Example:  gapless {command.split()[0]}" in ran.out or f"| gapless {command}" in ran.out
+    assert "Exit codes: 0" in ran.out
+    assert cli("trace").code == 0
