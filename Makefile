@@ -20,8 +20,8 @@ check: setup ## Format, lint, types, layers
 	@$(bin)/pytest -n 0 --no-header tests/test_layers.py
 
 test: check ## Everything above, and all tests; those on Spark by themselves, for it takes all cores
-	@$(bin)/pytest --ignore=tests/spark
-	@$(bin)/pytest -n 0 tests/spark
+	@$(bin)/pytest --ignore=tests/spark --ignore=tests/lab
+	@$(bin)/pytest -n 0 $(wildcard tests/spark tests/lab)
 
 bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
 	@$(bin)/python benchmarks $(ARGS)
