@@ -11,8 +11,10 @@ executors, so that a trace can lie wherever Spark reads and pyarrow can look.
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -99,8 +101,8 @@ def _must_be_replaceable(target: Path, tables: set[str]) -> bool:
 def _inspect(spark: SparkSession, place: str) -> dict[str, int]:
     """The rows of each table that is there."""
     files = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").option("recursiveFileLookup", "true")
-    listed = files.load(_escaped(place)).select("path")
-    found = listed.mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
+    listed = files.load(_escaped(place))
+    found = listed.select("path").mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
     root = place if "://" in place else str(Path(place).absolute())
     if any(row["file"].startswith(f"{root}/parts/") for row in found):
         raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
@@ -110,7 +112,17 @@ def _inspect(spark: SparkSession, place: str) -> dict[str, int]:
         if row["complaint"] is not None:
             raise TraceError(row["complaint"])
         rows[row["table"]] = rows.get(row["table"], 0) + row["rows"]
+    _must_be_complete(place, listed.inputFiles(), found)
     return rows
+
+
+def _must_be_complete(place: str, files: list[str], found: list[dict[str, Any]]) -> None:
+    """Spark leaves out files without a single byte; a table of a trace never has one."""
+    listed = Counter(PurePosixPath(file).parent.name for file in files)
+    looked_at = Counter(row["table"] for row in found)
+    for table in TABLES:
+        if listed[table] != looked_at[table]:
+            raise TraceError(f"{place}/{table} is damaged and cannot be read: a file in it is empty")
 
 
 def _inspected_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
