@@ -7,6 +7,8 @@ however many processes there are. A run that is judged `unknown` is counted and 
 import gc
 import multiprocessing
 import os
+import pickle
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -96,8 +98,9 @@ def search(
     finding = None
     seeds = range(first_seed, first_seed + runs)
     chunks = [seeds[start : start + _CHUNK] for start in range(0, runs, _CHUNK)]
-    with _mapper(min(processes or os.cpu_count() or 1, len(chunks))) as apply:
-        for statuses, failure in apply(partial(_try_seeds, make, spec), chunks):
+    task = partial(_try_seeds, make, spec)
+    with _mapper(min(processes or os.cpu_count() or 1, len(chunks)), task) as apply:
+        for statuses, failure in apply(task, chunks):
             done += len(statuses)
             unknown += statuses.count("unknown")
             tell(Progress("search", done, runs, unknown))
@@ -140,14 +143,26 @@ def _try_seeds(
 
 
 @contextmanager
-def _mapper(processes: int) -> Iterator[Callable[..., Iterable[Any]]]:
-    """Something that maps in order, over so many processes; one process means this one."""
-    if processes <= 1:
+def _mapper(processes: int, task: Callable[..., Any]) -> Iterator[Callable[..., Iterable[Any]]]:
+    """Something that maps in order, over so many processes; one process means this one.
+
+    A process with threads must not be forked: a lock that one of them holds stays locked in the child. Then the others
+    are started afresh, if the task can be sent to them.
+    """
+    method = "spawn" if threading.active_count() > 1 else "fork"
+    if processes <= 1 or (method == "spawn" and not _can_be_sent(task)):
         yield map
         return
-    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
     with multiprocessing.get_context(method).Pool(processes) as pool:
         yield pool.imap
+
+
+def _can_be_sent(task: Callable[..., Any]) -> bool:
+    try:
+        pickle.dumps(task)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True
 
 
 def _shrunk(
