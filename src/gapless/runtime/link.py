@@ -18,7 +18,7 @@ class Link:
 
     __slots__ = (
         "address", "connection", "dialling", "greeting_connection", "heard_us", "is_client", "is_suspected", "name",
-        "outbox", "seen_in", "seen_out", "sent_us", "was_up",
+        "outbox", "patience", "seen_in", "seen_out", "sent_us", "was_up",
     )  # fmt: skip
 
     def __init__(self, name: str, *, is_client: bool, address: str = "", now: int = 0) -> None:
@@ -31,6 +31,8 @@ class Link:
         self.was_up = False
         """Whether there ever was a connection. Until the first, what is sent waits; later, it is lost."""
         self.is_suspected = False
+        self.patience = 1.0
+        """How many times longer than usual it may be silent: more after each suspicion that was wrong."""
         self.heard_us = now
         self.sent_us = now
         self.seen_in = 0

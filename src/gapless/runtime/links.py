@@ -11,8 +11,9 @@ lost with it, and so is what is sent until the next: `Connected` tells the node,
 
 **Failure detector.** Any byte is a sign of life; where there is nothing to say, a ping is sent. A watched peer from
 which nothing has come for `suspect_ms` is suspected, whether or not there is a connection, and trusted when it is
-heard again. Who says goodbye is suspected at once. If this process itself was asleep, its own silence is not held
-against others.
+heard again. Each suspicion that turns out wrong, because the peer was only busy, lets it be silent for longer before
+the next, so that on a slow machine suspicions end and do not make it slower still; with time that is forgotten. Who
+says goodbye is suspected at once. If this process itself was asleep, its own silence is not held against others.
 
 **Queues.** What a turn of the event loop causes for one peer leaves in as few frames as possible, in one write. If a
 connection takes no more, messages wait in the peer's outbox; from `queue_pause` on, clients are not read, which holds
@@ -40,6 +41,11 @@ __all__ = ["Links", "Owner"]
 
 SILENT_SUSPICIONS = 10
 """After that many times `suspect_ms` without a byte, a connection is given up: nobody holds the other end."""
+
+PATIENCE_STEP = 1.5
+PATIENCE_MAX = 8.0
+PATIENCE_FADES = 0.9995
+"""Each tick: with the default heartbeat, half of what was added is gone after two minutes."""
 
 ROOM_S = 0.005
 
@@ -407,6 +413,7 @@ class Links:
         for link in list(self.links.values()):
             if asleep > suspect_us // 4:
                 link.heard_us += asleep
+            link.patience = max(1.0, link.patience * PATIENCE_FADES)
             self._look_at(link, now, suspect_us, heartbeat_us)
         self._ticking = self.loop.call_later(self._tick_s, self._tick)
 
@@ -418,11 +425,13 @@ class Links:
             elif now - link.sent_us >= heartbeat_us // 2 and not connection.is_congested:
                 connection.write(self._ping)
             if connection.bytes_in != link.seen_in or (self.is_paused and link.is_client):
+                if link.is_suspected:
+                    link.patience = min(link.patience * PATIENCE_STEP, PATIENCE_MAX)
                 link.seen_in, link.heard_us = connection.bytes_in, now
                 self._trust(link)
                 return
         silence = now - link.heard_us
-        if silence > suspect_us:
+        if silence > suspect_us * link.patience:
             self._suspect(link)
         if connection is not None and silence > SILENT_SUSPICIONS * suspect_us:
             self._give_up(link)
