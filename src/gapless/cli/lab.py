@@ -57,10 +57,10 @@ def run_case(file: Path, name: str, *, quick: bool, as_json: bool) -> int:
         print_json({"run": name, "metrics": [metric._asdict() for metric in metrics]})
         return VALID
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
-    for heading in ("metric", "key", "value"):
+    for heading in ("metric", "subject", "value"):
         table.add_column(heading, justify="right" if heading == "value" else "left")
     for metric in metrics:
-        table.add_row(metric.metric, metric.key, f"{metric.value:,.10g}")
+        table.add_row(metric.metric, metric.subject, f"{metric.value:,.10g}")
     output_console().print(table)
     return VALID
 

@@ -22,7 +22,7 @@ class Metric(NamedTuple):
     """One number of a run."""
 
     metric: str
-    key: str
+    subject: str
     value: float
 
 
@@ -31,7 +31,7 @@ def conduct(case: Case) -> tuple[list[Metric], Trace | None]:
     workload = msgspec.convert(case.parameters, WORKLOADS[case.workload])
     if isinstance(workload, DirectWorkload):
         found = workload.results(case.seed)
-        return [Metric(name, key, float(value)) for name in case.measure for key, value in found[name]], None
+        return [Metric(name, subject, float(value)) for name in case.measure for subject, value in found[name]], None
     assert isinstance(workload, ScenarioWorkload)
     run = _observe(workload, case)
     return list(_measured(workload, case, run)), run.result.trace if case.trace else None
@@ -55,5 +55,5 @@ def _observe(workload: ScenarioWorkload, case: Case) -> Observed:
 def _measured(workload: ScenarioWorkload, case: Case, run: Observed) -> Iterator[Metric]:
     known = {**ALWAYS, **MEASURES, **workload.measures()}
     for name in (*ALWAYS, *case.measure):
-        for key, value in known[name](run):
-            yield Metric(name, key, float(value))
+        for subject, value in known[name](run):
+            yield Metric(name, subject, float(value))

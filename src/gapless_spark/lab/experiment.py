@@ -59,7 +59,8 @@ series = ["protocol"]
 
 `[[figures]]`
 : `kind = "lines"` (default): `x` is an axis, `y` a reading, `series` the axes that tell the lines apart.
-  `kind = "distribution"`: `y.metric` counts, by key or by value, into the `bins` given by their upper ends.
+  `kind = "distribution"`: `y.metric` counts, `by` its subjects or by their values, into the `bins` given by
+  their upper ends.
   Further: `title`, `name`, `x_label`, `y_label`, `log_x`, `log_y`, `where`, `unit`.
 
 `[[claims]]`
@@ -69,8 +70,8 @@ series = ["protocol"]
   A claim without a number has a `shape`: `flat`, `grows` or `falls`, `along` an axis.
 
 A reading says how a run becomes a number: the mean (or what `reduce` says) over the rows of `metric`, or of those with
-`key`; or, with `keys` or `values` (a range: `above`, `least`, `below`, `most`), the percentage of a metric that counts
-whose keys lie there, or the number of its keys whose values do.
+`subject`; or, with `subjects` (a range: `above`, `least`, `below`, `most`), the percentage of all that a metric counts
+whose subjects lie there; or, with `values`, the number of subjects whose values do.
 """
 
 from typing import Any, Literal, TypeAlias
@@ -105,9 +106,9 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How one run becomes one number."""
 
     metric: str
-    key: str | None = None
+    subject: str | None = None
     reduce: Literal["mean", "sum", "max", "min"] = "mean"
-    keys: Range | None = None
+    subjects: Range | None = None
     values: Range | None = None
 
 
@@ -121,7 +122,7 @@ class FigureSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     x: str = ""
     series: tuple[str, ...] = ()
     bins: tuple[float, ...] = ()
-    by: Literal["keys", "values"] = "keys"
+    by: Literal["subjects", "values"] = "subjects"
     x_label: str = ""
     y_label: str = ""
     x_scale: float = 1.0

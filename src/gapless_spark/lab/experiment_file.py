@@ -77,7 +77,7 @@ def _check_all_keys(document: Mapping[str, Any]) -> None:
             _check_keys(f"{key}[{number}]", row, _keys(struct))
             reading = row.get("y")
             _check_keys(f"{key}[{number}].y", reading, _keys(Reading))
-            for name in ("keys", "values"):
+            for name in ("subjects", "values"):
                 within = reading.get(name) if isinstance(reading, Mapping) else None
                 _check_keys(f"{key}[{number}].y.{name}", within, _keys(Range))
 
@@ -129,8 +129,9 @@ def _check(experiment: Experiment) -> None:
     _check_grid(experiment)
     _check_measures(experiment)
     _check_protocols(experiment)
-    for quick in (False, True):
-        _check_parameters(cases_of(experiment, quick=quick))
+    _check_parameters(cases_of(experiment))
+    _check_quick(experiment)
+    _check_parameters(cases_of(experiment, quick=True))
     for number, figure in enumerate(experiment.figures):
         _check_figure(f"figures[{number}]", figure, experiment)
     for number, claim in enumerate(experiment.claims):
@@ -145,10 +146,15 @@ def _check_grid(experiment: Experiment) -> None:
     if not experiment.grid:
         raise _MistakeError("the grid is empty, so there is nothing to run; write at least one [[grid]]")
     for number, grid in enumerate(experiment.grid):
+        if not grid:
+            raise _MistakeError(f"grid[{number}]: the grid is empty, so there is nothing to run")
         _check_seeds(f"grid[{number}].seeds", grid.get("seeds", experiment.seeds))
         for name, values in grid.items():
             if name != "seeds":
                 _check_axis(f"grid[{number}].{name}", values)
+
+
+def _check_quick(experiment: Experiment) -> None:
     if experiment.quick.seeds is not None:
         _check_seeds("quick.seeds", experiment.quick.seeds)
     for name, values in experiment.quick.grid.items():

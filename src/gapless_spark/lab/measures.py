@@ -1,23 +1,23 @@
-"""What can be measured in a run: each measure turns a run that is over into rows of key and value.
+"""What can be measured in a run: each measure turns a run that is over into rows of subject and value.
 
-| measure | key | value |
+| measure | subject | value |
 | --- | --- | --- |
 | `subscription-latency` | subscription | milliseconds from the call until it was active |
 | `never-active` | `subscriptions` | how many never became active |
 | `delivery-latency` | `mean`, `p50`, `p99`, `max` | milliseconds from publication to each delivery to others |
 | `reception-latency` | `mean` | the same without the time for which causes were waited for |
-| `deliveries` | `count` | deliveries to others |
+| `deliveries` | `others`, `own` | deliveries to others, and to the publisher itself |
 | `messages` | kind | messages sent |
 | `messages-lost` | `count` | messages that did not arrive |
-| `queue-length` | broker | what a message found on average when it joined, itself included |
+| `queue-length` | broker | what a message found on average, itself included; 0 for a broker that sent nothing |
 | `queue-peak` | broker | the longest |
 | `state` | kind | entries that a broker kept on average, over all brokers and samples |
 | `barrier-size` | direct causes | how many publications had so many |
 | `barrier-delay` | milliseconds | how many deliveries waited for their causes so long |
 | `false-positives` | `count` | messages received by brokers that did not want them any more |
 
-*Others* are all but the publisher itself. `run-length`, the milliseconds of virtual time, and `steps` are measured in
-every run.
+*Others* are all but the publisher itself. `run-length`, the milliseconds of virtual time until
+something was published or delivered last (or the run was over, if nothing was), and `steps` are measured in every run.
 """
 
 from collections import Counter
@@ -76,7 +76,8 @@ def _reception_latency(run: Observed) -> Iterator[Pair]:
 
 
 def _deliveries(run: Observed) -> Iterator[Pair]:
-    yield "count", len(run.observer.latencies_us)
+    yield "others", len(run.observer.latencies_us)
+    yield "own", run.observer.own_deliveries
 
 
 def _messages(run: Observed) -> Iterator[Pair]:
@@ -89,7 +90,7 @@ def _messages_lost(run: Observed) -> Iterator[Pair]:
 
 def _queue_length(run: Observed) -> Iterator[Pair]:
     for broker, queue in run.result.queues.items():
-        yield broker, queue.mean
+        yield broker, queue.mean if queue.sent else 0.0
 
 
 def _queue_peak(run: Observed) -> Iterator[Pair]:
@@ -137,7 +138,7 @@ def _false_positives(run: Observed) -> Iterator[Pair]:
 
 
 def _run_length(run: Observed) -> Iterator[Pair]:
-    yield "ms", run.result.time_us / 1000
+    yield "ms", (run.observer.last_us or run.result.time_us) / 1000
 
 
 def _steps(run: Observed) -> Iterator[Pair]:

@@ -25,20 +25,27 @@ class Observer(Recorder):
         """How often each event was delivered, to others than its publisher."""
         self.latencies_us = array("q")
         """From publication to delivery, of all deliveries to others than the publisher."""
+        self.last_us = 0
+        """When something was published or delivered last."""
+        self.own_deliveries = 0
+        """Of events to their own publishers."""
 
     def publish(self, client: str, event: Event, now_us: int) -> None:
         """A client published an event of its own."""
-        self.published_us[event.publisher, event.seq] = now_us
+        self.published_us[event.publisher, event.seq] = self.last_us = now_us
         if self._keeps_trace:
             super().publish(client, event, now_us)
 
     def deliver(self, client: str, event: Event, subscription_id: str, now_us: int) -> None:
         """An event was handed to the client's application."""
         publisher = event.publisher
+        self.last_us = now_us
         if publisher != client:
             key = (publisher, event.seq)
             self.deliveries[key] = self.deliveries.get(key, 0) + 1
             self.latencies_us.append(now_us - self.published_us[key])
+        else:
+            self.own_deliveries += 1
         if self._keeps_trace:
             super().deliver(client, event, subscription_id, now_us)
 

@@ -5,7 +5,7 @@
 | `sweep.json` | says that this is a sweep, and of which experiment |
 | `runs/KEY` | one folder for each run that is done: `metrics.parquet`, and the tables of its trace, if it is kept |
 | `cases` | the runs with their parameters (Parquet) |
-| `metrics` | run, metric, key, value of all of them (Parquet) |
+| `metrics` | run, metric, subject, value of all of them (Parquet) |
 | `trace` | the traces of all of them, as one trace that can be audited |
 | `failures.json` | the runs that failed, why, and the line that repeats each |
 

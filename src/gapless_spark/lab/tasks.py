@@ -29,7 +29,7 @@ __all__ = ["DONE", "METRICS", "TODO", "carrier", "trace_file"]
 TODO = pa.schema([("place", pa.int32()), ("key", pa.string()), ("case", pa.string())])
 """A case to be run: where it stands in its batch, its key, and itself as JSON."""
 
-METRICS = pa.struct([("metric", pa.string()), ("key", pa.string()), ("value", pa.float64())])
+METRICS = pa.struct([("metric", pa.string()), ("subject", pa.string()), ("value", pa.float64())])
 DONE = pa.schema([
     ("key", pa.string()), ("failure", pa.string()), ("details", pa.string()), ("seconds", pa.float64()),
     ("metrics", pa.list_(METRICS)),

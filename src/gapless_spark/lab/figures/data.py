@@ -25,11 +25,11 @@ class Run(msgspec.Struct, frozen=True):
     def read(self, reading: Reading) -> float | None:
         """The number; None if the run has none."""
         rows = self.metrics.get(reading.metric, [])
-        if reading.key is not None:
-            rows = [row for row in rows if row[0] == reading.key]
-        if reading.keys is not None:
+        if reading.subject is not None:
+            rows = [row for row in rows if row[0] == reading.subject]
+        if reading.subjects is not None:
             total = sum(value for _, value in rows)
-            inside = sum(value for key, value in rows if float(key) in reading.keys)
+            inside = sum(value for subject, value in rows if float(subject) in reading.subjects)
             return 100 * inside / total if total else None
         if reading.values is not None:
             return float(sum(value in reading.values for _, value in rows)) if rows else None
@@ -48,9 +48,9 @@ class Runs:
         found: dict[str, Run] = {
             row["run"]: Run(msgspec.json.decode(row["axes"]), {}) for row in cases.select(["run", "axes"]).to_pylist()
         }
-        columns = [metrics.column(name).to_pylist() for name in ("run", "metric", "key", "value")]
-        for run, metric, key, value in zip(*columns, strict=True):
-            found[run].metrics.setdefault(metric, []).append((key, value))
+        columns = [metrics.column(name).to_pylist() for name in ("run", "metric", "subject", "value")]
+        for run, metric, subject, value in zip(*columns, strict=True):
+            found[run].metrics.setdefault(metric, []).append((subject, value))
         return cls(found.values())
 
     def __len__(self) -> int:

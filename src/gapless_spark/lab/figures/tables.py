@@ -72,7 +72,7 @@ def _line(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
 
 
 def _bars(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
-    """The share of each bin, by keys; or how many keys have values in it, by values."""
+    """The share of each bin, by subjects; or how many subjects have values in it, by values."""
     ends = [-inf, *spec.bins]
     for number, (low, high) in enumerate(pairwise(ends)):
         reading = msgspec.structs.replace(spec.y, **{spec.by: Range(above=None if low == -inf else low, most=high)})
