@@ -1,5 +1,6 @@
 """The search finds planted bugs, and makes them small."""
 
+import signal
 from collections.abc import Sequence
 
 import msgspec
@@ -87,6 +88,14 @@ def test_several_processes_find_the_same_as_one() -> None:
 
     assert found(2) == found(1)
     assert found(2)[2] == "duplicate"
+
+
+def test_a_program_that_keeps_the_signal_to_end_for_itself_can_search() -> None:
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        assert search(STUTTERING, 40, 0, "all", processes=2).finding is not None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_search_that_finds_nothing_says_so_and_tells_how_it_goes() -> None:

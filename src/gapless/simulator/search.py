@@ -8,6 +8,7 @@ import gc
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -153,8 +154,13 @@ def _mapper(processes: int, task: Callable[..., Any]) -> Iterator[Callable[..., 
     if processes <= 1 or (method == "spawn" and not _can_be_sent(task)):
         yield map
         return
-    with multiprocessing.get_context(method).Pool(processes) as pool:
+    with multiprocessing.get_context(method).Pool(processes, initializer=_obey_the_pool) as pool:
         yield pool.imap
+
+
+def _obey_the_pool() -> None:
+    """End when the pool says so, whatever handlers the process had that was forked."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _can_be_sent(task: Callable[..., Any]) -> bool:
