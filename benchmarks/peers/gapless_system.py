@@ -7,9 +7,10 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 
-from benchmarks.peers.system import TOPIC, System, free_port, wait_for
+from benchmarks.peers.system import TOPIC, System, wait_for
 
 import gapless
+from gapless.runtime.fleet import free_ports
 
 FILTER = f"topic = '{TOPIC}'"
 ATTRIBUTES = {"topic": TOPIC}
@@ -23,7 +24,7 @@ class Gapless(System):
 
     def __init__(self, brokers: int = 1, f: int = 0) -> None:
         self._f = f
-        self.ports = [free_port() for _ in range(brokers)]
+        self.ports = free_ports(brokers)
 
     def command(self, port: int, folder: Path) -> list[str]:
         main = "from gapless.cli.main import run; run()"

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from gapless.runtime.fleet import free_ports
+
 TOPIC = "bench"
 
 
@@ -38,7 +40,7 @@ class System(ABC):
     @contextlib.contextmanager
     def serve(self, folder: Path) -> Iterator[int]:
         """A server, and its port."""
-        port = free_port()
+        port = free_ports(1)[0]
         server = subprocess.Popen(self.command(port, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             wait_for(port, server)
@@ -58,14 +60,6 @@ class System(ABC):
     @abstractmethod
     async def subscribe(self, port: int, ready: Callable[[], None], take: Callable[[bytes], bool]) -> None:
         """Call `ready` when nothing published from now on is missed, and `take` with each payload until it is false."""
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def wait_for(port: int, server: "subprocess.Popen[bytes]", seconds: float = 20.0) -> None:

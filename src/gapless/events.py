@@ -10,8 +10,11 @@ AttributeValue: TypeAlias = str | int | float | bool
 Attributes: TypeAlias = dict[str, AttributeValue]
 
 
-class Event(msgspec.Struct, frozen=True, array_like=True):
-    """One publication. `(publisher, seq)` names it; a publisher numbers its events 1, 2, 3…"""
+class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One publication. `(publisher, seq)` names it; a publisher numbers its events 1, 2, 3…
+
+    Like everything that refers only to what is older, it cannot be part of a circle: no garbage collector need look.
+    """
 
     publisher: str
     seq: int

@@ -120,14 +120,14 @@ class Unsubscribe(msgspec.Struct, frozen=True):
     subscription: str
 
 
-class Publish(msgspec.Struct, frozen=True):
+class Publish(msgspec.Struct, frozen=True, gc=False):
     """A client's call. The client node numbers the event and answers with `Published` or `Rejected`."""
 
     attributes: Attributes
     payload: bytes = b""
 
 
-class PublishMany(msgspec.Struct, frozen=True):
+class PublishMany(msgspec.Struct, frozen=True, gc=False):
     """Several publications in order, answered one by one; for protocols that take them (`takes_many`)."""
 
     publications: Sequence[Publish]
@@ -163,13 +163,13 @@ class SetTimer(msgspec.Struct, frozen=True):
     delay_us: int
 
 
-class Published(msgspec.Struct, frozen=True):
+class Published(msgspec.Struct, frozen=True, gc=False):
     """A client node accepted and numbered an event."""
 
     event: Event
 
 
-class Deliver(msgspec.Struct, frozen=True):
+class Deliver(msgspec.Struct, frozen=True, gc=False):
     """A client node hands an event to the application, for one subscription."""
 
     event: Event

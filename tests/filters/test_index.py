@@ -16,6 +16,7 @@ from tests.filters import generated
 from gapless.filters import Filter, FilterIndex, parse
 
 SMALL = {
+    "gapless.filters.index.FEW": 1,
     "gapless.filters.segments.YOUNG_MIN": 2,
     "gapless.filters.segments.YOUNG_MAX": 3,
     "gapless.filters.segments.SEGMENT_MAX": 8,
@@ -30,12 +31,14 @@ SMALL = {
 """Bounds so small that a handful of filters reaches all of them."""
 
 
-@pytest.fixture(scope="module", params=["small bounds", "usual bounds"], autouse=True)
+@pytest.fixture(scope="module", params=["small bounds", "usual bounds", "none are few"], autouse=True)
 def bounds(request: pytest.FixtureRequest) -> Iterator[None]:
     with ExitStack() as stack:
         if request.param == "small bounds":
             for name, value in SMALL.items():
                 stack.enter_context(patch(name, value))
+        elif request.param == "none are few":
+            stack.enter_context(patch("gapless.filters.index.FEW", 0))
         yield
 
 

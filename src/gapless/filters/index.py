@@ -22,13 +22,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from gapless.filters.evaluation import Attributes
+from gapless.filters.evaluation import Attributes, Test
 from gapless.filters.filter import Filter
 from gapless.filters.member import Member
 from gapless.filters.rare_values import RareValues, demands_of
 from gapless.filters.segments import Segments
 
 K = TypeVar("K", bound=Hashable)
+
+FEW = 16
+"""So many filters are evaluated faster than they are looked up."""
 
 
 class _Entry(NamedTuple):
@@ -48,6 +51,8 @@ class FilterIndex(Generic[K]):
         self._next_order = 0
         self._repeated = 0
         """Filters of several conjunctions: only with such can one filter be found twice."""
+        self._tests: list[tuple[K, Test]] = []
+        """What to evaluate, as long as there are few."""
         self._rare = RareValues()
         self._segments = Segments()
 
@@ -70,6 +75,7 @@ class FilterIndex(Generic[K]):
         self._repeated += len(members) > 1
         for member in members:
             self._place(member)
+        self._note_tests()
 
     def remove(self, key: K) -> None:
         """Take out the filter of this key; KeyError if there is none."""
@@ -83,9 +89,12 @@ class FilterIndex(Generic[K]):
                 self._rare.remove(member)
             else:
                 self._segments.remove(member)
+        self._note_tests()
 
     def match(self, attributes: Attributes) -> list[K]:
         """Keys of the filters that match, in the order in which they were added."""
+        if len(self._orders) <= FEW:
+            return [key for key, test in self._tests if test(attributes)]
         orders = self._rare.match(attributes)
         for found in self._segments.match(attributes):
             orders += found.sure
@@ -95,12 +104,19 @@ class FilterIndex(Generic[K]):
 
     def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
         """For each of the events what `match` would say; faster than asking one by one."""
+        if len(self._orders) <= FEW:
+            tests = self._tests
+            return [[key for key, test in tests if test(attributes)] for attributes in batch]
         orders = [self._rare.match(attributes) for attributes in batch]
         for place, found in self._segments.match_many(batch):
             orders[place] += found.sure
             if found.doubtful:
                 orders[place] += self._confirmed(found.doubtful, batch[place])
         return list(map(self._keys_of, orders))
+
+    def _note_tests(self) -> None:
+        if len(self._orders) <= FEW:
+            self._tests = [(key, self._entries[order].filter.test) for key, order in self._orders.items()]
 
     def _confirmed(self, orders: list[int], attributes: Attributes) -> list[int]:
         entries = self._entries

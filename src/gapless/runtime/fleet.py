@@ -4,11 +4,14 @@ For development and for tests. Brokers leave when this process is gone, however 
 """
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from gapless.errors import ConfigError
@@ -19,17 +22,35 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = ["Fleet", "free_ports", "local_network"]
 
 _PROGRAM = "from gapless.cli.main import run; run()"
+PORTS = (10_000, 32_000, 50)
+"""From, to, and how many a process takes at a time."""
 KILL_S = 5.0
 """How long a broker may take to leave before it is killed."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Ports that nobody else is given while this process lives, also when nobody listens on them for a moment."""
+    found: list[int] = []
+    for port in _ports_of_this_process:
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise ConfigError("no port of this machine is free; name some in a network's file")
+
+
+def _own_ports() -> Iterator[int]:
+    """Ports below those that the system gives away, in blocks; a block is held by who listens on its first."""
+    guards = []
+    blocks = [*range(*PORTS)]
+    random.shuffle(blocks)
+    for first in blocks:
+        with suppress(OSError):
+            guards.append(socket.create_server(("127.0.0.1", first)))
+            yield from range(first + 1, first + PORTS[2])
+
+
+_ports_of_this_process = _own_ports()
 
 
 def local_network(

@@ -94,6 +94,8 @@ LOCAL = ""
 LIFE_STEP = 1_000_000
 """A restart outranks any number of exclusions of the life before."""
 WAVE = "wave"
+PRESSED = 32
+"""A broker asks for wave after wave while it keeps this part of its window: at the pace of the clock it would fill."""
 COMPLETED_MAX = 1_000
 """How many hand-overs a broker remembers to have completed."""
 RENEW_US = 500_000
@@ -165,7 +167,7 @@ class GaplessBroker:
             self._log.cut,
             self._forget,
             is_busy=lambda: len(self._log) > 0,
-            is_pressed=lambda: 2 * len(self._journal.copy) > self._options.window,
+            is_pressed=lambda: PRESSED * len(self._journal.copy) > self._options.window,
         )
         self._estates = Estates(self._home, self._membership, self._journal, self._tell_near)
         self._clients = ClientSide(

@@ -14,7 +14,7 @@ from gapless.protocols.gapless.messages import Cuts, LogEntry
 __all__ = ["EventLog", "Logged"]
 
 
-class Logged(msgspec.Struct, frozen=True):
+class Logged(msgspec.Struct, frozen=True, gc=False):
     """An event, where it came from (`via`: a neighbour in the full tree), and what the log's owner must know of it."""
 
     event: Event

@@ -14,7 +14,7 @@ Cuts: TypeAlias = dict[str, int]
 """For each publisher, the first sequence number that counts."""
 
 
-class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     """Base of all messages: frozen, tagged by their class name, compact on the wire."""
 
 

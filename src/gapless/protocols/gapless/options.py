@@ -24,7 +24,7 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wait. It bounds what any broker has to keep. Clients that lie behind with what they were delivered, so that all
     others wait for them, may use four times as much."""
 
-    client_window: int = 1_000
+    client_window: int = 4_000
     """How many publications a client keeps that are not safe yet; further calls are refused."""
 
     delivery_window: int = 4_096

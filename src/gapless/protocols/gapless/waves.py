@@ -105,7 +105,7 @@ class Waves:
                 return None
             del self._sessions[client]
         self._open = False
-        return Echo(self.number, self._busy, self._pressed)
+        return Echo(self.number, self._busy, self._pressed or self._is_pressed())
 
     def completed(self, echo: Echo) -> Wave | None:
         """At the root: everyone has echoed. Returns the wave to start at once, if there is need."""
