@@ -1,0 +1,72 @@
+"""The Spark session that the tests of the audit use, too: whoever comes first starts it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gapless_spark.lab.experiment import Experiment
+from gapless_spark.lab.experiment_file import parse_experiment
+from gapless_spark.session import spark_session
+
+TINY = """
+title = "A tiny experiment"
+question = "Does it work?"
+workload = "tree-subscriptions"
+measure = ["subscription-latency", "messages"]
+seeds = 2
+
+[parameters]
+newcomers = 3
+f = 1
+
+[[grid]]
+protocol = ["locaps", "gapless"]
+depth = [2, 3]
+
+[quick]
+seeds = 1
+grid = { depth = [2] }
+
+[[figures]]
+x = "depth"
+y = { metric = "subscription-latency" }
+series = ["protocol"]
+
+[[claims]]
+says = "It takes longer in a deeper tree"
+shape = "grows"
+along = "depth"
+by = ["protocol"]
+y = { metric = "subscription-latency" }
+
+[[claims]]
+says = "There and back"
+paper = 300
+y = { metric = "subscription-latency" }
+where = { depth = 3 }
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Callable[..., Experiment]:
+    """`tiny(("old", "new"), …)`: the tiny experiment, with parts of its text replaced."""
+
+    def make(*changes: tuple[str, str]) -> Experiment:
+        text = TINY
+        for old, new in changes:
+            assert old in text, old
+            text = text.replace(old, new)
+        file = tmp_path / "tiny.toml"
+        file.write_text(text, encoding="utf-8")
+        return parse_experiment(text, file)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Spark on two cores; where one is open already, that one."""
+    with spark_session(master="local[2]", settings={"spark.driver.memory": "1g"}) as session:
+        yield session

@@ -1,0 +1,119 @@
+"""On a cluster: a real master and two real workers of Spark, on loopback, give what this machine gives alone."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pyspark
+import pytest
+
+from gapless.checkers import check_all
+from gapless.trace import read_trace
+from gapless_spark.lab.conduct import conduct
+from gapless_spark.lab.experiment import Experiment
+from gapless_spark.lab.grid import cases_of
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+PATIENCE_S = 300.0
+"""For a very busy machine; an idle one takes seconds."""
+ENVIRONMENT = {**os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1"}
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+
+COMMANDS = """
+import sys
+from contextlib import suppress
+
+import pyarrow as pa
+
+from gapless.cli.main import run
+from gapless_spark.session import spark_session
+
+master, experiment, out = sys.argv[1:]
+# Executors of their own take their time to start, so both commands use one session, tuned for a handful of rows.
+settings = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+}
+
+
+def whence(batches):
+    import gapless, gapless_spark
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"place": [gapless.__file__, gapless_spark.__file__]})
+
+
+with spark_session(master=master, settings=settings) as spark:
+    places = spark.range(1).mapInArrow(whence, "place string").toArrow().column(0).to_pylist()
+    print(*places, file=sys.stderr)
+    with suppress(SystemExit):
+        run(["lab", "run", experiment, "--out", out, "--master", master, "--json"])
+    print("AND")
+    run(["audit", out + "/trace", "--master", master, "--json"])
+"""
+
+
+@contextmanager
+def _daemon(log: Path, *words: str) -> Iterator[None]:
+    with log.open("wb") as output:
+        process = subprocess.Popen([SPARK_CLASS, *words], stdout=output, stderr=output, env=ENVIRONMENT, cwd=log.parent)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+def _said(log: Path, pattern: str) -> str:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = re.search(pattern, log.read_text(errors="replace"))
+        if found:
+            return found[1]
+        time.sleep(0.2)
+    raise AssertionError(f"{log} never said {pattern}:\n{log.read_text(errors='replace')[-2000:]}")
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a cluster of two workers."""
+    folder = tmp_path_factory.mktemp("cluster")
+    own = ("--host", "127.0.0.1", "--webui-port", "0")
+    with _daemon(folder / "master.log", "org.apache.spark.deploy.master.Master", *own, "--port", "0"):
+        url = _said(folder / "master.log", r"Starting Spark master at (spark://\S+)")
+        worker = ("org.apache.spark.deploy.worker.Worker", *own, "--cores", "1", "--memory", "1g")
+        with (
+            _daemon(folder / "one.log", *worker, "--work-dir", str(folder / "one"), url),
+            _daemon(folder / "two.log", *worker, "--work-dir", str(folder / "two"), url),
+        ):
+            for name in ("one", "two"):
+                _said(folder / f"{name}.log", r"(Successfully registered) with master")
+            yield url
+
+
+def test_a_sweep_and_its_audit_on_a_cluster(master: str, tiny: Callable[..., Experiment], tmp_path: Path) -> None:
+    experiment = tiny(("seeds = 2", "seeds = 1\ntrace = true"))
+    command = [sys.executable, "-c", COMMANDS, master, experiment.file, str(tmp_path / "out")]
+    ran = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ran.returncode == 0, ran.stderr
+    swept, audited = ran.stdout.split("AND\n")
+    places = ran.stderr.split()
+    assert len(places) == 2
+    assert all("gapless_packages.zip" in place for place in places), places
+    assert json.loads(swept)["report"]["failures"] == []
+    assert pq.read_table(tmp_path / "out" / "metrics").to_pylist() == [
+        {"run": case.run, **metric._asdict()} for case in cases_of(experiment) for metric in conduct(case)[0]
+    ]
+    expected = {verdict.run: verdict.status for verdict in check_all(read_trace(tmp_path / "out" / "trace"))}
+    assert {row["run"]: row["status"] for row in json.loads(audited)["runs"]} == expected

@@ -1,0 +1,125 @@
+"""`gapless lab`, as one types it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gapless.cli.main import run
+from gapless_spark.lab import collection
+from gapless_spark.lab.experiment import Experiment
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+Tiny = Callable[..., Experiment]
+ROOT = Path(__file__).parents[2]
+
+
+class Ran(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments: object) -> Ran:
+        with pytest.raises(SystemExit) as ended:
+            run([str(argument) for argument in arguments])
+        assert isinstance(ended.value.code, int)
+        return Ran(ended.value.code, *capsys.readouterr())
+
+    return call
+
+
+def test_a_sweep_says_what_it_did(cli: Callable[..., Ran], tiny: Tiny, spark: SparkSession, tmp_path: Path) -> None:
+    experiment = tiny()
+    ran = cli("lab", "run", experiment.file, "--quick", "--out", tmp_path / "out")
+    assert ran.code == 0
+    assert "DONE  tiny: 2 of 2 runs" in ran.out
+    ran = cli("lab", "run", experiment.file, "--quick", "--out", tmp_path / "out", "--json")
+    assert ran.code == 0
+    document = json.loads(ran.out)
+    assert (document["report"]["runs"], document["report"]["found"]) == (2, 2)
+
+
+def test_one_run_is_shown_without_spark(cli: Callable[..., Ran], tiny: Tiny) -> None:
+    name = "protocol=gapless,depth=3,seed=1"
+    ran = cli("lab", "run", tiny().file, "--only", name)
+    assert ran.code == 0
+    assert "subscription-latency" in ran.out
+    document = json.loads(cli("lab", "run", tiny().file, "--only", name, "--json").out)
+    assert {row["value"] for row in document["metrics"] if row["metric"] == "subscription-latency"} == {300.0}
+    ran = cli("lab", "run", tiny().file, "--only", "protocol=gapless")
+    assert (ran.code, ran.out) == (64, "")
+    assert "has no run 'protocol=gapless'; one of its 8 is" in ran.err
+
+
+def test_figures_come_as_pictures_tables_and_one_report(
+    cli: Callable[..., Ran], tiny: Tiny, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "experiments"
+    folder.mkdir()
+    text = Path(tiny().file).read_text(encoding="utf-8")
+    (folder / "tiny.toml").write_text(f'paper = "001"\nplace = "Figure 1"\n{text}', encoding="utf-8")
+    monkeypatch.setattr(collection, "_PLACES", (folder,))
+    out = tmp_path / "figures"
+    ran = cli("lab", "figures", "--paper", "001", "--out", out)
+    assert ran.code == 0
+    assert "Figure 1" in ran.out
+    assert {file.name for file in out.iterdir()} == {
+        ".gapless-figures", "claims.csv", "index.html", "sweeps", "tiny.csv", "tiny.png", "tiny.svg",
+    }  # fmt: skip
+    claims = (out / "claims.csv").read_text(encoding="utf-8").splitlines()
+    assert claims[1].startswith("tiny,001,Figure 1,It takes longer in a deeper tree,grows,")
+    assert claims[1].endswith(",agrees,")
+    assert claims[2].startswith("tiny,001,Figure 1,There and back,300.0,300,0,4,0.0000,agrees,")
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert "Does it work?" in page
+    assert f"gapless lab run {folder / 'tiny.toml'} --out" in page
+    assert f"gapless lab figures --paper 001 --out {out}" in page
+    document = json.loads(cli("lab", "figures", "--out", out, "--json").out)
+    assert document["experiments"][0]["figures"] == ["tiny"]
+    assert cli("lab", "figures", "--paper", "002", "--out", tmp_path / "none").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("lab", "run", "nothing.toml", "--out", "out"), "nothing.toml: cannot be read"),
+        (("lab", "run", "TINY"), "say where the results shall go"),
+        (("lab", "run", "TINY", "--out", "TINY"), "is a file; name a directory"),
+        (("lab", "run", "TINY", "--out", "FULL"), "holds something other than a sweep"),
+        (("lab", "figures", "--paper", "007", "--out", "out"), "there is no paper '007'"),
+        (("lab", "figures", "--out", "FULL"), "holds something other than figures"),
+        (("lab", "figures"), "Missing option"),
+    ],
+)
+def test_bad_input_is_one_line_and_no_java(
+    cli: Callable[..., Ran], tiny: Tiny, tmp_path: Path, words: tuple[str, ...], complaint: str
+) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "letter.txt").touch()
+    places = {"TINY": tiny().file, "FULL": str(full), "out": str(tmp_path / "out")}
+    ran = cli(*(places.get(word, word) for word in words))
+    assert (ran.code, ran.out) == (64, "")
+    assert complaint in ran.err
+    assert len([line for line in ran.err.splitlines() if not line.startswith("Try ")]) == 1
+    assert "java" not in ran.err.lower()
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_names_the_exit_codes(cli: Callable[..., Ran]) -> None:
+    assert "Usage: gapless lab" in cli("lab").out
+    for command in ("run", "figures"):
+        ran = cli("lab", command, "--help")
+        assert ran.code == 0
+        assert "64 bad" in " ".join(ran.out.split())

@@ -1,0 +1,194 @@
+"""From runs to numbers, pictures, verdicts and the report."""
+
+from html.parser import HTMLParser
+from math import sqrt
+from pathlib import Path
+
+import pytest
+
+from gapless_spark.lab.experiment import Claim, Experiment, FigureSpec, Range, Reading
+from gapless_spark.lab.figures.claims import judge_claim
+from gapless_spark.lab.figures.data import Run, Runs
+from gapless_spark.lab.figures.estimate import estimate, student_quantile
+from gapless_spark.lab.figures.pictures import picture_of, save_picture
+from gapless_spark.lab.figures.report import Chapter, Shown, report_html
+from gapless_spark.lab.figures.tables import csv_text, table_of
+
+LATENCY = Reading("latency")
+
+
+def runs(values: dict[tuple[str, int], list[float]]) -> Runs:
+    """One run for each number, by protocol and depth."""
+    return Runs(
+        Run({"protocol": protocol, "depth": depth, "seed": seed}, {"latency": [("all", number)]})
+        for (protocol, depth), numbers in values.items()
+        for seed, number in enumerate(numbers)
+    )
+
+
+FOUND = runs({("a", 2): [90, 110], ("a", 4): [190, 210], ("b", 2): [50, 50], ("b", 4): [50, 50]})
+
+
+# ---- estimates
+
+
+@pytest.mark.parametrize(("freedom", "expected"), [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (39, 2.023)])
+def test_students_quantile_is_that_of_the_tables(freedom: int, expected: float) -> None:
+    assert student_quantile(freedom) == pytest.approx(expected, rel=0.006)
+
+
+def test_an_estimate_has_a_mean_and_an_interval() -> None:
+    found = estimate([1.0, 2.0, 3.0, 4.0])
+    assert found is not None
+    assert (found.mean, found.runs) == (2.5, 4)
+    assert found.deviation == pytest.approx(sqrt(5 / 3))
+    assert found.half_width == pytest.approx(3.182 * sqrt(5 / 3) / 2, rel=0.006)
+    single = estimate([7.0])
+    assert single is not None
+    assert (single.mean, single.half_width) == (7.0, None)
+    assert estimate([]) is None
+
+
+# ---- readings
+
+
+ROWS = Run({}, {"size": [("1", 20.0), ("4", 30.0), ("9", 50.0)]})
+
+
+@pytest.mark.parametrize(
+    ("reading", "expected"),
+    [
+        (Reading("size"), 100 / 3),
+        (Reading("size", reduce="sum"), 100.0),
+        (Reading("size", reduce="max"), 50.0),
+        (Reading("size", subject="4"), 30.0),
+        (Reading("size", subjects=Range(below=4)), 20.0),
+        (Reading("size", subjects=Range(most=4)), 50.0),
+        (Reading("size", subjects=Range(least=9)), 50.0),
+        (Reading("size", values=Range(above=20, most=50)), 2.0),
+        (Reading("size", subject="5"), None),
+        (Reading("nothing"), None),
+    ],
+)
+def test_a_run_is_read(reading: Reading, expected: float | None) -> None:
+    assert ROWS.read(reading) == (None if expected is None else pytest.approx(expected))
+
+
+# ---- tables
+
+
+def test_lines_have_a_point_for_each_value_of_the_axis() -> None:
+    table = table_of(FigureSpec(LATENCY, x="depth", series=("protocol",), x_scale=2), FOUND)
+    assert [series.label for series in table.series] == ["a", "b"]
+    assert [(point.x, point.estimate.mean) for point in table.series[0].points] == [(4.0, 100.0), (8.0, 200.0)]
+    assert (table.runs_least, table.runs_most) == (2, 2)
+    lines = csv_text(table).splitlines()
+    assert lines[0] == "protocol,depth,mean,standard_deviation,half_width_95,runs"
+    assert lines[1].startswith("a,4,100,14.1421,")
+    assert lines[4] == "b,8,50,0,0,2"
+
+
+def test_a_distribution_has_a_bar_for_each_bin() -> None:
+    table = table_of(FigureSpec(Reading("size"), kind="distribution", bins=(1, 4, 16)), Runs([ROWS]))
+    assert [(point.label, point.estimate.mean) for point in table.series[0].points] == [
+        ("1", 20.0), ("(1, 4]", 30.0), ("(4, 16]", 50.0),
+    ]  # fmt: skip
+    by_values = FigureSpec(Reading("size"), kind="distribution", by="values", bins=(20, 40, 60))
+    assert [point.estimate.mean for point in table_of(by_values, Runs([ROWS])).series[0].points] == [1.0, 1.0, 1.0]
+
+
+# ---- claims
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (Claim("", LATENCY, paper=100.0, where={"protocol": "a", "depth": 2}), "agrees"),
+        (Claim("", LATENCY, paper=52.0, where={"protocol": "b"}), "agrees"),
+        (Claim("", LATENCY, paper=60.0, where={"protocol": "b"}), "differs"),
+        (Claim("", LATENCY, paper=60.0, where={"protocol": "b"}, noise=0.2), "agrees"),
+        (Claim("", LATENCY, paper=60.0, where={"protocol": "c"}), "unmeasured"),
+        (Claim("", LATENCY, shape="grows", along="depth", where={"protocol": "a"}), "agrees"),
+        (Claim("", LATENCY, shape="grows", along="depth", by=("protocol",)), "differs"),
+        (Claim("", LATENCY, shape="flat", along="depth", where={"protocol": "b"}), "agrees"),
+        (Claim("", LATENCY, shape="flat", along="depth", where={"protocol": "a"}), "differs"),
+        (Claim("", LATENCY, shape="falls", along="depth", where={"protocol": "a"}), "differs"),
+        (Claim("", LATENCY, shape="falls", along="depth", where={"protocol": "a", "depth": 2}), "unmeasured"),
+    ],
+)
+def test_a_claim_is_judged(claim: Claim, verdict: str) -> None:
+    assert judge_claim(claim, FOUND).verdict == verdict
+
+
+def test_the_papers_number_may_lie_in_our_interval() -> None:
+    """Two runs say little: their interval is wide."""
+    judged = judge_claim(Claim("", LATENCY, paper=150.0, where={"protocol": "a", "depth": 2}, noise=0.01), FOUND)
+    assert judged.verdict == "agrees"
+    assert judged.deviation == pytest.approx(-1 / 3)
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("ratio", 0.25), ("increase", -75.0), ("reduction", 75.0)])
+def test_a_claim_may_compare(kind: str, expected: float) -> None:
+    claim = Claim(
+        "", LATENCY, paper=expected, where={"protocol": "b", "depth": 4}, against={"protocol": "a", "depth": 4},
+        as_=kind,  # type: ignore[arg-type]
+    )  # fmt: skip
+    judged = judge_claim(claim, FOUND)
+    assert judged.ours is not None
+    assert judged.ours.mean == pytest.approx(expected)
+    assert judged.verdict == "agrees"
+
+
+# ---- pictures and the report
+
+
+def test_pictures_are_the_same_every_time(tmp_path: Path) -> None:
+    table = table_of(FigureSpec(LATENCY, x="depth", series=("protocol",)), FOUND)
+    claims = [Claim("", LATENCY, paper=60.0, where={"protocol": "b", "depth": 4})]
+    first, second = (save_picture(picture_of(table, claims), tmp_path / name) for name in ("one", "two"))
+    assert first == second
+    assert first.startswith("<?xml")
+    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
+
+
+class _Page(HTMLParser):
+    """What a page refers to, and whether its elements are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sources: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+        self.sources += [value or "" for name, value in attributes if name in ("src", "href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_report_stands_alone_and_says_it_all() -> None:
+    claims = (
+        Claim("b takes <long>", LATENCY, paper=60.0, where={"protocol": "b"}, why="because & so on", unit=" ms"),
+        Claim("a grows", LATENCY, shape="grows", along="depth", where={"protocol": "a"}),
+        Claim("c is there", LATENCY, paper=1.0, where={"protocol": "c"}),
+    )
+    experiment = Experiment(
+        title="A title", question="Is it so?", measure=("latency",), grid=(), name="one", paper="001",
+        place="Figure 1", setup="First.\n\nSecond.", claims=claims,
+    )  # fmt: skip
+    chapter = Chapter(
+        experiment, 8, (Shown("one", "A picture", "<svg/>"),), tuple(judge_claim(claim, FOUND) for claim in claims),
+        "gapless lab run one.toml --out out", failed=2,
+    )  # fmt: skip
+    text = report_html([chapter], scale="A glance.", repeat="gapless lab figures --out x")
+    page = _Page()
+    page.feed(text)
+    assert page.open == []
+    assert all(source.startswith(("data:image/svg+xml;base64,", "#")) for source in page.sources)
+    for words in (
+        "Is it so?", "Figure 1", "b takes &lt;long&gt;", "because &amp; so on", "60 ms", "50 ms", "-16.7%", "differs",
+        "holds", "100 → 200", "not measured", "2 runs failed", "gapless lab run one.toml --out out", "Second.",
+    ):  # fmt: skip
+        assert words in text, words

@@ -1,0 +1,134 @@
+"""Sweeps on Spark: what is kept, what is not done again, what fails alone, and that nobody sees who ran what."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from gapless.checkers import check_all
+from gapless.errors import ExperimentError
+from gapless.trace import read_trace
+from gapless_spark.lab import sweep
+from gapless_spark.lab.conduct import conduct
+from gapless_spark.lab.experiment import Experiment
+from gapless_spark.lab.experiment_file import load_experiment
+from gapless_spark.lab.grid import cases_of
+from gapless_spark.lab.store import Store
+from gapless_spark.lab.sweep import SweepReport, run_sweep
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+Tiny = Callable[..., Experiment]
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def carried_out(experiment: Experiment, store: Store, spark: Callable[[], SparkSession]) -> SweepReport:
+    store.open(experiment.name)
+    return run_sweep(experiment, cases_of(experiment), store, spark)
+
+
+def no_spark() -> NoReturn:
+    raise AssertionError("there was nothing to do")
+
+
+def test_a_sweep_measures_what_its_cases_give_and_does_it_once(tiny: Tiny, spark: SparkSession, tmp_path: Path) -> None:
+    experiment, store = tiny(), Store(tmp_path / "out")
+    seen: list[int] = []
+    store.open(experiment.name)
+    report = run_sweep(
+        experiment, cases_of(experiment), store, lambda: spark, on_progress=lambda now: seen.append(now.done)
+    )
+    assert (report.runs, report.found, report.failures) == (8, 0, ())
+    assert seen == sorted(seen)
+    assert seen[-1] == 8
+    found = pq.read_table(tmp_path / "out" / "metrics").to_pylist()
+    assert found == [
+        {"run": case.run, **metric._asdict()} for case in cases_of(experiment) for metric in conduct(case)[0]
+    ]
+    before = (tmp_path / "out" / "metrics" / "part-00000.parquet").read_bytes()
+    again = carried_out(experiment, store, no_spark)
+    assert (again.runs, again.found) == (8, 8)
+    assert (tmp_path / "out" / "metrics" / "part-00000.parquet").read_bytes() == before
+
+
+def test_the_result_does_not_depend_on_how_the_runs_are_dealt_out(
+    tiny: Tiny, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = tiny(("seeds = 2", "seeds = 1\ntrace = true"))
+    for least in (1, 64):
+        monkeypatch.setattr(sweep, "BATCH_LEAST", least)
+        monkeypatch.setattr(sweep, "UNDER_WAY", 1 if least > 1 else 3)
+        carried_out(experiment, Store(tmp_path / str(least)), lambda: spark)
+    one, other = (
+        {
+            file.relative_to(tmp_path / name): file.read_bytes()
+            for part in ("metrics", "cases", "trace")
+            for file in sorted((tmp_path / name / part).rglob("*.parquet"))
+        }
+        for name in ("1", "64")
+    )
+    assert len(one) == 2 + 7 * 4
+    assert one == other
+
+
+def test_traces_of_a_sweep_are_one_trace(tiny: Tiny, spark: SparkSession, tmp_path: Path) -> None:
+    experiment = tiny(("seeds = 2", "seeds = 1\ntrace = true"))
+    carried_out(experiment, Store(tmp_path / "out"), lambda: spark)
+    verdicts = check_all(read_trace(tmp_path / "out" / "trace"))
+    assert sorted(verdict.run for verdict in verdicts) == sorted(case.run for case in cases_of(experiment))
+
+
+def test_a_run_that_fails_is_reported_and_leaves_the_others_alone(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "runaway.toml"
+    file.write_text(
+        'title = "t"\nquestion = "q?"\nmeasure = ["messages"]\n'
+        f'scenario = "{EXAMPLES}/first.toml"\n\n[[grid]]\n"run.max_steps" = [10, 100000]\n', encoding="utf-8",
+    )  # fmt: skip
+    experiment, store = load_experiment(file), Store(tmp_path / "out")
+    report = carried_out(experiment, store, lambda: spark)
+    (failure,) = report.failures
+    assert "still busy after 10 steps" in failure.reason
+    assert failure.repeat == f"gapless lab run {file} --only run.max_steps=10,seed=0"
+    assert (tmp_path / "out" / "failures.json").exists()
+    assert {row["run"] for row in pq.read_table(tmp_path / "out" / "metrics").to_pylist()} == {
+        "runaway/run.max_steps=100000,seed=0"
+    }
+    again = carried_out(experiment, store, lambda: spark)
+    assert (again.found, len(again.failures)) == (1, 1)
+
+
+def test_what_was_left_half_done_is_not_taken_for_whole(tiny: Tiny, spark: SparkSession, tmp_path: Path) -> None:
+    experiment, store = tiny(("depth = [2, 3]", "depth = [2]"), ("where = { depth = 3 }", "")), Store(tmp_path / "out")
+    carried_out(experiment, store, lambda: spark)
+    key = cases_of(experiment)[0].key()
+    (store.runs / key).rename(store.runs / f".{key}.partial")
+    (store.runs / f".{key}.partial" / "metrics.parquet").write_bytes(b"PAR1")
+    (store.directory / ".metrics.abc.partial").mkdir()
+    assert not store.has(key)
+    report = carried_out(experiment, store, lambda: spark)
+    assert report.found == len(cases_of(experiment)) - 1
+    assert [entry.name for entry in store.directory.rglob(".*")] == []
+
+
+def test_a_directory_that_holds_something_else_is_left_alone(tiny: Tiny, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").touch()
+    with pytest.raises(ExperimentError, match=r"something other than a sweep \(letter.txt\)"):
+        Store(tmp_path / "mine").open("tiny")
+    with pytest.raises(ExperimentError, match="is a file"):
+        Store(tmp_path / "mine" / "letter.txt").open("tiny")
+    Store(tmp_path / "other").open("another")
+    with pytest.raises(ExperimentError, match="holds the runs of another"):
+        Store(tmp_path / "other").open("tiny")
+
+
+def test_runs_that_nobody_asks_for_are_forgotten(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    store.open("tiny")
+    for key in ("new", "old"):
+        store.keep(key, [{"metric": "m", "subject": "s", "value": 1.0}], with_trace=False)
+    store.forget_others(["new"])
+    assert [entry.name for entry in store.runs.iterdir()] == ["new"]

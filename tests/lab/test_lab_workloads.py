@@ -1,0 +1,242 @@
+"""What happens in the runs of experiments: that it is what the papers describe, by formulas and by dumb oracles."""
+
+import random
+from typing import Any
+
+import pytest
+
+from gapless.overlay import binary
+from gapless.protocols.delta.neighbourhood import Neighbourhood
+from gapless.trace import Trace
+from gapless_spark.lab.conduct import conduct
+from gapless_spark.lab.experiment_file import workload_of
+from gapless_spark.lab.figures.data import Run
+from gapless_spark.lab.grid import Case
+from gapless_spark.lab.workloads import ScenarioWorkload
+from gapless_spark.lab.workloads.tree_failures import connected_pairs, filled_tree, live_sessions
+
+
+def run(
+    workload: str, protocol: str, measure: str, *, seed: int = 0, trace: bool = False, options: Any = None, **given: Any
+) -> tuple[dict[str, float], Trace | None]:
+    """One measure of one run."""
+    case = Case("test", {"seed": seed}, workload, given, protocol, options or {}, seed, (measure,), trace)
+    metrics, found = conduct(case)
+    return {metric.subject: metric.value for metric in metrics if metric.metric == measure}, found
+
+
+# ---- 001
+
+
+@pytest.mark.parametrize("protocol", ["locaps", "gapless", "gryphon"])
+def test_subscribing_takes_the_way_to_the_publisher_and_back(protocol: str) -> None:
+    for distance in (1, 4, 7):
+        found, _ = run("tree-subscriptions", protocol, "subscription-latency", depth=4, distance=distance, newcomers=5)
+        assert len(found) == 5
+        assert set(found.values()) == {2 * distance * 50.0}
+
+
+@pytest.mark.parametrize("pivot", [0, 1, 3])
+def test_who_is_covered_waits_for_its_pivot_and_in_locaps_for_f_more(pivot: int) -> None:
+    for f in (1, 2):
+        for protocol, hops in (("gapless", pivot), ("locaps", pivot + f)):
+            found, _ = run(
+                "tree-subscriptions", protocol, "subscription-latency", depth=6, f=f, covered=1.0, pivot=pivot,
+                newcomers=4,
+            )  # fmt: skip
+            assert set(found.values()) == {2 * hops * 50.0}
+
+
+def test_delta_waits_for_the_farthest_broker() -> None:
+    found, _ = run("tree-subscriptions", "delta", "subscription-latency", depth=4, distance=3, newcomers=3)
+    assert set(found.values()) == {2 * 8 * 50.0}
+
+
+def test_newcomers_are_covered_as_often_as_asked() -> None:
+    found, _ = run("tree-subscriptions", "gapless", "subscription-latency", depth=5, covered=0.5, newcomers=200)
+    covered = sum(value == 100.0 for value in found.values())
+    assert set(found.values()) == {100.0, 500.0}
+    assert 70 < covered < 130
+
+
+# ---- 002
+
+
+@pytest.mark.parametrize("nodes", [8, 64])
+def test_vcube_sends_as_many_messages_as_there_are_other_subscribers(nodes: int) -> None:
+    found, _ = run("topic-broadcast", "vcube", "pub-messages", nodes=nodes, subscribers=0.25)
+    assert found == {"down": nodes // 4 - 1, "to-root": 0}
+
+
+def test_one_message_takes_a_hop_for_each_bit() -> None:
+    """Transmission 1, propagation 100, processing 1; a copy waits for those sent before it."""
+    found, _ = run("topic-broadcast", "vcube", "delivery-latency", nodes=2)
+    assert found["mean"] == 102.0
+    found, _ = run("topic-broadcast", "vcube", "delivery-latency", nodes=4)
+    assert found["max"] == 204.0
+    assert found["mean"] == pytest.approx((102 + 103 + 204) / 3)
+
+
+def test_all_publish_and_all_hear_it() -> None:
+    found, _ = run("topic-publishers", "srpt", "deliveries", nodes=16, publishers=1.0)
+    assert found == {"others": 16 * 15, "own": 16}
+    found, _ = run("topic-publishers", "vcube", "deliveries", nodes=16, publishers=0.0)
+    assert found == {"others": 15, "own": 1}
+
+
+def test_half_of_the_nodes_of_srpts_tree_transmit_nothing() -> None:
+    found, _ = run("topic-publishers", "srpt", "queue-length", nodes=32, publishers=1.0)
+    assert sum(value == 0 for value in found.values()) == 16
+
+
+@pytest.mark.parametrize("wait", [1, 4])
+def test_everybody_speaks_once_in_a_discussion_after_having_heard_enough(wait: int) -> None:
+    sizes, trace = run("topic-discussion", "vcube", "barrier-size", nodes=16, wait=wait, trace=True)
+    assert sum(sizes.values()) == 16
+    assert sizes["0"] == wait
+    assert trace is not None
+    assert len(trace.events) == 16
+    heard: dict[str, int] = {}
+    opening = {event.publisher for event in trace.events[:wait]}
+    for act in trace.history:
+        if act.kind == "deliver":
+            heard[act.client] = heard.get(act.client, 0) + 1
+        elif act.client not in opening:
+            assert heard[act.client] >= wait
+
+
+def test_popular_topics_get_more() -> None:
+    _, trace = run("topic-popularity", "srpt", "messages", nodes=8, topics=4, messages=400, zipf=2.0, trace=True)
+    assert trace is not None
+    assert len(trace.events) == 400
+    counts = [sum(f"t0.{number}" in event.attributes for event in trace.events) for number in range(4)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] > 2 * counts[1]
+
+
+def test_each_one_that_leaves_gets_one_message_too_many_and_each_that_joins_misses_one() -> None:
+    given: dict[str, Any] = {"nodes": 32, "churn": 0.25, "messages": 8}
+    assert run("topic-churn", "vcube", "false-positives", **given)[0] == {"count": 6}
+    assert run("topic-churn", "vcube", "deliveries", **given)[0] == {"others": 24 * 8 - 8 - 6, "own": 8}
+
+
+# ---- 003
+
+
+def test_pairs_are_counted_as_one_would_count_them_by_hand() -> None:
+    for seed in range(60):
+        dice = random.Random(seed)
+        brokers, fanout, delta = dice.randint(2, 30), dice.randint(1, 4), dice.randint(0, 3)
+        failed = frozenset(dice.sample(range(brokers), dice.randint(0, brokers - 1)))
+        tree = filled_tree(brokers, fanout)
+        living = [number for number in range(brokers) if number not in failed]
+        counted = sum(
+            _longest_run(tree.path(f"b{a}", f"b{b}"), failed) <= delta for a in living for b in living if a != b
+        )
+        parents = [(number - 1) // fanout for number in range(brokers)]
+        assert connected_pairs(parents, failed, delta) == counted, seed
+
+
+def _longest_run(path: tuple[str, ...], failed: frozenset[int]) -> int:
+    longest = current = 0
+    for name in path:
+        current = current + 1 if int(name[1:]) in failed else 0
+        longest = max(longest, current)
+    return longest
+
+
+def test_sessions_and_neighbourhoods_are_those_of_the_protocol() -> None:
+    for seed in range(20):
+        dice = random.Random(seed)
+        tree = filled_tree(dice.randint(2, 40), dice.randint(1, 4))
+        delta = dice.randint(0, 3)
+        failed = frozenset(dice.sample(tree.brokers, len(tree.brokers) // 4))
+        for name, peers in live_sessions(tree, failed, delta).items():
+            protocols = Neighbourhood(name, tree, delta + 1)
+            for other in failed & protocols.paths.keys():
+                protocols.suspect(other)
+            protocols.survey()
+            assert sorted(protocols.active) == sorted(peers)
+            assert len(protocols.paths) == len(tree.within(name, delta + 1))
+
+
+@pytest.mark.parametrize(("delta", "seed"), [(0, 1), (1, 2), (2, 3)])
+def test_delta_delivers_what_the_tree_allows(delta: int, seed: int) -> None:
+    given = {"brokers": 24, "fanout": 2, "delta": delta, "failed": 7, "events": 60}
+    case = Case("test", {}, "broadcast-failures", given, "delta", {"legitimacy": "relaxed"}, seed, ("delivered",), True)
+    _, trace = conduct(case)
+    assert trace is not None
+    tree = filled_tree(24, 2)
+    dead = frozenset(random.Random(f"{seed}/broadcast-failures").sample(range(24), 24)[:7])
+    came = {(row.event_id.split(":")[0], row.client) for row in trace.history if row.kind == "deliver"}
+    for publisher in {event.publisher for event in trace.events}:
+        for number in set(range(24)) - dead:
+            path = tree.path(f"b{publisher[1:]}", f"b{number}")
+            assert ((publisher, f"c{number}") in came) == (_longest_run(path, dead) <= delta)
+
+
+# ---- 004
+
+
+def test_without_loss_everything_is_delivered() -> None:
+    given: dict[str, Any] = {
+        "brokers": 10,
+        "subscribers": 10,
+        "patterns": 4,
+        "rate": 20.0,
+        "warm_ms": 500.0,
+        "loss": 0.0,
+    }
+    found, _ = run("lossy-links", "epidemic", "delivered", options={"recovery": "none"}, **given)
+    assert found == {"percent": 100.0}
+
+
+def test_what_is_delivered_is_counted_as_in_the_trace() -> None:
+    given: dict[str, Any] = {
+        "brokers": 12, "subscribers": 20, "patterns": 5, "patterns_per_event": 2, "rate": 20.0, "interest": 0.4,
+    }  # fmt: skip
+    found, trace = run("lossy-links", "epidemic", "delivered", options={"recovery": "none"}, trace=True, **given)
+    assert trace is not None
+    wanted = {row.subscription_id: row.filter.split()[0] for row in trace.subscriptions}
+    events = {row.event_id: row for row in trace.events if 7000 <= row.published_ms < 10_000}
+    due = sum(f'"{pattern}"' in row.attributes for row in events.values() for pattern in wanted.values())
+    came = sum(row.kind == "deliver" and row.event_id in events for row in trace.history)
+    assert found["percent"] == pytest.approx(100 * came / due)
+    assert 0 < came < due
+
+
+# ---- measures
+
+
+def test_measures_do_not_depend_on_whether_a_trace_is_kept() -> None:
+    measures = ("delivery-latency", "reception-latency", "deliveries", "messages", "barrier-delay", "queue-length")
+    given = {"nodes": 16, "wait": 3}
+    both = []
+    for trace in (False, True):
+        case = Case("test", {}, "topic-discussion", given, "vcube", {}, 5, measures, trace)
+        both.append(conduct(case))
+    (without, nothing), (with_trace, trace_found) = both
+    assert nothing is None
+    assert without == with_trace
+    assert trace_found is not None
+    published = {event.event_id: (event.publisher, event.published_ms) for event in trace_found.events}
+    latencies = [
+        row.time_ms - published[row.event_id][1]
+        for row in trace_found.history
+        if row.kind == "deliver" and published[row.event_id][0] != row.client
+    ]
+    found = Run({}, {})
+    for metric in without:
+        found.metrics.setdefault(metric.metric, []).append((metric.subject, metric.value))
+    assert dict(found.metrics["delivery-latency"])["mean"] == pytest.approx(sum(latencies) / len(latencies))
+    assert dict(found.metrics["deliveries"])["others"] == len(latencies)
+
+
+def test_the_leaves_are_those_of_the_tree() -> None:
+    """A newcomer sits at a leaf, and so does whoever covers it."""
+    case = Case("test", {}, "tree-subscriptions", {"depth": 4, "covered": 1.0}, "gapless", {}, 0, ("messages",), True)
+    workload = workload_of(case)
+    assert isinstance(workload, ScenarioWorkload)
+    leaves = set(binary(4).brokers[15:])
+    clients = workload.scenario("gapless", {}, 0).clients
+    assert all(client.broker in leaves for client in clients if client.name != "root")
