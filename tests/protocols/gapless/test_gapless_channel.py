@@ -149,6 +149,39 @@ def test_a_frame_for_another_life_of_ours_is_answered_by_saying_which_one_it_is(
     assert other.got == [body(1)]
 
 
+def test_many_frames_for_a_life_that_is_over_are_answered_once_and_repeated_once() -> None:
+    one, other = End(), End(life=5)
+    for number in range(50):
+        one.channel.send(body(number))
+    for frame in one.sent():
+        other.take(frame)
+    answers = other.sent()
+    assert len(answers) == 1
+    for answer in answers * 3:
+        one.take(answer)
+    frames = [message for message in one.wire if isinstance(message, Frame)]
+    assert len(frames) == 50
+    carry(one, other)
+    assert other.got == [body(number) for number in range(50)]
+
+
+def test_a_fresh_connection_repeats_once_what_the_peer_lacks() -> None:
+    one, other = End(), End()
+    for number in range(20):
+        one.channel.send(body(number))
+    one.wire.clear()
+    reconnect(one, other)
+    seen = 0
+    while one.wire or other.wire:
+        seen += sum(isinstance(message, Frame) for message in one.wire)
+        for message in one.sent():
+            other.take(message)
+        for message in other.sent():
+            one.take(message)
+    assert seen == 20
+    assert other.got == [body(number) for number in range(20)]
+
+
 def test_an_acknowledgement_goes_alone_only_after_many_frames_without_any_the_other_way() -> None:
     one, other = End(), End()
     for number in range(ACK_EVERY):

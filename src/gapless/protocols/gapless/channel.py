@@ -6,6 +6,10 @@ rest is sent again. A stream belongs to a pair of lives: when a peer that we hav
 was meant for the old one is dropped, because a hand-over follows that contains all that matters. A frame for
 another life than ours is answered by saying which one it is.
 
+Both are done once for each connection and pair of lives. Once is enough, because a connection keeps order: whatever
+follows is sent with the answer in mind. More would be a storm, for each of a thousand frames to a life that is over
+would have everything repeated, and what is repeated may be all that a broker keeps.
+
 Acknowledgements ride on frames; one is sent alone after `ACK_EVERY` frames without any the other way.
 """
 
@@ -17,6 +21,7 @@ from gapless.protocols.gapless.messages import Ack, Body, Frame, Resume
 __all__ = ["Channel"]
 
 ACK_EVERY = 64
+NOBODY = -1
 
 
 class Channel:
@@ -31,6 +36,10 @@ class Channel:
         self._unacknowledged: deque[tuple[int, Body]] = deque()
         self._received = 0
         self._acknowledged = 0
+        self._introduced_to = NOBODY
+        """The life of the peer that was told ours, on this connection."""
+        self._repeated_to = NOBODY
+        """The life of the peer to which all that it lacked was sent again, on this connection."""
 
     def send(self, body: Body) -> None:
         """Deliver `body` to the peer, after all earlier ones, once."""
@@ -40,6 +49,11 @@ class Channel:
 
     def reconnect(self) -> None:
         """The connection is fresh: tell the peer where we stand, and ask where it does."""
+        self._repeated_to = NOBODY
+        self._introduce()
+
+    def _introduce(self) -> None:
+        self._introduced_to = self.peer_life
         self._send(Resume(self.life, self.peer_life, self._received, True))
 
     def resumed(self, message: Resume) -> None:
@@ -49,15 +63,18 @@ class Channel:
         if message.answer:
             self._send(Resume(self.life, self.peer_life, self._received, False))
         self._forget(message.ack if message.to_life == self.life else 0)
-        for seq, body in self._unacknowledged:
-            self._send(self._frame(seq, body))
+        if self._repeated_to != self.peer_life:
+            self._repeated_to = self.peer_life
+            for seq, body in self._unacknowledged:
+                self._send(self._frame(seq, body))
 
     def received(self, frame: Frame) -> Body | None:
         """The body, if the frame is the next one from the peer's current life to ours."""
         if not self.meet(frame.life):
             return None
         if frame.to_life != self.life:
-            self.reconnect()
+            if self._introduced_to != self.peer_life:
+                self._introduce()
             return None
         self._forget(frame.ack)
         if frame.seq != self._received + 1:
