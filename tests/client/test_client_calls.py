@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,26 @@ def test_many_events_in_order_and_once() -> None:
 
             assert await ann.publish_many(numbers()) == 10
             assert len(await take(subscription, 10)) == 10
+
+    run(main())
+
+
+def test_a_source_that_takes_its_time_holds_nothing_back_and_may_fail() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as ann:
+            await ann.advertise("TRUE")
+            subscription = await ann.subscribe("TRUE")
+            arrived: list[int] = []
+
+            async def slow() -> AsyncIterator[dict[str, int]]:
+                for n in range(3):
+                    yield {"n": n}
+                    arrived.append((await take(subscription, 1))[0].seq)
+                raise ValueError("the source is dry")
+
+            with pytest.raises(ValueError, match="dry"):
+                await ann.publish_many(slow())
+            assert arrived == [1, 2, 3]
 
     run(main())
 

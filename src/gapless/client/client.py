@@ -12,7 +12,7 @@ from collections.abc import AsyncIterable, Callable, Generator, Iterable, Mappin
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from gapless.client.bootstrap import find_network
 from gapless.client.recording import start_recording
@@ -462,19 +462,44 @@ def _set(future: "asyncio.Future[None]") -> None:
 
 
 async def _batches(events: Iterable[Any] | AsyncIterable[Any], most: int) -> AsyncIterable[list[Any]]:
+    """The events in batches: of a source that has to be waited for, all that is there at a time."""
     if not isinstance(events, AsyncIterable):
         remaining = iter(events)
         while batch := list(islice(remaining, most)):
             yield batch
         return
-    batch = []
-    async for event in events:
-        batch.append(event)
-        if len(batch) >= most:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+    queue: asyncio.Queue[Any] = asyncio.Queue(most)
+    collecting = asyncio.ensure_future(_collect(events, queue))
+    try:
+        while True:
+            batch = [await queue.get()]
+            while not queue.empty():
+                batch.append(queue.get_nowait())
+            end = batch.pop() if isinstance(batch[-1], _End) else None
+            if batch:
+                yield batch
+            if end is not None:
+                if end.error is not None:
+                    raise end.error
+                return
+    finally:
+        collecting.cancel()
+
+
+class _End(NamedTuple):
+    """Nothing more comes; `error` is why, if the source failed."""
+
+    error: Exception | None
+
+
+async def _collect(events: AsyncIterable[Any], queue: "asyncio.Queue[Any]") -> None:
+    error = None
+    try:
+        async for event in events:
+            await queue.put(event)
+    except Exception as caught:
+        error = caught
+    await queue.put(_End(error))
 
 
 class Connecting:

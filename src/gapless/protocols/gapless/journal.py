@@ -67,13 +67,18 @@ class JournalCopy:
 
     def forget_done(self, done: set[int], last: int) -> int:
         """Forget up to the first that is not done, and take out of `done` what is forgotten; return the last number."""
-        entries, base = self._entries, self._base
-        while entries and entries[0][0] in done:
-            last, after, *_ = entries.popleft()
-            done.discard(last)
+        entries = self._entries
+        gone = []
+        for number, after, *_ in entries:
+            if number not in done:
+                break
+            gone.append(number)
             if after:
-                base.update(after)
-        return last
+                self._base.update(after)
+        for _ in gone:
+            entries.popleft()
+        done.difference_update(gone)
+        return gone[-1] if gone else last
 
     def admissions(self) -> list[Admission]:
         """What is not forgotten, each with all that preceded it."""
@@ -141,8 +146,8 @@ class Journal:
 
     def forget(self, numbers: Iterable[int]) -> None:
         """These admissions have reached everyone. Forget up to the first that has not: the rest may be out of order."""
-        self._done.update(numbers)
         before = self._forgotten
+        self._done.update([number for number in numbers if number > before])
         self._forgotten = self.copy.forget_done(self._done, before)
         if self._forgotten > before:
             self.write([])
