@@ -51,3 +51,22 @@ def test_of_what_an_excluded_broker_admitted_the_past_is_told() -> None:
     log = EventLog()
     log.append(Logged(event(1), "u", after={"q": 4}))
     assert [entry.after for entry in log.share(lambda via: True)] == [{"q": 4}]
+
+
+def test_what_another_broker_admitted_gets_a_number_where_it_stands() -> None:
+    log = EventLog()
+    log.append(Logged(event(1), "u"))
+    log.cut(1)
+    log.append(Logged(event(2), "u"))
+    log.append(Logged(event(3), "", 7))
+    log.forget(1)
+    places = log.unnumbered()
+    assert list(places) == [("p", 2)]
+    assert log.has_number(7)
+    assert not log.has_number(8)
+    log.number(places["p", 2], 8)
+    assert log.has_number(8)
+    assert log.unnumbered() == {}
+    log.cut(2)
+    assert log.forget(2) == [8, 7]
+    assert not log.has_number(8)

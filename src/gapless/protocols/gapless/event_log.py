@@ -32,6 +32,7 @@ class EventLog:
         self._entries: deque[Logged] = deque()
         self._dropped = 0
         self._cuts: deque[tuple[int, int]] = deque()
+        self._numbers: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -39,23 +40,26 @@ class EventLog:
     def append(self, entry: Logged) -> None:
         """Another event was processed."""
         self._entries.append(entry)
+        if entry.number:
+            self._numbers.add(entry.number)
 
-    def number(self, event: Event, number: int) -> None:
-        """The event, processed before, is in the journal of this broker now."""
-        for place, entry in enumerate(self._entries):
-            if entry.event.seq == event.seq and entry.event.publisher == event.publisher:
-                self._entries[place] = msgspec.structs.replace(entry, number=number)
+    def unnumbered(self) -> dict[tuple[str, int], int]:
+        """Where the events stand that are not in the journal of this broker, by publisher and number."""
+        return {
+            (entry.event.publisher, entry.event.seq): place
+            for place, entry in enumerate(self._entries, self._dropped)
+            if not entry.number
+        }
 
-    def lacks_number(self, event: Event) -> bool:
-        """Whether the event is still kept, and not in the journal of this broker."""
-        return any(
-            entry.event.seq == event.seq and entry.event.publisher == event.publisher and not entry.number
-            for entry in self._entries
-        )
+    def number(self, place: int, number: int) -> None:
+        """The event that stands there is in the journal of this broker now."""
+        place -= self._dropped
+        self._entries[place] = msgspec.structs.replace(self._entries[place], number=number)
+        self._numbers.add(number)
 
     def has_number(self, number: int) -> bool:
         """Whether an event of that journal number is still kept."""
-        return any(entry.number == number for entry in self._entries)
+        return number in self._numbers
 
     def cut(self, wave: int) -> None:
         """The wave came by."""
@@ -71,6 +75,7 @@ class EventLog:
             self._dropped += 1
             if entry.number:
                 numbers.append(entry.number)
+        self._numbers.difference_update(numbers)
         return numbers
 
     def share(self, is_inside: Callable[[str], bool]) -> list[LogEntry]:

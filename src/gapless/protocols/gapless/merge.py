@@ -15,6 +15,7 @@ It is enough, because whoever published an effect had the cause delivered by a b
 nothing is forgotten before all its causes are (see `waves`), so the chain of entries is never broken.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -120,13 +121,13 @@ def find_pasts(
             after.setdefault(ids[-1][position], []).append(item.after)
     prefixes: list[Cuts] = [{} for _ in ids]
     reached = [0] * len(ids)
-    seen: dict[str, list[Id]] = {}
+    seen: dict[str, list[int]] = {}
     pasts: dict[Id, Cuts] = {}
     for event in ordered:
         name = (event.publisher, event.seq)
         past: Cuts = {}
         for earlier in seen.get(event.publisher, ())[-1:]:
-            merge_cuts(past, pasts[earlier])
+            merge_cuts(past, pasts[event.publisher, earlier])
         for number, position in entries.get(name, ()):
             while reached[number] < position:
                 merge_cuts(prefixes[number], pasts.get(ids[number][reached[number]], {}))
@@ -134,11 +135,12 @@ def find_pasts(
             merge_cuts(past, prefixes[number])
         for known in after.get(name, ()):
             for publisher, last in known.items():
-                for earlier in [other for other in seen.get(publisher, ()) if other[1] <= last][-1:]:
-                    merge_cuts(past, pasts[earlier])
+                place = bisect_right(seen.get(publisher, ()), last)
+                if place:
+                    merge_cuts(past, pasts[publisher, seen[publisher][place - 1]])
         past[event.publisher] = event.seq
         pasts[name] = past
-        seen.setdefault(event.publisher, []).append(name)
+        seen.setdefault(event.publisher, []).append(event.seq)
     return pasts
 
 

@@ -352,16 +352,17 @@ class Takeover:
             if self.heirs[life] == self._name or item.event.publisher in self.sessions
         }
         self._give_inherited_cuts()
+        unnumbered = self._log.unnumbered() if own else {}
         for event in self._events:
             key = (event.publisher, event.seq)
             member = entered.get(key, self._name)
             via = self._via if member == self._name else self._link_to(member).via
             is_new = event.seq > self._table.passed.get(event.publisher, 0)
-            is_owed = key in own and (is_new or self._log.lacks_number(event))
+            is_owed = key in own and (is_new or key in unnumbered)
             number = self._journal.admit([event], self._pasts[key]) if is_owed else 0
-            self._process(event, via, self._pasts[key], self.sessions, number)
             if is_owed and not is_new:
-                self._log.number(event, number)
+                self._log.number(unnumbered[key], number)
+            self._process(event, via, self._pasts[key], self.sessions, number)
             if number and event.seq >= self._doubtful.get(event.publisher, NEVER):
                 self._clients.hold_back(event, number)
         for event in self._handover.late:
