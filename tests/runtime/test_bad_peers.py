@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 import pytest
@@ -141,7 +142,14 @@ def test_after_the_greetings(kind: str) -> None:
     run(main())
 
 
-def test_a_filter_that_cannot_be_read_is_its_senders_fault() -> None:
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        (ClientSubscribe(2, "s", "price <"), "price <"),
+        (ClientPublish(2, [Event("somebody", 1, {})]), "'c' cannot publish in the name of 'somebody'"),
+    ],
+)
+def test_what_a_client_may_not_say_is_its_own_fault(message: Any, complaint: str) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, with_witness(network):
             peer = (await Raw.dial(network)).greet("c").say(batch(Attach(1, "", [], {}, [], 1)))
@@ -150,10 +158,10 @@ def test_a_filter_that_cannot_be_read_is_its_senders_fault() -> None:
             kind, body = await peer.hear()
             [invite] = Codec(network.config.spec, 1 << 24).decode(memoryview(body), is_client=False)
             assert isinstance(invite, Invite)
-            peer.say(batch(Attach(2, invite.home, [], {}, [], 1), ClientSubscribe(2, "s", "price <")))
+            peer.say(batch(Attach(2, invite.home, [], {}, [], 1), message))
             refusal = await peer.refusal()
             assert refusal.code == "malformed"
-            assert "price <" in refusal.reason
+            assert complaint in refusal.reason
 
     run(main())
 

@@ -87,11 +87,16 @@ class Client:
         options = convert_options(self._spec, welcome.options)
         self._settings = welcome.settings
         self._window: int = getattr(options, "client_window", 1_000)
+        self._bytes_max = welcome.settings.client_frame_max // 2
+        """What waits to become safe is told in one frame to the next broker, if this one is lost."""
         self._serial = 0
         self._rejection: Rejected | None = None
         self._accepted: list[Event] = []
         self._published = 0
         self._confirmed = 0
+        self._unsafe_bytes = 0
+        self._sizes: deque[tuple[int, int]] = deque()
+        """Of what is not safe: the last number of each batch, and its bytes."""
         self._confirmations: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._room: deque[asyncio.Future[None]] = deque()
         self._stable: dict[str, asyncio.Future[None]] = {}
@@ -211,11 +216,12 @@ class Client:
 
     async def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Event:
         """Publish an event. Returns when it is safe: it will reach every matching subscriber, whatever fails."""
-        call = self._publication((attributes, payload))
+        call, size = self._publication((attributes, payload))
         await self._wait_for_room()
         self._accepted.clear()
         self._call(call)
         event = self._accepted.pop()
+        self._note_size(size)
         if self._spec.confirms:
             await self._confirmation(event.seq)
         return event
@@ -224,13 +230,14 @@ class Client:
         """Publish events in order, as fast as the network takes them. Returns how many, when all are safe."""
         count = 0
         async for batch in _batches(events, max(1, min(PUBLISH_BATCH, BATCH_BYTES // self._settings.event_max))):
-            calls = [self._publication(item) for item in batch]
-            while calls:
+            checked = [self._publication(item) for item in batch]
+            while checked:
                 await self._wait_for_room()
-                room = self._window - (self._published - self._confirmed) if self._spec.confirms else len(calls)
-                self._publish_batch(calls[:room])
-                count += len(calls[:room])
-                calls = calls[room:]
+                room = self._window - (self._published - self._confirmed) if self._spec.confirms else len(checked)
+                self._publish_batch([call for call, _ in checked[:room]])
+                self._note_size(sum(size for _, size in checked[:room]))
+                count += len(checked[:room])
+                checked = checked[room:]
         if self._spec.confirms and self._published > self._confirmed:
             await self._confirmation(self._published)
         return count
@@ -301,8 +308,8 @@ class Client:
             kind = EventError if isinstance(rejection.call, Publish) else CallError
             raise kind(rejection.reason)
 
-    def _publication(self, item: Publication) -> Publish:
-        """The call, with all that the network would choke on noticed here."""
+    def _publication(self, item: Publication) -> tuple[Publish, int]:
+        """The call, with all that the network would choke on noticed here, and its size."""
         attributes, payload = item if isinstance(item, tuple) else (item, b"")
         size = len(payload)
         for name, value in attributes.items():
@@ -319,15 +326,23 @@ class Client:
                 )
             if type(name) is not str:
                 raise EventError(f"attribute {name!r} has a name that is no string")
-        if size + 16 * len(attributes) > self._settings.event_max:
+        size += 16 * len(attributes)
+        if size > self._settings.event_max:
             raise EventError(f"the event has {size:,} bytes, but {self._settings.event_max:,} is the limit")
-        return Publish({**attributes}, payload if type(payload) is bytes else bytes(payload))
+        return Publish({**attributes}, payload if type(payload) is bytes else bytes(payload)), size
+
+    def _note_size(self, size: int) -> None:
+        """So many bytes were published, up to the last event."""
+        if self._spec.confirms:
+            self._sizes.append((self._published, size))
+            self._unsafe_bytes += size
 
     async def _wait_for_room(self) -> None:
         """Until fewer than a window of publications wait to become safe, or at least to leave."""
         if not self._spec.confirms:
             await self._links.wait_for_room()
-        while self._spec.confirms and self._published - self._confirmed >= self._window:
+            return
+        while self._published - self._confirmed >= self._window or self._unsafe_bytes >= self._bytes_max:
             room = self._future()
             self._room.append(room)
             await room
@@ -366,6 +381,8 @@ class Client:
 
     def _on_confirmed(self, effect: Confirmed) -> None:
         self._confirmed = effect.seq
+        while self._sizes and self._sizes[0][0] <= effect.seq:
+            self._unsafe_bytes -= self._sizes.popleft()[1]
         waiting = self._confirmations
         while waiting and waiting[0][0] <= effect.seq:
             _set(waiting.popleft()[1])

@@ -22,6 +22,10 @@ from gapless.runtime.link import Link
 __all__ = ["NodeHost", "now_us"]
 
 
+LONG_TURN_US = 1_000
+"""A turn of the event loop that takes longer sends what it has, so that others need not wait for its end."""
+
+
 def now_us() -> int:
     """The clock that nodes are given: microseconds, monotonic."""
     return time.monotonic_ns() // 1000
@@ -51,6 +55,7 @@ class NodeHost:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._dirty: list[Link] = []
         self._is_flush_planned = False
+        self._dirty_since = 0
 
     def inhabit(self, node: Node) -> None:
         """Let this node live here; one that did is forgotten, with its timers."""
@@ -104,7 +109,10 @@ class NodeHost:
         except Exception as error:
             self._fail(error)
         if dirty and not self._is_flush_planned:
+            self._dirty_since = now
             self._plan_flush()
+        elif dirty and now - self._dirty_since > LONG_TURN_US:
+            self.flush()
 
     def carry_out(self, effects: Sequence[Any]) -> None:
         """Carry out effects, in order."""

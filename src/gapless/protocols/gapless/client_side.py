@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from gapless.errors import EventError
 from gapless.events import Event
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.journal import Journal
@@ -305,6 +306,8 @@ class ClientSide:
 
     def _queue(self, session: Session, events: list[Event]) -> None:
         for event in events:
+            if event.publisher != session.client:
+                raise EventError(f"{session.client!r} cannot publish in the name of {event.publisher!r}")
             if event.seq == session.queued + 1:
                 session.queued = event.seq
                 session.inbox.append(event)

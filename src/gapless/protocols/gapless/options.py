@@ -24,8 +24,9 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wait. It bounds what any broker has to keep. Clients that lie behind with what they were delivered, so that all
     others wait for them, may use four times as much."""
 
-    client_window: int = 4_000
-    """How many publications a client keeps that are not safe yet; further calls are refused."""
+    client_window: int = 8_000
+    """How many publications a client keeps that are not safe yet; further calls are refused. Over TCP also no more
+    bytes than half of a client's frame."""
 
     delivery_window: int = 4_096
     """How many deliveries a broker sends ahead of what the application has taken; further ones wait at the broker."""
