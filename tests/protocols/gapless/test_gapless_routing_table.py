@@ -13,7 +13,7 @@ from gapless.protocols.gapless.messages import (
     RemoveSubscription,
     TreeBody,
 )
-from gapless.protocols.gapless.routing_table import Link, RoutingTable, Subscription
+from gapless.protocols.gapless.routing_table import SILENT_MAX, Link, RoutingTable, Subscription
 
 Sent = list[tuple[str, TreeBody]]
 
@@ -341,3 +341,14 @@ def test_events_find_their_subscriptions() -> None:
     assert names(list(bench.table.match(Event("p", 1, {"x": 2})))) == ["t"]
     bench.table.remove_subscription("t")
     assert names(list(bench.table.match(Event("p", 1, {"x": 1})))) == ["s"]
+
+
+def test_publishers_that_left_are_forgotten_when_there_are_very_many() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "stays")
+    bench.table.passed.update({"stays": 7, **{f"left{number}": 1 for number in range(SILENT_MAX + 2)}})
+    bench.table.forget_silent()
+    assert len(bench.table.passed) == SILENT_MAX + 1
+    assert bench.table.passed["stays"] == 7
+    assert "left1" not in bench.table.passed
+    assert "left2" in bench.table.passed

@@ -98,6 +98,8 @@ PRESSED = 32
 """A broker asks for wave after wave while it keeps this part of its window: at the pace of the clock it would fill."""
 COMPLETED_MAX = 1_000
 """How many hand-overs a broker remembers to have completed."""
+WAITS_SHOWN = 10
+"""How many of those that a wave waits for an operator is told."""
 RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
 
@@ -218,6 +220,8 @@ class GaplessBroker:
             "stand_ins": {name: self._stand_in(name) for name in out},
             "hand_overs": len(self._handovers),
             "sessions": len(self._clients.sessions),
+            "wave": self._waves.number,
+            "waits_for": self._waves.missing(self._clients.confirmed)[:WAITS_SHOWN],
         }
 
     def _on_start(self) -> None:
@@ -699,4 +703,5 @@ class GaplessBroker:
         self._journal.forget(self._log.forget(done))
         if not self._log:
             self._table.forget_former()
+            self._table.forget_silent()
         self._clients.forgotten()

@@ -38,6 +38,9 @@ from gapless.protocols.gapless.messages import (
 
 __all__ = ["Advertisement", "Link", "RoutingTable", "Subscription"]
 
+SILENT_MAX = 10_000
+"""Publishers that advertise nothing any more and are remembered: clients come and go all the time. One that comes back
+after so many others is taken for a new one, whose events were all still to come."""
 COVER_CACHE = 65_536
 
 
@@ -316,6 +319,13 @@ class RoutingTable:
                 self._has_former = True
         if advertisement.origin is not None and advertisement.origin.peer in self.links:
             self._prune(advertisement.origin)
+
+    def forget_silent(self) -> None:
+        """Of publishers that advertise nothing, remember the last event only of the latest `SILENT_MAX`."""
+        surplus = len(self.passed) - len(self._publishers) - SILENT_MAX
+        if surplus > 0:
+            for publisher in [publisher for publisher in self.passed if publisher not in self._publishers][:surplus]:
+                del self.passed[publisher]
 
     def forget_former(self) -> None:
         """Nothing of publishers that left is under way any more."""

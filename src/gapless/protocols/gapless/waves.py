@@ -89,6 +89,12 @@ class Waves:
         self._open = True
         return True
 
+    def missing(self, confirmed: Callable[[str], int]) -> list[str]:
+        """The brokers and clients that the wave waits for."""
+        if not self._open:
+            return []
+        return [*self._children, *(client for client, owed in self._sessions.items() if confirmed(client) < owed)]
+
     def echoed(self, child: str, echo: Echo) -> None:
         """A child echoed."""
         if self._open and echo.number == self.number:
