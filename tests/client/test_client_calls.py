@@ -207,6 +207,22 @@ def test_nobody_there_is_said_with_every_address() -> None:
     run(main())
 
 
+@pytest.mark.parametrize("greeting", [b"", b"220 mail.example ESMTP\r\n"], ids=["closes", "mail"])
+def test_somebody_else_at_one_address_does_not_keep_a_client_from_the_next(greeting: bytes) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting)
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with local(1, f=0) as network, connect(f"gapless://127.0.0.1:{port},{network.url[10:]}") as client:
+            await client.advertise("TRUE")
+        server.close()
+
+    run(main())
+
+
 def test_a_client_waits_for_a_network_that_is_about_to_start() -> None:
     async def main() -> None:
         async with local(1, f=0) as network:

@@ -16,20 +16,27 @@ PAUSE_S = 0.1
 async def find_network(url: str, timeout_s: float) -> tuple[str, Welcome]:
     """An address of the list where a broker takes part, and its welcome.
 
-    Brokers that are not there yet, or still starting, are asked again until the time is up.
+    Brokers that are not there yet, or still starting, are asked again until the time is up. Whoever answers with
+    something that no broker of ours says is not; if that is all of them, nobody has to wait.
     """
     addresses = parse_url(url)
     deadline = time.monotonic() + timeout_s
     while True:
-        reasons = {}
+        reasons, hopeless = {}, list[ConnectError]()
         for address in addresses:
             left = deadline - time.monotonic()
-            answer = await _ask(address, max(0.1, min(left, timeout_s / len(addresses))))
+            try:
+                answer = await _ask(address, max(0.1, min(left, timeout_s / len(addresses))))
+            except ConnectError as error:
+                hopeless.append(error)
+                continue
             if isinstance(answer, Welcome):
                 return address, answer
             reasons[address] = answer
+        if not reasons:
+            raise hopeless[0]
         if time.monotonic() + PAUSE_S > deadline:
-            told = "; ".join(f"{address}: {reason}" for address, reason in reasons.items())
+            told = "; ".join([*(f"{address}: {reason}" for address, reason in reasons.items()), *map(str, hopeless)])
             raise ConnectError(f"no broker could be reached ({told}); is the network up?")
         await asyncio.sleep(PAUSE_S)
 

@@ -1,6 +1,7 @@
 """Asking a broker who it is, without taking part: a probe greets, reads the welcome, and is gone."""
 
 import asyncio
+import errno
 from typing import Any
 
 import msgspec
@@ -57,9 +58,9 @@ class _Probe(FrameStream):
         self._fail(WireError(NOT_OURS))
 
     def closed(self, error: Exception | None) -> None:
-        self._fail(WireError("whoever listens there closed the connection without a word"))
+        self._fail(ConnectionResetError(errno.ECONNRESET, "closed the connection without a word"))
 
-    def _fail(self, error: WireError) -> None:
+    def _fail(self, error: WireError | OSError) -> None:
         for future in (self.welcome, self.report):
             if not future.done():
                 future.set_exception(error)

@@ -163,3 +163,14 @@ def test_the_next_wave_follows_at_once_while_someone_is_pressed() -> None:
     echo = root.waves.settled(lambda client: 0)
     assert echo == Echo(3, True, True)
     assert root.waves.completed(echo) == Wave(4, 2)
+
+
+def test_an_operator_can_see_whom_a_wave_waits_for() -> None:
+    root = Root()
+    assert root.waves.missing(lambda client: 0) == []
+    wave = root.start(owed=3)
+    assert root.waves.missing(lambda client: 2) == ["u", "c"]
+    assert root.waves.missing(lambda client: 3) == ["u"]
+    root.confirmed = 3
+    assert root.echo(wave)
+    assert root.waves.missing(lambda client: 0) == []
