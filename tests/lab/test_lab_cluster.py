@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import pytest
 from gapless.checkers import check_all
 from gapless.trace import read_trace
 from gapless_spark.lab.conduct import conduct
-from gapless_spark.lab.experiment import Experiment
+from gapless_spark.lab.experiment_file import load_experiment
 from gapless_spark.lab.grid import cases_of
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -27,6 +27,14 @@ PATIENCE_S = 300.0
 ENVIRONMENT = {**os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1"}
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
+EXPERIMENT = f"""
+title = "A first network"
+question = "Does a cluster say what one machine says?"
+scenario = "{Path(__file__).parents[2]}/examples/first.toml"
+measure = ["delivery-latency", "messages"]
+trace = true
+grid = [{{ protocol = ["gapless", "locaps"] }}]
+"""
 COMMANDS = """
 import sys
 from contextlib import suppress
@@ -102,9 +110,11 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield url
 
 
-def test_a_sweep_and_its_audit_on_a_cluster(master: str, tiny: Callable[..., Experiment], tmp_path: Path) -> None:
-    experiment = tiny(("seeds = 2", "seeds = 1\ntrace = true"))
-    command = [sys.executable, "-c", COMMANDS, master, experiment.file, str(tmp_path / "out")]
+def test_a_sweep_and_its_audit_on_a_cluster(master: str, tmp_path: Path) -> None:
+    file = tmp_path / "first.toml"
+    file.write_text(EXPERIMENT, encoding="utf-8")
+    experiment = load_experiment(file)
+    command = [sys.executable, "-c", COMMANDS, master, str(file), str(tmp_path / "out")]
     ran = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 0, ran.stderr
     swept, audited = ran.stdout.split("AND\n")
@@ -116,4 +126,5 @@ def test_a_sweep_and_its_audit_on_a_cluster(master: str, tiny: Callable[..., Exp
         {"run": case.run, **metric._asdict()} for case in cases_of(experiment) for metric in conduct(case)[0]
     ]
     expected = {verdict.run: verdict.status for verdict in check_all(read_trace(tmp_path / "out" / "trace"))}
+    assert set(expected.values()) == {"valid"}
     assert {row["run"]: row["status"] for row in json.loads(audited)["runs"]} == expected

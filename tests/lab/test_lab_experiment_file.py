@@ -155,6 +155,7 @@ def test_a_scenario_that_cannot_be_changed_so(tmp_path: Path, grid: str, complai
         (('x = "depth"', 'x = "width"'), "figures[0]: there is no axis 'width'"),
         (('x = "depth"', ""), "figures[0]: needs an 'x'"),
         (('series = ["protocol"]', 'kind = "distribution"'), "figures[0]: needs 'bins'"),
+        (('series = ["protocol"]', 'series = ["protocol"]\nlegend = "{d}"'), "figures[0].legend: '{d}' cannot be"),
         (('series = ["protocol"]', 'colour = "red"'), "figures[0].colour: there is no such key"),
         (("paper = 300", 'paper = 300\nshape = "flat"'), "claims[1]: a claim has a number"),
         (("paper = 300", 'paper = 300\nas = "ratio"'), "claims[1]: 'against' goes with"),

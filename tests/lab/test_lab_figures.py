@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 from math import sqrt
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gapless_spark.lab.experiment import Claim, Experiment, FigureSpec, Range, Reading
@@ -120,11 +121,16 @@ def test_a_claim_is_judged(claim: Claim, verdict: str) -> None:
     assert judge_claim(claim, FOUND).verdict == verdict
 
 
-def test_the_papers_number_may_lie_in_our_interval() -> None:
-    """Two runs say little: their interval is wide."""
+def test_two_runs_are_too_few_to_tell() -> None:
     judged = judge_claim(Claim("", LATENCY, paper=150.0, where={"protocol": "a", "depth": 2}, noise=0.01), FOUND)
-    assert judged.verdict == "agrees"
+    assert judged.verdict == "uncertain"
     assert judged.deviation == pytest.approx(-1 / 3)
+
+
+def test_a_glance_compares_shapes_and_no_numbers() -> None:
+    assert judge_claim(Claim("", LATENCY, paper=50.0, where={"protocol": "b"}), FOUND, quick=True).ours is None
+    shape = Claim("", LATENCY, shape="flat", along="depth", where={"protocol": "b"})
+    assert judge_claim(shape, FOUND, quick=True).verdict == "agrees"
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("ratio", 0.25), ("increase", -75.0), ("reduction", 75.0)])
@@ -145,10 +151,23 @@ def test_a_claim_may_compare(kind: str, expected: float) -> None:
 def test_pictures_are_the_same_every_time(tmp_path: Path) -> None:
     table = table_of(FigureSpec(LATENCY, x="depth", series=("protocol",)), FOUND)
     claims = [Claim("", LATENCY, paper=60.0, where={"protocol": "b", "depth": 4})]
-    first, second = (save_picture(picture_of(table, claims), tmp_path / name) for name in ("one", "two"))
+    first, second = (save_picture(picture_of(table, "Depth", claims), tmp_path / name) for name in ("one", "two"))
     assert first == second
     assert first.startswith("<?xml")
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
+
+
+def test_the_papers_numbers_stand_where_ours_do() -> None:
+    lines = FigureSpec(LATENCY, x="depth", series=("protocol",), x_scale=2)
+    bins = FigureSpec(Reading("size"), kind="distribution", bins=(1, 4, 16))
+    for spec, found, claim, place in (
+        (lines, FOUND, Claim("", LATENCY, paper=60.0, where={"protocol": "b", "depth": 4}), (8.0, 60.0)),
+        (bins, Runs([ROWS]), Claim("", Reading("size", subjects=Range(above=1, most=4)), paper=33.0), (1.0, 33.0)),
+    ):
+        other = Claim("", Reading("other"), paper=7.0, where=claim.where)
+        (axes,) = picture_of(table_of(spec, found), "Title", [other, claim]).axes
+        (drawn,) = [line for line in axes.lines if line.get_label() == "the paper"]
+        assert np.asarray(drawn.get_data()).ravel().tolist() == list(place)
 
 
 class _Page(HTMLParser):

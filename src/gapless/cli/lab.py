@@ -162,14 +162,14 @@ def _show_failures(report: Any) -> None:
 
 def _show_chapters(chapters: Any, reports: Any, page: Path) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
-    for heading in ("experiment", "where", "runs", "seconds", "agree", "differ"):
+    for heading in ("experiment", "where", "runs", "seconds", "agree", "differ", "cannot tell"):
         table.add_column(heading, justify="left" if heading in ("experiment", "where") else "right")
     for chapter, report in zip(chapters, reports, strict=True):
         counts = Counter(judgement.verdict for judgement in chapter.judgements)
         differ = Text(str(counts["differs"]), "yellow" if counts["differs"] else "")
         table.add_row(
             chapter.experiment.name, chapter.experiment.place, f"{chapter.runs:,}", f"{report.seconds:.0f}",
-            str(counts["agrees"]), differ,
+            str(counts["agrees"]), differ, str(counts["uncertain"]),
         )  # fmt: skip
     console = output_console()
     console.print(table)

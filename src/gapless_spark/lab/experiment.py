@@ -59,9 +59,11 @@ series = ["protocol"]
 
 `[[figures]]`
 : `kind = "lines"` (default): `x` is an axis, `y` a reading, `series` the axes that tell the lines apart.
+  `kind = "bars"`: the same numbers as bars, where values of `x` are few or have no order.
   `kind = "distribution"`: `y.metric` counts, `by` its subjects or by their values, into the `bins` given by
   their upper ends.
-  Further: `title`, `name`, `x_label`, `y_label`, `log_x`, `log_y`, `where`, `unit`.
+  `legend` names a line after its values on the axes: `"{protocol}, {covered:.0%} covered"`.
+  Further: `title`, `name`, `x_label`, `y_label`, `x_scale`, `log_x`, `log_y`, `where`.
 
 `[[claims]]`
 : what the paper says, to be compared: `says` in words, `paper` the number, `y` the reading and `where` the runs;
@@ -74,6 +76,7 @@ A reading says how a run becomes a number: the mean (or what `reduce` says) over
 whose subjects lie there; or, with `values`, the number of subjects whose values do.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -116,11 +119,12 @@ class FigureSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One picture and its table."""
 
     y: Reading
-    kind: Literal["lines", "distribution"] = "lines"
+    kind: Literal["lines", "bars", "distribution"] = "lines"
     name: str = ""
     title: str = ""
     x: str = ""
     series: tuple[str, ...] = ()
+    legend: str = ""
     bins: tuple[float, ...] = ()
     by: Literal["subjects", "values"] = "subjects"
     x_label: str = ""
@@ -130,6 +134,13 @@ class FigureSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log_x: bool = False
     log_y: bool = False
     where: Where = {}
+
+    def label(self, values: Sequence[Scalar | None]) -> str:
+        """What a line is called that has these values on the axes of `series`."""
+        known = {axis.rpartition(".")[2]: value for axis, value in zip(self.series, values, strict=True)}
+        if self.legend:
+            return self.legend.format_map(known)
+        return ", ".join(str(value) for value in values if value is not None)
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

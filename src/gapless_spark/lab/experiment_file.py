@@ -240,12 +240,23 @@ def _check_parameters(cases: list[Case]) -> None:
 def _check_figure(place: str, figure: FigureSpec, experiment: Experiment) -> None:
     _check_reading(place, figure.y, experiment)
     axes = [*_axes(experiment), "seed"]
-    if figure.kind == "lines" and not figure.x:
+    if figure.kind != "distribution" and not figure.x:
         raise _MistakeError(f"{place}: needs an 'x': one of {', '.join(axes)}")
     if figure.kind == "distribution" and not figure.bins:
         raise _MistakeError(f"{place}: needs 'bins': their upper ends")
     for name in (*([figure.x] if figure.x else []), *figure.series, *figure.where):
         _check_axis_name(place, name, axes)
+    _check_legend(f"{place}.legend", figure, cases_of(experiment))
+
+
+def _check_legend(place: str, figure: FigureSpec, cases: list[Case]) -> None:
+    for values in {tuple(case.axes.get(axis) for axis in figure.series) for case in cases}:
+        try:
+            figure.label(values)
+        except (LookupError, ValueError, AttributeError):
+            raise _MistakeError(
+                f"{place}: {figure.legend!r} cannot be filled in with the axes of 'series': {', '.join(figure.series)}"
+            ) from None
 
 
 def _check_claim(place: str, claim: Claim, experiment: Experiment) -> None:

@@ -1,8 +1,8 @@
 """What a paper says beside what we measure: does it hold, and if not, how far is it off?
 
-A number agrees if ours lies within the noise that the claim allows, or if the paper's lies within our confidence
-interval. A shape holds if it does on every line: a flat one varies by no more than the noise; one that grows never
-falls by more than that, and ends higher by more; and the other way round.
+A number agrees if ours lies within the noise that the claim allows. If it does not, but the paper's lies within our
+confidence interval, our runs are too few to tell. A shape holds if it does on every line: a flat one varies by no more
+than the noise; one that grows never falls by more than that, and ends higher by more; and the other way round.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Judgement(msgspec.Struct, frozen=True):
     """What became of a claim; `unmeasured` if no run speaks of it, as in a quick sweep."""
 
     claim: Claim
-    verdict: Literal["agrees", "differs", "unmeasured"]
+    verdict: Literal["agrees", "differs", "uncertain", "unmeasured"]
     ours: Estimate | None = None
     deviation: float | None = None
     """Ours minus the paper's, as a share of the paper's."""
@@ -31,9 +31,11 @@ class Judgement(msgspec.Struct, frozen=True):
     """Of a shape: each line with its means, in the order of the axis."""
 
 
-def judge_claim(claim: Claim, runs: Runs) -> Judgement:
-    """Compare."""
-    return _judge_number(claim, runs) if claim.paper is not None else _judge_shape(claim, runs)
+def judge_claim(claim: Claim, runs: Runs, *, quick: bool = False) -> Judgement:
+    """Compare. A glance looks at smaller networks: their shapes are the paper's, their numbers are not."""
+    if claim.paper is None:
+        return _judge_shape(claim, runs)
+    return Judgement(claim, "unmeasured") if quick else _judge_number(claim, runs)
 
 
 def _judge_number(claim: Claim, runs: Runs) -> Judgement:
@@ -45,9 +47,10 @@ def _judge_number(claim: Claim, runs: Runs) -> Judgement:
     if ours is None:
         return Judgement(claim, "unmeasured")
     difference = ours.mean - claim.paper
-    allowed = max(claim.noise * abs(claim.paper), ours.half_width or 0.0)
     deviation = difference / abs(claim.paper) if claim.paper else None
-    return Judgement(claim, "agrees" if abs(difference) <= allowed else "differs", ours, deviation)
+    if abs(difference) <= claim.noise * abs(claim.paper):
+        return Judgement(claim, "agrees", ours, deviation)
+    return Judgement(claim, "uncertain" if abs(difference) <= (ours.half_width or 0.0) else "differs", ours, deviation)
 
 
 def _compared(claim: Claim, ours: Estimate, other: Estimate) -> Estimate:

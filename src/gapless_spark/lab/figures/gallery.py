@@ -32,6 +32,10 @@ from gapless_spark.lab.sweep import Progress, SweepReport, run_sweep
 __all__ = ["Gallery"]
 
 _MARKER = ".gapless-figures"
+_CLAIM_HEADINGS = (
+    "experiment", "paper", "place", "says", "paper_value", "ours", "half_width", "runs", "deviation", "verdict", "why",
+)  # fmt: skip
+_GLANCE = "A glance: small networks and few runs, so that only shapes are compared, and not the papers' numbers."
 
 
 class Gallery:
@@ -67,16 +71,16 @@ class Gallery:
         runs = Runs.of(*store.read())
         chapter = Chapter(
             experiment=experiment, runs=len(runs), pictures=tuple(self._pictures(experiment, runs)),
-            judgements=tuple(judge_claim(claim, runs) for claim in experiment.claims), failed=len(report.failures),
-            repeat=self._repeat_line(experiment),
+            judgements=tuple(judge_claim(claim, runs, quick=self._quick) for claim in experiment.claims),
+            failed=len(report.failures), repeat=self._repeat_line(experiment),
         )  # fmt: skip
         return chapter, report
 
     def write_report(self, chapters: Sequence[Chapter], repeat: str) -> Path:
         """The report on all of them."""
-        scale = "A glance: small networks and few runs. " if self._quick else "At the scale of the papers. "
+        scale = _GLANCE if self._quick else "At the scale of the papers, where a picture does not say otherwise."
         page = self._directory / "index.html"
-        _write_whole(page, report_html(chapters, scale=scale.strip(), repeat=repeat))
+        _write_whole(page, report_html(chapters, scale=scale, repeat=repeat))
         _write_whole(self._directory / "claims.csv", _claims_csv(chapters))
         return page
 
@@ -87,8 +91,11 @@ class Gallery:
             if not table.series:
                 continue
             _write_whole(self._directory / f"{name}.csv", csv_text(table))
-            svg = save_picture(picture_of(table, experiment.claims), self._directory / name)
-            yield Shown(name, spec.title or experiment.title, svg)
+            title = spec.title or experiment.title
+            svg = save_picture(
+                picture_of(table, title, () if self._quick else experiment.claims), self._directory / name
+            )
+            yield Shown(name, title, svg)
 
     def _repeat_line(self, experiment: Experiment) -> str:
         line = ["gapless", "lab", "run", experiment.file, "--out", str(self._directory / "sweeps" / experiment.name)]
@@ -98,21 +105,7 @@ class Gallery:
 def _claims_csv(chapters: Sequence[Chapter]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        [
-            "experiment",
-            "paper",
-            "place",
-            "says",
-            "paper_value",
-            "ours",
-            "half_width",
-            "runs",
-            "deviation",
-            "verdict",
-            "why",
-        ]
-    )
+    writer.writerow(_CLAIM_HEADINGS)
     for chapter in chapters:
         experiment = chapter.experiment
         for judgement in chapter.judgements:
@@ -130,7 +123,7 @@ def _claim_cells(judgement: Judgement) -> list[object]:
         numbers = ["; ".join(spans), "", ""]
     said = claim.shape if claim.paper is None else claim.paper
     deviation = "" if judgement.deviation is None else f"{judgement.deviation:.4f}"
-    why = claim.why if judgement.verdict == "differs" else ""
+    why = claim.why if judgement.verdict in ("differs", "uncertain") else ""
     return [claim.says, said, *numbers, deviation, judgement.verdict, why]
 
 

@@ -7,15 +7,15 @@ drawn as a diamond. What stands behind the picture (repetitions, confidence, len
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gapless_spark.lab.experiment import Claim
+from gapless_spark.lab.experiment import Claim, FigureSpec
 from gapless_spark.lab.figures.estimate import CONFIDENCE
-from gapless_spark.lab.figures.tables import FigureTable, Series
+from gapless_spark.lab.figures.tables import FigureTable, Point, Series
 
 __all__ = ["picture_of", "save_picture"]
 
@@ -28,8 +28,14 @@ COLOURS: Mapping[str, str] = {
 }  # fmt: skip
 """One colour for each protocol and recovery, on all figures."""
 OTHERS = ("#00798c", "#edae49", "#7a5195", "#d1495b", "#66a182", "#2e4057", "#8d96a3")
-MARKERS = "osD^vPX<>"
+MARKERS = "os^vPX<>D"
 DASHES: Sequence[Any] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+
+LABELS_ROOM = 70
+"""Characters that fit side by side below the bars."""
+
+_Places: TypeAlias = list[list[float]]
+"""Where the points of each series stand on the horizontal axis."""
 
 _STYLE: Any = {
     "svg.hashsalt": "gapless", "font.family": "DejaVu Sans", "font.size": 9, "axes.edgecolor": INK,
@@ -38,19 +44,18 @@ _STYLE: Any = {
 }  # fmt: skip
 
 
-def picture_of(table: FigureTable, claims: Sequence[Claim] = ()) -> Figure:
+def picture_of(table: FigureTable, title: str, claims: Sequence[Claim] = ()) -> Figure:
     """The picture; claims about single points of it are drawn in."""
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+        figure = Figure(figsize=(7.6, 4.4), layout="constrained")
         axes = figure.add_subplot()
-        if table.spec.kind == "lines":
-            _draw_lines(axes, table)
-        else:
-            _draw_bars(axes, table)
-        _draw_paper(axes, table, claims)
+        places = _draw_lines(axes, table) if table.spec.kind == "lines" else _draw_bars(axes, table)
+        said = _draw_paper(axes, table, claims, places)
+        _set_height(axes, table, said)
         axes.set_xlabel(table.spec.x_label or table.spec.x or table.spec.y.metric)
         axes.set_ylabel(table.spec.y_label or table.spec.y.metric)
         _write_legend(axes, table)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
         figure.supxlabel(_footing(table), fontsize=7.5, color="#52606d", x=0.99, ha="right")
         return figure
 
@@ -75,7 +80,7 @@ def _style(table: FigureTable, number: int, series: Series) -> tuple[str, str, A
     return COLOURS[named[0]], MARKERS[names.index(named[0]) % len(MARKERS)], DASHES[len(same) % len(DASHES)]
 
 
-def _draw_lines(axes: Axes, table: FigureTable) -> None:
+def _draw_lines(axes: Axes, table: FigureTable) -> _Places:
     count = len(table.series)
     for number, series in enumerate(table.series):
         colour, marker, dash = _style(table, number, series)
@@ -92,20 +97,18 @@ def _draw_lines(axes: Axes, table: FigureTable) -> None:
         axes.set_xscale("log", base=2)
     if table.spec.log_y:
         axes.set_yscale("log", base=2)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     ticks = {point.x: point.label for series in table.series for point in series.points}
     if len(ticks) <= 14:
         axes.set_xticks(list(ticks), list(ticks.values()))
         axes.minorticks_off()
-    if table.spec.log_y:
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    else:
-        axes.set_ylim(bottom=0)
-        axes.margins(y=0.12)
+    return [[point.x for point in series.points] for series in table.series]
 
 
-def _draw_bars(axes: Axes, table: FigureTable) -> None:
+def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
     labels = list(dict.fromkeys(point.label for series in table.series for point in series.points))
     width = 0.82 / max(1, len(table.series))
+    places = []
     for number, series in enumerate(table.series):
         colour, _, _ = _style(table, number, series)
         if sum(series.values[:1] == other.values[:1] for other in table.series) > 1:
@@ -117,37 +120,63 @@ def _draw_bars(axes: Axes, table: FigureTable) -> None:
             x, y, width * 0.94, label=series.label, color=colour, yerr=error if any(error) else None,
             error_kw={"elinewidth": 1.0, "ecolor": INK, "capsize": 2},
         )  # fmt: skip
-    step = max(1, len(labels) // 24)
-    axes.set_xticks(range(0, len(labels), step), labels[::step], rotation=0 if len(labels) < 12 else 40)
+        places.append(x)
+    steep = sum(len(label) + 1 for label in labels) > LABELS_ROOM
+    axes.set_xticks(range(len(labels)), labels, rotation=35 if steep else 0, ha="right" if steep else "center")
+    axes.tick_params(axis="x", length=0)
     axes.grid(visible=False, axis="x")
     if table.spec.log_y:
-        axes.set_yscale("symlog", linthresh=1)
+        axes.set_yscale("symlog", base=2, linthresh=1)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    return places
 
 
-def _draw_paper(axes: Axes, table: FigureTable, claims: Sequence[Claim]) -> None:
+def _draw_paper(axes: Axes, table: FigureTable, claims: Sequence[Claim], places: _Places) -> list[float]:
     """Numbers of the paper that are points of this picture."""
-    spec = table.spec
-    label: str | None = "the paper"
-    for claim in claims:
-        x = claim.where.get(spec.x)
-        if claim.paper is None or claim.as_ != "value" or claim.y != spec.y or spec.kind != "lines" or x is None:
-            continue
-        if isinstance(x, list | str):
-            continue
+    found = [
+        (x, claim.paper)
+        for series, row in zip(table.series, places, strict=True)
+        for point, x in zip(series.points, row, strict=True)
+        for claim in claims
+        if claim.paper is not None and claim.as_ == "value" and _speaks_of(claim, table.spec, series, point)
+    ]
+    if found:
         axes.plot(
-            [float(x) * spec.x_scale], [claim.paper], marker="D", markersize=8, markerfacecolor="none",
-            markeredgecolor=PAPER, markeredgewidth=1.4, linestyle="none", label=label, zorder=20,
+            *zip(*found, strict=True), marker="D", markersize=7.5, markerfacecolor=(1, 1, 1, 0.6),
+            markeredgecolor=PAPER, markeredgewidth=1.3, linestyle="none", label="the paper", zorder=20,
         )  # fmt: skip
-        label = None
+    return [number for _, number in found]
+
+
+def _speaks_of(claim: Claim, spec: FigureSpec, series: Series, point: Point) -> bool:
+    place = {**spec.where, **dict(zip(spec.series, series.values, strict=True)), spec.x: point.value}
+    return claim.y == point.reading and all(place.get(axis) == value for axis, value in claim.where.items())
+
+
+def _set_height(axes: Axes, table: FigureTable, said: Sequence[float]) -> None:
+    """From 0 on, and so that means fill the picture; the interval of two runs can be many times as high."""
+    estimates = [point.estimate for series in table.series for point in series.points]
+    highest = max((*(value.mean for value in estimates), *said))
+    with_bars = max((*(value.mean + (value.half_width or 0.0) for value in estimates), *said))
+    top = min(1.35 * highest, with_bars) or 1.0
+    if not table.spec.log_y:
+        axes.set_ylim(0, 1.06 * top)
+    elif table.spec.kind == "lines":
+        axes.set_ylim(min(value.mean for value in estimates) / 1.4, 1.2 * top)
+    else:
+        axes.set_ylim(0, 2 * top)
 
 
 def _write_legend(axes: Axes, table: FigureTable) -> None:
-    if len(table.series) > 1 or axes.get_legend_handles_labels()[1][1:]:
-        title = ", ".join(axis.removeprefix("options.") for axis in table.spec.series)
-        axes.legend(
-            title=title or None, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8.5,
-            title_fontsize=8, handlelength=2.6,
-        )  # fmt: skip
+    handles, labels = axes.get_legend_handles_labels()
+    if len(labels) < 2:
+        return
+    order = sorted(range(len(labels)), key=lambda number: labels[number] == "the paper")
+    title = "" if table.spec.legend else ", ".join(axis.removeprefix("options.") for axis in table.spec.series)
+    axes.legend(
+        [handles[number] for number in order], [labels[number] for number in order], title=title or None,
+        loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8.5, title_fontsize=8, handlelength=2.6,
+    )  # fmt: skip
 
 
 def _footing(table: FigureTable) -> str:

@@ -24,6 +24,9 @@ PAPERS = {
     "004": "Reliability by epidemic algorithms",
 }
 
+_WORDS = {"agrees": "agrees", "differs": "differs", "uncertain": "cannot tell", "unmeasured": "not measured"}
+"""For each verdict."""
+
 
 class Shown(msgspec.Struct, frozen=True):
     """One picture of an experiment."""
@@ -79,9 +82,11 @@ def _summary(chapters: Sequence[Chapter], papers: Iterable[str]) -> str:
         rows.append(
             f'<tr><td><a href="#paper-{escape(paper)}">{escape(_paper_title(paper))}</a></td>'
             f'<td class="number">{len(mine)}</td><td class="number">{sum(chapter.runs for chapter in mine):,}</td>'
-            f'<td class="number">{counts["agrees"]}</td><td class="number">{counts["differs"]}</td></tr>'
+            f'<td class="number">{counts["agrees"]}</td><td class="number">{counts["differs"]}</td>'
+            f'<td class="number">{counts["uncertain"]}</td></tr>'
         )
-    headings = "".join(f'<th class="number">{word}</th>' for word in ("experiments", "runs", "agree", "differ"))
+    words = ("experiments", "runs", "agree", "differ", "cannot tell")
+    headings = "".join(f'<th class="number">{word}</th>' for word in words)
     return f"<table><thead><tr><th>Paper</th>{headings}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
@@ -97,7 +102,7 @@ def _chapter(chapter: Chapter) -> str:
         data = base64.b64encode(picture.svg.encode()).decode()
         parts.append(
             f'<figure><img alt="{escape(picture.title)}" src="data:image/svg+xml;base64,{data}">'
-            f"<figcaption>{escape(picture.title)} · <code>{escape(picture.name)}.csv</code></figcaption></figure>"
+            f"<figcaption>The numbers: <code>{escape(picture.name)}.csv</code></figcaption></figure>"
         )
     if chapter.judgements:
         rows = "".join(_claim_row(judgement) for judgement in chapter.judgements)
@@ -119,11 +124,11 @@ def _chapter(chapter: Chapter) -> str:
 def _claim_row(judgement: Judgement) -> str:
     claim = judgement.claim
     why = ""
-    if claim.why and judgement.verdict == "differs":
+    if claim.why and judgement.verdict in ("differs", "uncertain"):
         why = f'<span class="why">{escape(claim.why)}</span>'
     paper = claim.shape or "" if claim.paper is None else f"{_number(claim.paper)}{escape(claim.unit)}"
     deviation = "" if judgement.deviation is None else f"{judgement.deviation:+.1%}"
-    word = {"agrees": "agrees", "differs": "differs", "unmeasured": "not measured"}[judgement.verdict]
+    word = _WORDS[judgement.verdict]
     if claim.shape is not None and judgement.verdict == "agrees":
         word = "holds"
     return (

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gapless_spark.lab.experiment import FigureSpec, Range, Scalar
+from gapless_spark.lab.experiment import FigureSpec, Range, Reading, Scalar
 from gapless_spark.lab.figures.data import Runs
 from gapless_spark.lab.figures.estimate import CONFIDENCE, Estimate
 
@@ -22,6 +22,9 @@ class Point(msgspec.Struct, frozen=True):
     x: float
     label: str
     estimate: Estimate
+    reading: Reading
+    value: Scalar | None = None
+    """On the axis; a bin has none."""
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -29,12 +32,9 @@ class Series(msgspec.Struct, frozen=True):
 
     values: tuple[Scalar | None, ...]
     """On the axes that tell the lines apart."""
+    label: str
+    """For the legend."""
     points: tuple[Point, ...]
-
-    @property
-    def label(self) -> str:
-        """For the legend."""
-        return ", ".join(str(value) for value in self.values if value is not None)
 
 
 class FigureTable(msgspec.Struct, frozen=True):
@@ -52,8 +52,11 @@ class FigureTable(msgspec.Struct, frozen=True):
 def table_of(spec: FigureSpec, runs: Runs) -> FigureTable:
     """The numbers of the figure."""
     chosen = runs.where(spec.where)
-    points = _line if spec.kind == "lines" else _bars
-    series = [Series(values, tuple(points(spec, group))) for values, group in chosen.groups(spec.series).items()]
+    points = _bins if spec.kind == "distribution" else _along
+    series = [
+        Series(values, spec.label(values), tuple(points(spec, group)))
+        for values, group in chosen.groups(spec.series).items()
+    ]
     series = [row for row in series if row.points]
     counts = [point.estimate.runs for row in series for point in row.points] or [0]
     lengths = [value for run in chosen for _, value in run.metrics.get("run-length", ())]
@@ -61,24 +64,24 @@ def table_of(spec: FigureSpec, runs: Runs) -> FigureTable:
     return FigureTable(spec, tuple(series), min(counts), max(counts), length)
 
 
-def _line(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
+def _along(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
     found: list[Point] = []
     for (x,), group in runs.groups([spec.x]).items():
         value = group.estimate(spec.y)
         if value is not None and x is not None:
             place = float(x) * spec.x_scale if not isinstance(x, str) else float(len(found))
-            found.append(Point(place, str(x) if isinstance(x, str) else f"{place:g}", value))
+            found.append(Point(place, str(x) if isinstance(x, str) else f"{place:,g}", value, spec.y, x))
     return sorted(found, key=lambda point: point.x)
 
 
-def _bars(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
+def _bins(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
     """The share of each bin, by subjects; or how many subjects have values in it, by values."""
     ends = [-inf, *spec.bins]
     for number, (low, high) in enumerate(pairwise(ends)):
         reading = msgspec.structs.replace(spec.y, **{spec.by: Range(above=None if low == -inf else low, most=high)})
         value = runs.estimate(reading)
         if value is not None:
-            yield Point(float(number), _bin_label(low, high), value)
+            yield Point(float(number), _bin_label(low, high), value, reading)
 
 
 def _bin_label(low: float, high: float) -> str:

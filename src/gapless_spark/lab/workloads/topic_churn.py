@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from gapless.simulator import Scenario
 from gapless.simulator.scenario import Action, PublishAction, SubscribeAction, UnsubscribeAction
@@ -19,8 +19,8 @@ class TopicChurn(TopicWorkload, frozen=True):
     """How many of the subscribers leave."""
     messages: int = 256
     subscribers: float = 0.75
-    as_printed: bool = False
-    """Without the repairs of `vcube`: as the paper's algorithms are printed."""
+    algorithm: Literal["repaired", "as printed"] = "repaired"
+    """With the repairs of `vcube`, or as the paper's algorithms are printed."""
 
     def cost(self) -> float:
         """In messages."""
@@ -39,6 +39,6 @@ class TopicChurn(TopicWorkload, frozen=True):
         for leaver, newcomer in zip(leaving, joining, strict=True):
             actions.append(UnsubscribeAction(START_MS, f"c{leaver}", f"{topic}.{leaver}"))
             actions.append(SubscribeAction(START_MS, f"c{newcomer}", f"{topic}.{newcomer}", f"topic = '{topic}'"))
-        if self.as_printed:
+        if self.algorithm == "as printed":
             options = {**options, "switched_off": ["receivers", "starting-cut"]}
         return self.assemble("topic-churn", protocol, options, seed, {topic: sorted(members)}, actions=actions)
