@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench
+.PHONY: help setup demo test check bench chaos
 
 bin := .venv/bin
 
@@ -25,3 +25,6 @@ test: check ## Everything above, and all tests; those on Spark by themselves, fo
 
 bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
 	@$(bin)/python benchmarks $(ARGS)
+
+chaos: setup ## Hurt a real network for 15 minutes, then audit it; ARGS="--minutes 3" is shorter
+	@$(bin)/python -m tests.runtime.chaos_run $(ARGS)

@@ -1,102 +1,138 @@
-"""Chaos on a real network: broker processes are killed, frozen and started again while clients talk; then the judge.
+"""Chaos on a real network: broker processes are killed, frozen, parted and started again while clients talk.
 
-Requests are published, and each is answered by other clients that were delivered it, so there are causes and effects
-across publishers. Observers of everything come and go. What every client published and was delivered is written down by
-the clients themselves, put together, and judged.
+Requests are published, each is answered by another client that was delivered it, and each answer is settled by the one
+who asked: causes and effects across three publications and two clients. Observers' subscriptions come and go, and so do
+visitors, who publish a little themselves. Faults strike up to `at_once` brokers of a neighbourhood at the same time.
+What every client published and was delivered is written down by the clients themselves, to be put together and judged.
 """
 
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from gapless.checkers import Verdict, check
-from gapless.client import Client, connect
+from gapless.client import Client, Subscription, connect
 from gapless.errors import GaplessError
 from gapless.runtime.fleet import Fleet
 from gapless.runtime.probe import ask_for_report
-from gapless.trace import Trace, merge_parts
 
 from .cut_proxy import CutProxy
 
-__all__ = ["Chaos", "Outcome"]
+__all__ = ["Chaos", "Load", "Outcome"]
 
 QUIET_S = 1.5
 SETTLE_S = 90.0
+PENDING_MAX = 500
+"""Publications of one client that are not confirmed; it waits when there are more."""
+MEMORY_S = 0.5
+
+
+class Load(msgspec.Struct, frozen=True):
+    """Who talks, and how much."""
+
+    askers: int = 3
+    rate: float = 40.0
+    """Requests a second, of each asker; each leads to two more events."""
+    answerers: int = 3
+    observers: int = 3
+    visitors: int = 0
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of it."""
+    """What became of it, but for the verdict."""
 
-    verdict: Verdict
-    trace: Trace
     faults: list[str]
     failures: list[str]
     """What clients complained of; nothing, if all is well."""
     peak_kib: dict[str, int]
+    """By broker: the most memory that any process of it used."""
+    deliveries: int
+    subscriptions: int
 
 
 class Chaos:
     """One run on a fleet that is up."""
 
     def __init__(
-        self, fleet: Fleet, directory: Path, *, seed: int, rate: float = 50.0, clients: int = 3,
-        proxy: CutProxy | None = None,
-    ) -> None:  # fmt: skip
+        self, fleet: Fleet, directory: Path, *, seed: int, load: Load | None = None, proxy: CutProxy | None = None
+    ) -> None:
         self._fleet = fleet
         self._proxy = proxy
         self._directory = directory
         self._dice = random.Random(seed)
-        self._rate = rate
-        self._count = clients
+        self._load = load or Load()
         self._clients: list[Client] = []
         self._last_delivery = time.monotonic()
-        self._deliveries = 0
         self._failures: list[str] = []
-        self._faults: list[str] = []
         self._peaks: dict[str, int] = {}
         self._is_publishing = True
         self._begun = 0
+        self._subscriptions = 0
+        self.deliveries = 0
+        """So far."""
+        self.faults: list[str] = []
+        """So far."""
 
     async def run(
-        self, seconds: float, *, faults: int = 0, kinds: tuple[str, ...] = ("kill", "freeze"), pause_s: float = 1.5
+        self,
+        seconds: float,
+        *,
+        faults: int = 0,
+        kinds: tuple[str, ...] = ("kill", "freeze"),
+        pause_s: float = 1.5,
+        at_once: int = 1,
+        told: Callable[[], None] = lambda: None,
     ) -> Outcome:
-        """Talk for so long, and until there were so many faults, of these kinds in turn; then settle and judge."""
+        """Talk for so long, and until there were so many faults, of these kinds in turn; then let it come to rest."""
         await self.wait_until_ready()
-        talkers = [asyncio.create_task(self._request(number)) for number in range(self._count)]
-        talkers += [asyncio.create_task(self._answer(number)) for number in range(self._count)]
-        talkers += [asyncio.create_task(self._observe(number)) for number in range(self._count)]
+        load = self._load
+        talkers = [asyncio.create_task(self._ask(number)) for number in range(load.askers)]
+        talkers += [asyncio.create_task(self._answer(number)) for number in range(load.answerers)]
+        talkers += [asyncio.create_task(self._observe(number)) for number in range(load.observers)]
         async with asyncio.timeout(SETTLE_S):
             while self._begun < len(talkers):
+                _raise_failure(talkers)
                 await asyncio.sleep(0.02)
-        end = time.monotonic() + seconds
-        await asyncio.sleep(pause_s)
-        while time.monotonic() < end or len(self._faults) < faults:
-            await self._fault(kinds[len(self._faults) % len(kinds)], self._dice.choice(self._fleet.names))
-            await asyncio.sleep(self._dice.uniform(0.5, 1.5) * pause_s)
-        self._is_publishing = False
-        await self._settle()
-        for talker in talkers:
-            talker.cancel()
-        await asyncio.gather(*talkers, return_exceptions=True)
-        for client in self._clients:
-            await client.close(leave=False)
-        trace = merge_parts(self._directory, quiesced=True)
-        return Outcome(check(trace), trace, self._faults, self._failures, self._peaks)
+        visitors = [asyncio.create_task(self._visit(number)) for number in range(load.visitors)]
+        watching = asyncio.create_task(self._watch_memory(told))
+        try:
+            end = time.monotonic() + seconds
+            await asyncio.sleep(pause_s)
+            while time.monotonic() < end or len(self.faults) < faults:
+                _raise_failure([*talkers, *visitors])
+                await self._strike(kinds, self._dice.randint(1, at_once))
+                await asyncio.sleep(self._dice.uniform(0.5, 1.5) * pause_s)
+            self._is_publishing = False
+            async with asyncio.timeout(SETTLE_S):
+                await asyncio.gather(*visitors)
+            await self._settle()
+            _raise_failure(talkers)
+        finally:
+            tasks = [*talkers, *visitors, watching]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for client in self._clients:
+                await client.close(leave=False)
+        return Outcome(self.faults, self._failures, self._peaks, self.deliveries, self._subscriptions)
 
     # ---- clients ------------------------------------------------------------------------------------------
 
     async def _client(self, name: str) -> Client:
         addresses = list(self._fleet.config.addresses.values())
         self._dice.shuffle(addresses)
-        client = await connect(
-            "gapless://" + ",".join(addresses), name=name, trace=self._directory, timeout_s=30.0
-        )  # fmt: skip
+        url = "gapless://" + ",".join(addresses)
+        client = await connect(url, name=name, trace=self._directory, timeout_s=30.0)
         self._clients.append(client)
         return client
+
+    async def _subscribe(self, client: Client, text: str) -> Subscription:
+        self._subscriptions += 1
+        return await client.subscribe(text)
 
     async def _guarded(self, work: Any, who: str) -> None:
         try:
@@ -104,81 +140,134 @@ class Chaos:
         except GaplessError as error:
             self._failures.append(f"{who}: {error}")
 
-    async def _request(self, number: int) -> None:
+    async def _ask(self, number: int) -> None:
         client = await self._client(f"asker{number}")
-        await client.advertise(f"kind = 'request' AND asker = {number}")
+        await client.advertise(f"kind IN ('request', 'settled') AND asker = {number}")
+        answers = await self._subscribe(client, f"kind = 'answer' AND asker = {number}")
+        settling = asyncio.create_task(self._react(client, answers, {"kind": "settled", "asker": number}))
         self._begun += 1
         serial = 0
         pending: set[asyncio.Task[None]] = set()
-        while self._is_publishing:
-            serial += 1
-            event = {"kind": "request", "asker": number, "serial": serial, "topic": serial % 4}
-            task = asyncio.create_task(self._guarded(client.publish(event), client.name))
-            pending.add(task)
-            task.add_done_callback(pending.discard)
-            while len(pending) > 500:
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(self._dice.expovariate(self._rate))
-        await asyncio.gather(*pending)
+        try:
+            while self._is_publishing:
+                serial += 1
+                topic = serial % max(1, self._load.answerers)
+                event = {"kind": "request", "asker": number, "serial": serial, "topic": topic}
+                task = asyncio.create_task(self._guarded(client.publish(event), client.name))
+                pending.add(task)
+                task.add_done_callback(pending.discard)
+                while len(pending) > PENDING_MAX:
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(self._dice.expovariate(self._load.rate))
+            await asyncio.gather(*pending, settling)
+        finally:
+            settling.cancel()
 
     async def _answer(self, number: int) -> None:
         client = await self._client(f"answerer{number}")
         await client.advertise(f"kind = 'answer' AND answerer = {number}")
-        subscription = await client.subscribe(f"kind = 'request' AND topic = {number % 4}")
+        requests = await self._subscribe(client, f"kind = 'request' AND topic = {number}")
         self._begun += 1
-        async for event in subscription:
-            self._noticed()
-            facts = {"kind": "answer", "answerer": number, "to": event.id}
-            await self._guarded(client.publish(facts), client.name)
+        await self._react(client, requests, {"kind": "answer", "answerer": number})
+
+    async def _react(self, client: Client, subscription: Subscription, facts: dict[str, Any]) -> None:
+        """For each event, publish one that it causes; ends with the subscription."""
+        while events := await subscription.take():
+            self._noticed(len(events))
+            effects = [
+                {**facts, "asker": event.attributes["asker"], "serial": event.attributes["serial"]} for event in events
+            ]
+            await self._guarded(client.publish_many(effects), client.name)
 
     async def _observe(self, number: int) -> None:
         client = await self._client(f"observer{number}")
-        filters = ["TRUE", "kind = 'answer'", "kind = 'request' OR answerer = 0", f"topic = {number % 4}"]
+        filters = ["TRUE", "kind = 'answer'", "kind = 'request' OR answerer = 0", f"asker = {number}", "serial > 10"]
         self._begun += 1
+        subscription = await self._subscribe(client, "TRUE")
         while self._is_publishing:
-            subscription = await client.subscribe(self._dice.choice(filters))
-            until = time.monotonic() + self._dice.uniform(1, 5)
-            while self._is_publishing and time.monotonic() < until:
-                try:
-                    self._noticed(len(await asyncio.wait_for(subscription.take(), 0.5)))
-                except TimeoutError:
-                    continue
+            await self._take(subscription, self._dice.uniform(1, 5))
             if self._is_publishing:
                 await subscription.close()
-        last = await client.subscribe("TRUE")
-        for each in (subscription, last):
-            asyncio.get_running_loop().create_task(self._drain(each))
+                subscription = await self._subscribe(client, self._dice.choice(filters))
+        last = await self._subscribe(client, "TRUE")
+        await asyncio.gather(self._drain(subscription), self._drain(last))
 
-    async def _drain(self, subscription: Any) -> None:
-        async for _ in subscription:
-            self._noticed()
+    async def _visit(self, number: int) -> None:
+        """Come, say something, listen for a while, leave; again and again."""
+        while self._is_publishing:
+            client = await self._client(f"visitor{number}")
+            subscription = await self._subscribe(client, "kind IN ('request', 'greeting')")
+            await client.advertise(f"kind = 'greeting' AND visitor = {number}")
+            for serial in range(self._dice.randint(1, 5)):
+                await client.publish({"kind": "greeting", "visitor": number, "serial": serial})
+                await self._take(subscription, self._dice.uniform(0.5, 2))
+            await subscription.close()
+            await client.close()
+            self._clients.remove(client)
 
-    def _noticed(self, count: int = 1) -> None:
-        self._deliveries += count
+    async def _take(self, subscription: Subscription, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while self._is_publishing and time.monotonic() < until:
+            try:
+                self._noticed(len(await asyncio.wait_for(subscription.take(), 0.5)))
+            except TimeoutError:
+                continue
+
+    async def _drain(self, subscription: Subscription) -> None:
+        while events := await subscription.take():
+            self._noticed(len(events))
+
+    def _noticed(self, count: int) -> None:
+        self.deliveries += count
         self._last_delivery = time.monotonic()
 
     # ---- faults -------------------------------------------------------------------------------------------
 
-    async def _fault(self, kind: str, broker: str) -> None:
+    async def _strike(self, kinds: tuple[str, ...], count: int) -> None:
+        """Faults of so many brokers that are neighbours, at about the same time; returns when all is well again."""
+        victims = self._neighbours(count)
+        first = len(self.faults)
+        chosen = [kinds[(first + place) % len(kinds)] for place in range(count)]
+        delays = [0.0, *(self._dice.choice([0.0, 0.3, 1.2]) for _ in range(count - 1))]
+        works = [self._fault(*fault) for fault in zip(chosen, victims, delays, strict=True)]
+        await asyncio.gather(*works)
+        await self.wait_until_ready()
+
+    def _neighbours(self, count: int) -> list[str]:
+        overlay = self._fleet.config.overlay
+        found = [self._dice.choice(overlay.brokers)]
+        while len(found) < count:
+            around = dict.fromkeys(other for broker in found for other in overlay.neighbours(broker))
+            found.append(self._dice.choice([broker for broker in around if broker not in found]))
+        return found
+
+    async def _fault(self, kind: str, broker: str, delay: float) -> None:
         fleet = self._fleet
+        await asyncio.sleep(delay)
         self._note_memory()
-        self._faults.append(f"{kind} {broker}")
         if kind == "kill":
+            self.faults.append(f"kill {broker}")
             fleet.kill(broker)
             await asyncio.sleep(self._dice.choice([0.0, 0.3, 2.0]))
             fleet.start(broker)
         elif kind == "cut":
             assert self._proxy is not None
             other = self._dice.choice(fleet.config.overlay.neighbours(broker))
-            self._faults[-1] += f"-{other}"
+            self.faults.append(f"cut {broker}-{other}")
             self._proxy.cut(broker, other)
             await asyncio.sleep(self._dice.choice([0.0, 0.3, 2.5]))
             self._proxy.heal(broker, other)
         else:
+            self.faults.append(f"freeze {broker}")
             fleet.freeze(broker)
             await asyncio.sleep(self._dice.choice([0.3, 1.0, 2.5]))
             fleet.thaw(broker)
-        await self.wait_until_ready()
+
+    async def _watch_memory(self, told: Callable[[], None]) -> None:
+        while True:
+            self._note_memory()
+            told()
+            await asyncio.sleep(MEMORY_S)
 
     def _note_memory(self) -> None:
         for name in self._fleet.names:
@@ -207,3 +296,10 @@ class Chaos:
             assert time.monotonic() < deadline, "it does not come to rest"
             await asyncio.sleep(0.05)
         self._note_memory()
+
+
+def _raise_failure(tasks: list["asyncio.Task[None]"]) -> None:
+    """What a client's task failed of, if one did."""
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            task.result()

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+from gapless.checkers import check
 from gapless.overlay import binary
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.settings import RuntimeSettings
+from gapless.trace import merge_parts
 
-from .chaos import Chaos, Outcome
+from .chaos import Chaos, Load, Outcome
 from .cut_proxy import CutProxy
 
 SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
@@ -19,7 +21,7 @@ def test_brokers_die_freeze_and_lose_each_other_and_nobody_misses_anything(tmp_p
     async def main(fleet: Fleet) -> Outcome:
         await proxy.start()
         try:
-            chaos = Chaos(fleet, tmp_path / "trace", seed=7, rate=40, proxy=proxy)
+            chaos = Chaos(fleet, tmp_path / "parts", seed=7, load=Load(askers=2, rate=25, visitors=1), proxy=proxy)
             return await chaos.run(0, faults=4, kinds=("kill", "freeze", "cut"), pause_s=0.8)
         finally:
             proxy.stop()
@@ -27,8 +29,9 @@ def test_brokers_die_freeze_and_lose_each_other_and_nobody_misses_anything(tmp_p
     with Fleet(proxy.config, tmp_path / "logs") as fleet:
         fleet.start_all()
         outcome = run(main(fleet))
+    verdict = check(merge_parts(tmp_path / "parts", quiesced=True))
     assert outcome.failures == []
-    assert outcome.verdict.status == "valid", f"{outcome.verdict.reason} after {outcome.faults}"
-    assert outcome.verdict.deliveries > 300
+    assert verdict.status == "valid", f"{verdict.reason} after {outcome.faults}"
+    assert verdict.deliveries > 300
     assert {fault.split()[0] for fault in outcome.faults} == {"kill", "freeze", "cut"}
     assert max(outcome.peak_kib.values()) < 200 * 1024

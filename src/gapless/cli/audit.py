@@ -14,7 +14,7 @@ from gapless.cli.terminal import error_console, output_console, print_json
 from gapless.cli.verdict_view import status_text
 from gapless.errors import SparkError
 
-__all__ = ["audit_trace"]
+__all__ = ["audit_trace", "judge_on_spark"]
 
 RUNS_SHOWN_MAX = 40
 """Rows of the table of runs; beyond that, runs that are not valid come first."""
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path | None, as_json: bool) -> int:
     """Judge, show, and return the exit code: the worst of all runs."""
     with _progress("starting Spark"):
-        verdicts, found = _audited(trace, master, remote, out)
+        verdicts, found = judge_on_spark(trace, master, remote, out)
     status = worst(verdict["status"] for verdict in verdicts)
     if as_json:
         print_json(_document(trace, status, verdicts, found))
@@ -40,7 +40,10 @@ def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path
     return code_of(status)
 
 
-def _audited(trace: str, master: str | None, remote: str | None, out: Path | None) -> tuple[list[Row], list[Row]]:
+def judge_on_spark(
+    trace: str, master: str | None = None, remote: str | None = None, out: Path | None = None
+) -> tuple[list[Row], list[Row]]:
+    """The verdict on each run, and the first anomalies; a `SparkError` where Spark or Java is missing."""
     try:
         from gapless_spark.audit import audit, first_anomalies
         from gapless_spark.session import spark_session

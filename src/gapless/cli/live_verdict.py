@@ -1,0 +1,72 @@
+"""The verdict on the trace of a live network: on Spark, or where that cannot run by the checkers in this process.
+
+Both say the same of the same trace, in the same words; who it was is part of what is told.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from gapless.checkers import AnomalyKind, Status, check
+from gapless.cli.audit import judge_on_spark
+from gapless.errors import SparkError
+from gapless.trace import read_trace
+
+__all__ = ["LiveVerdict", "judge_live"]
+
+EXAMPLES_MAX = 100
+
+
+class LiveVerdict(msgspec.Struct, frozen=True):
+    """What the judge says of one run."""
+
+    status: Status
+    reason: str
+    counts: dict[AnomalyKind, int]
+    examples: list[str]
+    """The first anomalies, each a sentence."""
+    events: int
+    deliveries: int
+    subscriptions: int
+    judge: str
+    """Who it was."""
+    without_spark: str
+    """Why it was not Spark; empty if it was."""
+
+    def count(self, *kinds: AnomalyKind) -> int:
+        """Anomalies of these kinds."""
+        return sum(self.counts.get(kind, 0) for kind in kinds)
+
+
+def judge_live(trace: Path) -> LiveVerdict:
+    """Judge the one run of a trace."""
+    try:
+        [found], anomalies = judge_on_spark(str(trace))
+    except SparkError as error:
+        return _judge_here(trace, str(error))
+    return LiveVerdict(
+        status=found["status"],
+        reason=found["reason"],
+        counts=found["counts"],
+        examples=[row["message"] for row in anomalies[:EXAMPLES_MAX]],
+        events=found["events"],
+        deliveries=found["deliveries"],
+        subscriptions=found["subscriptions"],
+        judge="the audit on Spark",
+        without_spark="",
+    )
+
+
+def _judge_here(trace: Path, reason: str) -> LiveVerdict:
+    verdict = check(read_trace(trace))
+    return LiveVerdict(
+        status=verdict.status,
+        reason=verdict.reason,
+        counts=verdict.counts,
+        examples=[anomaly.message for anomaly in verdict.anomalies[:EXAMPLES_MAX]],
+        events=verdict.events,
+        deliveries=verdict.deliveries,
+        subscriptions=verdict.subscriptions,
+        judge="the checker in Python",
+        without_spark=reason,
+    )

@@ -1,0 +1,141 @@
+"""`make chaos`: a quarter of an hour of faults on a real network, and the audit of what its clients saw.
+
+    python -m tests.runtime.chaos_run
+    python -m tests.runtime.chaos_run --minutes 3 --seed 2 --keep out/chaos
+
+Seven brokers are processes on loopback, with a proxy between them. They are killed, frozen and parted, up to f
+neighbours at the same time, and started again, while clients ask, answer, come and go (`chaos`). Then the clients'
+parts of the trace are put together and judged on Spark, or where there is no Java by the checkers in this process.
+
+Exit codes are those of `gapless`: 0 valid, 1 invalid, 2 unknown, 130 interrupted. A run that is not valid keeps its
+trace and the brokers' logs, and says where.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from gapless.cli.exit_codes import INTERRUPTED, code_of
+from gapless.cli.live_verdict import LiveVerdict, judge_live
+from gapless.cli.terminal import error_console, output_console
+from gapless.cli.verdict_view import status_text
+from gapless.overlay import random_tree
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.settings import RuntimeSettings
+from gapless.trace import merge_parts, write_trace
+
+from .chaos import Chaos, Load, Outcome
+from .cut_proxy import CutProxy
+
+KINDS = ("kill", "freeze", "cut")
+LOAD = Load(askers=4, rate=14.0, answerers=3, observers=8, visitors=1)
+"""About 170 events a second, and five times as many deliveries."""
+PEAK_MAX_MIB = 256
+"""More than any broker may use under this load. An event that is kept costs about 2 KiB, and in the worst of all
+hand-overs some ten thousand of them are kept, told and merged at once."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run, judge, show; return the exit code."""
+    parser = argparse.ArgumentParser(prog="make chaos", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=15.0, help="how long faults go on (default: 15)")
+    parser.add_argument("--brokers", type=int, default=7, help="how many brokers (default: 7)")
+    parser.add_argument("--f", type=int, default=2, help="how many neighbours fail at the same time (default: 2)")
+    parser.add_argument("--seed", type=int, default=1, help="of the tree and of the faults (default: 1)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep trace and logs here, also if all is well")
+    asked = parser.parse_args(arguments)
+    place = Path(tempfile.mkdtemp(prefix="gapless-chaos.")) if asked.keep is None else asked.keep
+    place.mkdir(parents=True, exist_ok=True)
+    code = INTERRUPTED
+    try:
+        code = _run(asked, place)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if asked.keep is None and code in (0, INTERRUPTED):
+            shutil.rmtree(place, ignore_errors=True)
+        else:
+            print(f"trace and logs: {place}", file=sys.stderr)
+    return code
+
+
+def _run(asked: argparse.Namespace, place: Path) -> int:
+    begun = time.monotonic()
+    tree = random_tree(asked.brokers, seed=asked.seed, max_degree=3)
+    settings = RuntimeSettings(heartbeat_ms=100, suspect_ms=1_000, join_ms=2_000)
+    proxy = CutProxy(local_network(tree, f=asked.f, name="chaos", runtime=settings))
+    with Fleet(proxy.config, place / "logs") as fleet:
+        fleet.start_all()
+        outcome = run(_hurt(fleet, proxy, place, asked))
+    verdict = _judged(place)
+    return _show(output_console(), asked, outcome, verdict, time.monotonic() - begun)
+
+
+async def _hurt(fleet: Fleet, proxy: CutProxy, place: Path, asked: argparse.Namespace) -> Outcome:
+    seconds = asked.minutes * 60
+    chaos = Chaos(fleet, place / "parts", seed=asked.seed, load=LOAD, proxy=proxy)
+    await proxy.start()
+    columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    try:
+        with Progress(*columns, console=error_console(), transient=True) as progress:
+            task = progress.add_task("starting", total=seconds)
+            start = time.monotonic()
+
+            def told() -> None:
+                now = f"{len(chaos.faults)} faults, {chaos.deliveries:,} deliveries"
+                progress.update(task, completed=time.monotonic() - start, description=now)
+
+            return await chaos.run(seconds, kinds=KINDS, at_once=asked.f, told=told)
+    finally:
+        proxy.stop()
+
+
+def _judged(place: Path) -> LiveVerdict:
+    console = error_console()
+    with console.status("putting the trace together"):
+        write_trace([merge_parts(place / "parts", quiesced=True)], place / "trace")
+    with console.status("judging"):
+        return judge_live(place / "trace")
+
+
+def _show(console: Console, asked: argparse.Namespace, outcome: Outcome, verdict: LiveVerdict, seconds: float) -> int:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column()
+    kinds = Counter(fault.split()[0] for fault in outcome.faults)
+    peaks = {name: peak / 1024 for name, peak in sorted(outcome.peak_kib.items())}
+    for name, told in {
+        "network": f"{asked.brokers} brokers, f = {asked.f}, seed {asked.seed}",
+        "faults": f"{len(outcome.faults)}: " + ", ".join(f"{count} × {kind}" for kind, count in kinds.items()),
+        "events": f"{verdict.events:,}",
+        "deliveries": f"{verdict.deliveries:,}, to {outcome.subscriptions:,} subscriptions",
+        "complaints": f"{len(outcome.failures)} of clients",
+        "memory": ", ".join(f"{name} {peak:.0f}" for name, peak in peaks.items()) + f" MiB (bound: {PEAK_MAX_MIB})",
+        "took": f"{seconds / 60:.1f} minutes",
+        "judge": verdict.judge + (f" ({verdict.without_spark})" if verdict.without_spark else ""),
+    }.items():
+        table.add_row(name, told)
+    console.print(table)
+    for complaint in outcome.failures[:5]:
+        console.print(Text(complaint, "red"))
+    status, reason = verdict.status, verdict.reason
+    if status == "valid" and (outcome.failures or max(peaks.values()) > PEAK_MAX_MIB):
+        status, reason = "invalid", "the trace is as it should be, but see the lines above"
+    console.print(Text.assemble(status_text(status), "  ", reason))
+    for example in verdict.examples[:5]:
+        console.print(Text(f"  {example}", "red"))
+    return code_of(status)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
