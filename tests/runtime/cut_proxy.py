@@ -77,8 +77,10 @@ class CutProxy:
             ends = self._open.setdefault(pair, set())
             ends |= {writer, back}
             back.write(head + body)
-            await asyncio.gather(_pump(reader, back), _pump(there, writer))
-            ends -= {writer, back}
+            try:
+                await asyncio.gather(_pump(reader, back), _pump(there, writer))
+            finally:
+                ends -= {writer, back}
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # an end is gone, or the test is over
         finally:
@@ -90,7 +92,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while data := await reader.read(65536):
             writer.write(data)
             await writer.drain()
-    except OSError:
-        pass
+    except (OSError, RuntimeError):
+        pass  # the other end is gone, or was aborted in this moment
     finally:
         writer.transport.abort()
