@@ -153,10 +153,13 @@ class Session:
     def got(self, number: int) -> None:
         """The client's application has taken the deliveries up to this number."""
         self._taken = max(self._taken, min(number, self._first + self._sent - 1))
-        while self.outbox and self._sent and self._first <= number:
-            self.outbox.popleft()
-            self._first += 1
-            self._sent -= 1
+        count = min(number - self._first + 1, self._sent)
+        if count > 0:
+            drop = self.outbox.popleft
+            for _ in range(count):
+                drop()
+            self._first += count
+            self._sent -= count
 
     def claim(self, message: Attach, epoch_step: int, voided: list[str]) -> None:
         """The client is back: keep of the deliveries what it lacks, and number them anew."""
