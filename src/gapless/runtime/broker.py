@@ -19,6 +19,7 @@ from gapless.protocol import BrokerPlace, Start
 from gapless.runtime.address import split_address
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
+from gapless.runtime.distant_connection import DistantConnection
 from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
 from gapless.runtime.links import Links
 from gapless.runtime.logs import logger_of
@@ -64,6 +65,7 @@ class Broker:
             handlers={},
             failed=self._failed,
             logger=self.logger,
+            connection_kind=DistantConnection if self.config.runtime.delay_ms else Connection,
         )
 
     # ---- a life -------------------------------------------------------------------------------------------
@@ -80,7 +82,7 @@ class Broker:
         self._begin(await choose_incarnation(self.config, self.name, self.logger))
 
     def _accept(self) -> Connection:
-        return Connection(self._links, self.config.runtime)
+        return self._links.new_connection(None, b"")
 
     def _begin(self, incarnation: int) -> None:
         self.incarnation = incarnation

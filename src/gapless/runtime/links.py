@@ -107,6 +107,7 @@ class Links:
         handlers: Mapping[type, Callable[[Any], None]],
         failed: Callable[[BaseException], None],
         logger: Logger,
+        connection_kind: type[Connection] = Connection,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.name = name
@@ -122,6 +123,7 @@ class Links:
         """Whether clients are not read, because too much waits."""
         self._owner = owner
         self._logger = logger
+        self._connection_kind = connection_kind
         self._gone: dict[str, None] = {}
         self._anonymous: dict[Connection, None] = {}
         self._congested: dict[Link, None] = {}
@@ -163,8 +165,12 @@ class Links:
         finally:
             link.dialling = None
 
+    def new_connection(self, target: Link | None, greeting: bytes) -> Connection:
+        """An end of a connection that is about to be made, by us if there is a target."""
+        return self._connection_kind(self, self.settings, target, greeting)
+
     async def _dial_once(self, link: Link) -> None:
-        connection = Connection(self, self.settings, link, self._owner.greeting())
+        connection = self.new_connection(link, self._owner.greeting())
         host, port = split_address(link.address)
         try:
             async with asyncio.timeout(self.settings.hello_ms / 1000):

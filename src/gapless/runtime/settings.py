@@ -62,10 +62,14 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clients_max: int = 10_000
     """Clients connected to one broker; further ones are refused, with a word."""
 
+    delay_ms: float = 0.0
+    """For development: how much later what brokers send each other leaves, as if they were that far apart."""
+
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be positive, but is {getattr(self, name)}")
+            value = getattr(self, name)
+            if value < 0 or (value == 0 and name != "delay_ms"):
+                raise ValueError(f"{name} must be positive, but is {value}")
         if self.suspect_ms < 2 * self.heartbeat_ms:
             raise ValueError(
                 f"suspect_ms ({self.suspect_ms:g}) must be at least twice heartbeat_ms ({self.heartbeat_ms:g}), "

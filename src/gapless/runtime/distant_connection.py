@@ -1,0 +1,53 @@
+"""A connection to a broker that seems to be far away: what is written leaves `delay_ms` later, in order.
+
+For development: a network on one machine has the latencies of one that spans a country, so that what takes a round trip
+can be told from what takes none. Only what brokers send to each other is kept back; greetings and clients are not.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gapless.runtime.connection import Connection
+from gapless.runtime.link import Link
+from gapless.runtime.settings import RuntimeSettings
+
+if TYPE_CHECKING:
+    from gapless.runtime.links import Links
+
+__all__ = ["DistantConnection"]
+
+
+class DistantConnection(Connection):
+    """A connection of a broker; distant if a broker is at the other end."""
+
+    def __init__(
+        self, links: "Links", settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
+    ) -> None:
+        super().__init__(links, settings, target, greeting)
+        self._loop = links.loop
+        self._delay_s = settings.delay_ms / 1000
+        self._waiting: deque[Sequence[bytes]] = deque()
+
+    def write(self, pieces: Sequence[bytes]) -> None:
+        """Send whole frames, after all that was written before and not before their time."""
+        if self.link is None or self.link.is_client:
+            super().write(pieces)
+        else:
+            self._waiting.append(pieces)
+            self._loop.call_later(self._delay_s, self._send_first)
+
+    def _send_first(self) -> None:
+        """Each writing has its timer, and each timer sends the oldest: order does not depend on the clock."""
+        if self._waiting:
+            super().write(self._waiting.popleft())
+
+    def unsent(self) -> int:
+        """How many bytes were written but not sent."""
+        return super().unsent() + sum(len(piece) for pieces in self._waiting for piece in pieces)
+
+    def close(self, last: bytes = b"") -> None:
+        """End the connection after what was written has been sent, and this."""
+        while self._waiting:
+            super().write(self._waiting.popleft())
+        super().close(last)
