@@ -20,11 +20,14 @@ from gapless_spark.lab.conduct import conduct
 from gapless_spark.lab.experiment_file import load_experiment
 from gapless_spark.lab.grid import cases_of
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 PATIENCE_S = 300.0
 """For a very busy machine; an idle one takes seconds."""
-ENVIRONMENT = {**os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1"}
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(3 * PATIENCE_S)]
+
+ENVIRONMENT = {
+    **os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1",
+    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}  # fmt: skip
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
 EXPERIMENT = f"""
