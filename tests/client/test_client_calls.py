@@ -102,6 +102,7 @@ def test_many_events_in_order_and_once() -> None:
             assert [event.attributes["n"] for event in events] == list(range(3_000))
             assert await publishing == 3_000
             assert ann.is_settled
+            assert (ann.broker, bob.broker) == ("b0", "b1")
 
             async def numbers() -> Any:
                 for n in range(10):

@@ -468,6 +468,11 @@ class Client:
         return not self._spec.confirms or self._published == self._confirmed
 
     @property
+    def broker(self) -> str:
+        """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
+        return str(getattr(self._links.host.node, "broker", ""))
+
+    @property
     def is_connected(self) -> bool:
         """Whether there is a connection to a broker now. Calls may be made at any time; they wait for one."""
         return any(link.connection is not None for link in self._links.links.values())

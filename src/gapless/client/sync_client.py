@@ -140,6 +140,11 @@ class Client:
         return self._loop.run(self._inner.publish_many(events))
 
     @property
+    def broker(self) -> str:
+        """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
+        return self._inner.broker
+
+    @property
     def is_connected(self) -> bool:
         """Whether there is a connection to a broker now."""
         return self._inner.is_connected

@@ -155,6 +155,11 @@ class GaplessClient:
         """How much the client keeps."""
         return {"subscriptions": len(self._subscriptions), "unsafe": len(self._unsafe)}
 
+    @property
+    def broker(self) -> str:
+        """The broker that holds the session, or is asked for it."""
+        return self._broker
+
     # ---- finding the session ------------------------------------------------------------------------------
 
     def _attach(self) -> None:
