@@ -94,6 +94,7 @@ def test_figures_come_as_pictures_tables_and_one_report(
     ("words", "complaint"),
     [
         (("lab", "run", "nothing.toml", "--out", "out"), "nothing.toml: cannot be read"),
+        (("lab", "run", "BAD", "--out", "out"), "there is no protocol 'gapples'; choose one of"),
         (("lab", "run", "TINY"), "say where the results shall go"),
         (("lab", "run", "TINY", "--out", "TINY"), "is a file; name a directory"),
         (("lab", "run", "TINY", "--out", "FULL"), "holds something other than a sweep"),
@@ -108,7 +109,9 @@ def test_bad_input_is_one_line_and_no_java(
     full = tmp_path / "full"
     full.mkdir()
     (full / "letter.txt").touch()
-    places = {"TINY": tiny().file, "FULL": str(full), "out": str(tmp_path / "out")}
+    bad = tmp_path / "bad.toml"
+    bad.write_text(Path(tiny().file).read_text(encoding="utf-8").replace('"gapless"]', '"gapples"]'), encoding="utf-8")
+    places = {"TINY": tiny().file, "BAD": str(bad), "FULL": str(full), "out": str(tmp_path / "out")}
     ran = cli(*(places.get(word, word) for word in words))
     assert (ran.code, ran.out) == (64, "")
     assert complaint in ran.err

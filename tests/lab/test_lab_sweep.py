@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pyarrow.parquet as pq
 import pytest
@@ -98,6 +98,32 @@ def test_a_run_that_fails_is_reported_and_leaves_the_others_alone(spark: SparkSe
     }
     again = carried_out(experiment, store, lambda: spark)
     assert (again.found, len(again.failures)) == (1, 1)
+
+
+def test_a_run_that_takes_its_worker_along_is_reported_and_leaves_the_others_alone(
+    tiny: Tiny, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = sweep.carrier
+
+    def deadly(folder: Path) -> Any:
+        def carry_out(batches: Any) -> Any:
+            import os
+
+            for batch in batches:
+                if "locaps" in batch.column("case")[0].as_py():
+                    os._exit(7)
+                yield from carrier(folder)(iter([batch]))
+
+        return carry_out
+
+    monkeypatch.setattr(sweep, "carrier", deadly)
+    experiment = tiny(("seeds = 2", "seeds = 1"), ("depth = [2, 3]", "depth = [2]"), ("where = { depth = 3 }", ""))
+    report = carried_out(experiment, Store(tmp_path / "out"), lambda: spark)
+    (failure,) = report.failures
+    assert failure.run == "tiny/protocol=locaps,depth=2,seed=0"
+    assert failure.reason == "the worker that ran it died, perhaps for want of memory"
+    found = pq.read_table(tmp_path / "out" / "metrics").column("run").to_pylist()
+    assert set(found) == {"tiny/protocol=gapless,depth=2,seed=0"}
 
 
 def test_what_was_left_half_done_is_not_taken_for_whole(tiny: Tiny, spark: SparkSession, tmp_path: Path) -> None:
