@@ -18,7 +18,8 @@ from .traces import planted_runs
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("command") / "trace"
-    write_trace([record(Model(4).run(), "good"), *(trace for _, trace in planted_runs(1))], place)
+    gaps = [trace for name, trace in planted_runs(3) if name == "dropped in the middle"]
+    write_trace([record(Model(4).run(), "good"), *gaps], place)
     return place
 
 

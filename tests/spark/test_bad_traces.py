@@ -91,7 +91,6 @@ def test_an_impossible_trace(spark: SparkSession, tmp_path: Path, sentence: str)
     assert sentence in refused(spark, tmp_path / "trace")
 
 
-@pytest.mark.xfail(reason="the audit on Spark judges such a trace instead of refusing it")
 def test_histories_that_contradict_each_other(spark: SparkSession, tmp_path: Path) -> None:
     write_trace(contradiction(), tmp_path / "trace")
     assert "contradict each other" in refused(spark, tmp_path / "trace")

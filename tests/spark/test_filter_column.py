@@ -17,7 +17,7 @@ from gapless.filters import Filter, parse
 from gapless.trace import attributes_to_text
 from gapless_spark.filter_column import column_over_frame, column_over_json
 
-EXAMPLES = 120
+EXAMPLES = 60
 COLUMNS_PER_QUERY = 40
 """Conditions in one query: Spark plans a few large ones faster than many small ones."""
 
@@ -68,7 +68,7 @@ def test_over_json_text(spark: SparkSession) -> None:
     found = answers(frame, filters, lambda filter_: column_over_json(filter_, F.col("attributes")))
     assert_same(found, filters, events)
     flat = [answer for said in found for answer in said]
-    assert min(flat.count(value) for value in (True, False, None)) > 1000
+    assert min(flat.count(value) for value in (True, False, None)) > 200
 
 
 def test_over_json_text_by_hand(spark: SparkSession) -> None:

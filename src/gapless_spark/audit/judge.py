@@ -197,9 +197,10 @@ def _verdicts(encoded: Encoded, found: DataFrame, summary: DataFrame) -> DataFra
     )
     events = encoded.events.groupBy(run_of("p").alias("run_no")).agg(F.count("*").alias("events"))
     acts = encoded.acts.groupBy(run_of("c").alias("run_no")).agg(F.count_if(~F.col("publishes")).alias("deliveries"))
-    runs = encoded.runs.join(wrong, "run", "left")
+    # Each of them is settled by itself: a plan that is sent to Spark Connect may be nested only so deep.
+    runs = encoded.runs.join(settle(wrong), "run", "left")
     for counted in (of_subscriptions, events, acts):
-        runs = runs.join(counted, "run_no", "left")
+        runs = runs.join(settle(counted), "run_no", "left")
     runs = runs.fillna(0, ["anomalies", "subscriptions", "accepted", "events", "deliveries"])
     message = F.col("first.first.message")
     more = F.concat(message, F.lit(" (and "), (F.col("anomalies") - 1).cast("string"), F.lit(" more)"))

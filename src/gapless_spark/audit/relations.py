@@ -140,8 +140,8 @@ def _double(nodes: DataFrame, reads: DataFrame, encoded: Encoded) -> DataFrame:
     """The pasts of these events, from what their publishers read."""
     by_place = encoded.publishers.select(run_of("p").alias("run_no"), "idx", F.col("p").alias("q"))
     known = settle(direct_pasts(nodes, reads))
+    _refuse_circles(known, encoded)
     for _ in range(ROUNDS_MAX):
-        _refuse_circles(known, encoded)
         entries = known.select(
             "rel",
             "p",
@@ -158,6 +158,8 @@ def _double(nodes: DataFrame, reads: DataFrame, encoded: Encoded) -> DataFrame:
         pasts = pasts.union(known.select("rel", "p", "seq", "past")).join(nodes, ["rel", "p", "seq"])
         held = _events(nodes.join(known.select("rel", "p", "seq", "past"), ["rel", "p", "seq"]), F.col("past"))
         known = settle(_merged(held, _rows(pasts, 0, F.lit(-1), F.lit(0), F.col("past"))))
+        # A circle of two closes in the round in which nothing else grows any more.
+        _refuse_circles(known, encoded)
         if known.where("grew").isEmpty():
             return known
     raise AssertionError("chains of events cannot be that long")
