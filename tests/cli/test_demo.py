@@ -1,12 +1,18 @@
-"""The demo: it keeps its promises, fits the terminal, and can say no."""
+"""The demo: it keeps its promises, fits the terminal, leaves nothing behind, and can say no."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
+from html import unescape
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from gapless.cli import demo
+from gapless.cli import demo_simulated as demo
 from gapless.cli.demo_facts import DemoRun, journey_of, run_and_judge
 from gapless.cli.tree_picture import draw_tree
 from gapless.overlay import binary, chain, star
@@ -17,8 +23,77 @@ from .conftest import Cli
 ROOT = Path(__file__).parents[2]
 
 
-def test_it_is_valid_and_fits_80_columns(cli: Cli) -> None:
-    ran = cli("demo")
+@pytest.fixture
+def without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Spark is tested elsewhere; and somebody may have no Java."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+
+
+@pytest.mark.usefixtures("without_java")
+def test_a_real_network_keeps_its_promises(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    ran = cli("demo", "--trace", tmp_path / "trace", "--svg", tmp_path / "demo.svg")
+    assert ran.code == 0, ran.out + ran.err
+    *lines, last = ran.out.splitlines()
+    assert last.startswith("trace  ")
+    assert max(map(len, lines)) <= 80
+    assert lines[-1].startswith("VALID")
+    assert re.search(r"INVALID .* gap", ran.out)
+    assert "b0 stood in" in ran.out
+    assert "✗ b1" in ran.out
+    assert "The checker in Python" in ran.out
+    assert "Not on Spark: Spark needs Java" in ran.out
+    assert cli("check", tmp_path / "trace").code == 0
+    assert list(scratch.iterdir()) == []
+    assert _running(scratch) == []
+    drawn = _words((tmp_path / "demo.svg").read_text(encoding="utf-8"))
+    shown = _words((ROOT / "docs/images/demo.svg").read_text(encoding="utf-8"))
+    new = "make it again: .venv/bin/gapless demo --svg docs/images/demo.svg"
+    assert drawn - shown <= _words("checker in Python Not on Spark"), new
+
+
+def _words(text: str) -> set[str]:
+    """The words of a picture, without figures."""
+    return set(
+        re.findall(r"[A-Za-z()']{4,}", unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL)))
+    )
+
+
+def _running(place: Path) -> list[str]:
+    """Processes whose command line names a file of this place."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = process.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(place) in line:
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    program = "from gapless.cli.main import run; run()"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "demo"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 60
+    while len(_running(tmp_path)) < 7 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told == b""
+    assert _running(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_in_virtual_time_it_is_valid_and_fits_80_columns(cli: Cli) -> None:
+    ran = cli("demo", "--simulated")
     assert ran.code == 0
     assert ran.err == ""
     assert max(map(len, ran.out.splitlines())) <= 80
@@ -33,7 +108,7 @@ def test_its_scenario_and_trace_can_be_had(cli: Cli, tmp_path: Path) -> None:
     text = cli("demo", "--toml").out
     (tmp_path / "shop.toml").write_text(text, encoding="utf-8")
     assert cli("sim", "run", tmp_path / "shop.toml").code == 0
-    assert cli("demo", "--trace", tmp_path / "trace").code == 0
+    assert cli("demo", "--simulated", "--trace", tmp_path / "trace").code == 0
     assert cli("check", tmp_path / "trace").code == 0
 
 
@@ -59,7 +134,7 @@ def test_a_checker_that_cannot_say_no_proves_nothing(cli: Cli, monkeypatch: pyte
         return run_and_judge(scenario)
 
     monkeypatch.setattr(demo, "run_and_judge", never_red)
-    ran = cli("demo")
+    ran = cli("demo", "--simulated")
     assert ran.code == 2
     assert "proves nothing" in ran.out
 
@@ -69,19 +144,24 @@ def test_a_loss_shows_in_the_end(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> N
         return run_and_judge(scenario, (demo.REPAIR,))
 
     monkeypatch.setattr(demo, "run_and_judge", always_red)
-    ran = cli("demo")
+    ran = cli("demo", "--simulated")
     assert ran.code == 1
     assert ran.out.splitlines()[-2].startswith("INVALID")
     assert re.search(r"b1 died, [1-9]\d* lost", ran.out)
 
 
-def test_the_picture_in_the_readme_is_what_is_printed(cli: Cli, tmp_path: Path) -> None:
-    cli("demo", "--svg", tmp_path / "demo.svg")
-    drawn = (tmp_path / "demo.svg").read_text(encoding="utf-8")
+def test_virtual_time_draws_the_same_picture_each_time(cli: Cli, tmp_path: Path) -> None:
+    for name in ("one.svg", "two.svg"):
+        assert cli("demo", "--simulated", "--svg", tmp_path / name).code == 0
+    drawn = (tmp_path / "one.svg").read_text(encoding="utf-8")
     assert "@font-face" not in drawn
-    assert drawn == (ROOT / "docs/images/demo.svg").read_text(encoding="utf-8"), (
-        "make it again: .venv/bin/gapless demo --svg docs/images/demo.svg"
-    )
+    assert drawn == (tmp_path / "two.svg").read_text(encoding="utf-8")
+
+
+def test_virtual_time_has_its_own_json(cli: Cli) -> None:
+    ran = cli("demo", "--simulated", "--json")
+    assert ran.code == 64
+    assert "sim run --json" in ran.err
 
 
 def test_trees_of_every_shape_are_drawn() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.cli.demo import scenario_text
+from gapless.cli.demo_simulated import scenario_text
 from gapless.cli.exit_codes import worst
 from gapless.simulator import NodeError
 

@@ -28,6 +28,8 @@ QUIET_S = 1.5
 SETTLE_S = 90.0
 PENDING_MAX = 500
 """Publications of one client that are not confirmed; it waits when there are more."""
+LATE_MAX_S = 1.0
+"""How much an asker that was held up makes up for."""
 MEMORY_S = 0.5
 
 
@@ -82,12 +84,16 @@ class Chaos:
         seconds: float,
         *,
         faults: int = 0,
+        deliveries: int = 0,
         kinds: tuple[str, ...] = ("kill", "freeze"),
         pause_s: float = 1.5,
         at_once: int = 1,
         told: Callable[[], None] = lambda: None,
     ) -> Outcome:
-        """Talk for so long, and until there were so many faults, of these kinds in turn; then let it come to rest."""
+        """Talk for so long, and until there were so many faults and deliveries; then let it come to rest.
+
+        Faults are of these kinds, in turn, and up to so many strike at once.
+        """
         await self.wait_until_ready()
         load = self._load
         talkers = [asyncio.create_task(self._ask(number)) for number in range(load.askers)]
@@ -102,7 +108,7 @@ class Chaos:
         try:
             end = time.monotonic() + seconds
             await asyncio.sleep(pause_s)
-            while time.monotonic() < end or len(self.faults) < faults:
+            while time.monotonic() < end or len(self.faults) < faults or self.deliveries < deliveries:
                 _raise_failure([*talkers, *visitors])
                 await self._strike(kinds, self._dice.randint(1, at_once))
                 await asyncio.sleep(self._dice.uniform(0.5, 1.5) * pause_s)
@@ -148,6 +154,7 @@ class Chaos:
         self._begun += 1
         serial = 0
         pending: set[asyncio.Task[None]] = set()
+        due = time.monotonic()
         try:
             while self._is_publishing:
                 serial += 1
@@ -158,7 +165,8 @@ class Chaos:
                 task.add_done_callback(pending.discard)
                 while len(pending) > PENDING_MAX:
                     await asyncio.sleep(0.01)
-                await asyncio.sleep(self._dice.expovariate(self._load.rate))
+                due = max(due + self._dice.expovariate(self._load.rate), time.monotonic() - LATE_MAX_S)
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
             await asyncio.gather(*pending, settling)
         finally:
             settling.cancel()

@@ -38,8 +38,10 @@ from .chaos import Chaos, Load, Outcome
 from .cut_proxy import CutProxy
 
 KINDS = ("kill", "freeze", "cut")
-LOAD = Load(askers=4, rate=14.0, answerers=3, observers=8, visitors=1)
-"""About 170 events a second, and five times as many deliveries."""
+LOAD = Load(askers=4, rate=14.0, answerers=3, observers=10, visitors=1)
+"""About 170 events a second, and six times as many deliveries."""
+DELIVERIES_A_MINUTE = 34_000
+"""It goes on until there were as many: half a million in a quarter of an hour, also on a machine with other work."""
 PEAK_MAX_MIB = 256
 """More than any broker may use under this load. An event that is kept costs about 2 KiB, and in the worst of all
 hand-overs some ten thousand of them are kept, told and merged at once."""
@@ -95,7 +97,8 @@ async def _hurt(fleet: Fleet, proxy: CutProxy, place: Path, asked: argparse.Name
                 now = f"{len(chaos.faults)} faults, {chaos.deliveries:,} deliveries"
                 progress.update(task, completed=time.monotonic() - start, description=now)
 
-            return await chaos.run(seconds, kinds=KINDS, at_once=asked.f, told=told)
+            least = int(asked.minutes * DELIVERIES_A_MINUTE)
+            return await chaos.run(seconds, deliveries=least, kinds=KINDS, at_once=asked.f, told=told)
     finally:
         proxy.stop()
 

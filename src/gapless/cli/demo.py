@@ -1,201 +1,258 @@
-"""`gapless demo`: the promise, a broker's death, the verdict, and the proof that the verdict can be bad.
+"""`gapless demo`: a real network, a broker killed in the middle, the audit of what every client saw.
 
-The scenario is `demo.toml`, next to this file. It runs twice: as it is, and with one repair of the protocol switched
-off. A green verdict says something only because the same judge, on the same scenario, can turn red; if it does not,
-the demo's own verdict is `unknown`.
+Seven brokers are processes of their own, 25 ms apart (`demo_network`). The clients' traces are put together and judged
+on Spark. Then a simulated run with one repair of the protocol switched off shows that the judge can say no: a green
+verdict says something only because of that, and if it does not turn red, the demo's own verdict is `unknown`.
+
+Nothing is left behind: no process, and no file unless --trace asked for one.
 """
 
-from importlib.resources import files
+import os
+import signal
+import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from rich.box import SIMPLE_HEAD
+import msgspec
 from rich.console import Console
 from rich.padding import Padding
-from rich.rule import Rule
-from rich.table import Table
+from rich.status import Status as Spinner
 from rich.text import Text
 
-from gapless.checkers import AnomalyKind, Status
-from gapless.cli.demo_facts import DemoRun, crash_of, journey_of, run_and_judge
+from gapless.checkers import Status, Verdict
+from gapless.cli.demo_facts import run_and_judge
+from gapless.cli.demo_network import ASKED, HOP_MS, MOVING, PLACES, VICTIM, F, LiveRun, demo_network, run_live
+from gapless.cli.demo_page import DemoPage, Promise
+from gapless.cli.demo_simulated import REPAIR, scenario_text
 from gapless.cli.exit_codes import code_of
+from gapless.cli.live_verdict import LiveVerdict, judge_live
 from gapless.cli.svg_picture import save_svg
-from gapless.cli.terminal import output_console
-from gapless.cli.tree_picture import draw_tree
+from gapless.cli.terminal import error_console, output_console, print_json
 from gapless.cli.verdict_view import status_text
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.contraction import stand_in
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import Fleet
 from gapless.simulator import parse_scenario
-from gapless.simulator.networks import overlay_of
-from gapless.trace import write_trace
+from gapless.trace import Trace, merge_parts, write_trace
 
-__all__ = ["run_demo", "scenario_text"]
+__all__ = ["run_demo"]
 
-SHOWN_SUBSCRIPTIONS = ("invoices-due", "large-orders", "parcels-sent")
-"""Uncovered; covered by a neighbour's; covered by one of the same broker."""
-MOVING_CLIENT = "kiosk"
-"""The one whose broker dies."""
-REPAIR = "hand-over"
+SLACK_HOPS = 2.0
+"""What clients, processes and a busy machine may add to the hops of a subscription before it counts as late."""
+HOPS = {"shipping": 8, "alert": 2, "board": 0}
+"""There and back between brokers, for each subscription that is shown."""
 
 
-def scenario_text() -> str:
-    """The scenario file."""
-    return files("gapless.cli").joinpath("demo.toml").read_text(encoding="utf-8")
-
-
-def run_demo(trace_directory: Path | None = None, svg: Path | None = None) -> int:
+def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as_json: bool = False) -> int:
     """Show it all and return the exit code of the verdict."""
     console = output_console(record=svg is not None)
-    scenario = parse_scenario(scenario_text())
-    demo = _Demo(console, run_and_judge(scenario))
-    demo.introduce()
-    demo.subscribe()
-    demo.kill_a_broker()
-    without = run_and_judge(scenario, (REPAIR,))
-    demo.switch_off(without)
-    status = demo.conclude(without)
+    console.quiet = as_json
+    with _termination(), tempfile.TemporaryDirectory(prefix="gapless-demo.") as folder, _progress() as spinner:
+        demo = _Demo(console, spinner, Path(folder))
+        demo.introduce()
+        demo.live()
+        demo.subscribe()
+        demo.kill_a_broker()
+        demo.judge(trace_directory or Path(folder) / "trace")
+        demo.switch_off()
+        status = demo.conclude()
     if trace_directory is not None:
-        write_trace([demo.run.trace], trace_directory)
         console.print(Text(f"trace  {trace_directory}", "dim"), soft_wrap=True)
+    if as_json:
+        print_json(demo.document(status))
     if svg is not None:
         save_svg(console, svg, "gapless demo")
     return code_of(status)
 
 
+@contextmanager
+def _termination() -> Iterator[None]:
+    """Who is told to end cleans up as if interrupted."""
+    before = signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _progress() -> Iterator[Spinner | None]:
+    """A sign of life, where somebody looks."""
+    console = error_console()
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status("") as spinner:
+        yield spinner
+
+
 class _Demo:
-    def __init__(self, console: Console, run: DemoRun) -> None:
+    def __init__(self, console: Console, spinner: Spinner | None, folder: Path) -> None:
+        self._spinner = spinner
+        self._folder = folder
+        self._config = demo_network()
+        self._overlay: Overlay = self._config.overlay
+        self._page = DemoPage(console, self._overlay)
         self._console = console
-        self.run = run
-        self._overlay: Overlay = overlay_of(run.scenario.network)
-        self._broker_of = {client.name: client.broker for client in run.scenario.clients}
-        self._crash = crash_of(run.scenario)
+        self._run: LiveRun
+        self._trace: Trace
+        self._verdict: LiveVerdict
+        self._without: Verdict
+        self._waits: dict[str, float]
+
+    def _tell(self, stage: str) -> None:
+        if self._spinner is not None:
+            self._spinner.update(stage)
+
+    # ---- the parts ----------------------------------------------------------------------------------------
 
     def introduce(self) -> None:
-        self._heading("A shop on 15 brokers")
-        self._say(
-            "Clients publish and subscribe; brokers pass events on, 10 ms a hop. Each order "
-            "causes an invoice, each invoice a parcel: answers, by other clients."
+        self._page.heading("A shop on 7 brokers")
+        self._page.say(
+            f"Each broker is a process; {HOP_MS:g} ms lie between two of them. Orders cause invoices, invoices cause "
+            "parcels: answers, by other clients."
         )
-        self._draw(self._broker_of)
-        self._say(
-            "shop and kiosk publish orders. billing answers them, shipping answers billing. "
-            "audit wants everything, alert large orders, board parcels."
+        self._page.draw(PLACES)
+        self._page.say(
+            "shop and kiosk publish orders. billing answers them, shipping answers billing. audit wants everything, "
+            "alert large orders, board parcels; guest keeps changing its mind."
         )
 
+    def live(self) -> None:
+        """The run itself."""
+        with Fleet(self._config, self._folder / "logs") as fleet:
+            self._run = run(run_live(fleet, self._folder, self._tell))
+            self._tell("taking the network down")
+        self._trace = merge_parts(self._folder, quiesced=True)
+        waits: dict[str, list[float]] = {}
+        for row in self._trace.subscriptions:
+            name = _short(row.client)
+            if name in ASKED and row.filter == ASKED[name] and row.active_ms is not None:
+                waits.setdefault(name, []).append(row.active_ms - row.requested_ms)
+        self._waits = {name: statistics.median(waits[name]) for name in ASKED}
+
     def subscribe(self) -> None:
-        self._heading("1  subscribe() returns a starting cut")
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-        table.add_column("who", style="cyan", no_wrap=True)
-        table.add_column("asks for", no_wrap=True)
-        table.add_column("publisher", no_wrap=True)
-        table.add_column("waited", no_wrap=True)
-        table.add_column("starting cut", no_wrap=True)
-        rows = {row.subscription_id: row for row in self.run.trace.subscriptions}
-        for name in SHOWN_SUBSCRIPTIONS:
-            latency = self.run.latencies[name]
-            cut = ", ".join(f"{publisher}:{seq}" for publisher, seq in latency.cut.items())
-            away = _hops(self._farthest(name))
-            table.add_row(latency.client, Text(rows[name].filter), away, _hops(latency.hops), Text(cut))
-        self._console.print(table)
-        self._console.print()
-        self._say(
-            "shipping is the first to ask: once to the publisher and back. alert asks for less "
-            "than audit next door gets already: once to the broker they share. board shares "
-            "audit's broker: no wait. From the starting cut on, nothing may be missing."
+        self._page.heading("1  subscribe() returns a starting cut")
+        rows = []
+        for name, text in ASKED.items():
+            cut = self._run.cuts[name]
+            farthest = max(self._overlay.distance(PLACES[name], PLACES[_short(publisher)]) for publisher in cut)
+            shown = ", ".join(f"{_short(publisher)}:{seq}" for publisher, seq in sorted(cut.items()))
+            rows.append((name, text, f"{farthest} hops", f"{self._waits[name]:.0f} ms", shown))
+        self._page.table(("who", "asks for", "publisher", "waited", "starting cut"), rows)
+        self._page.say(
+            "shipping is the first to ask: once to the publisher and back. alert asks for less than audit next door "
+            "gets already: once to the broker they share. board shares audit's broker: no wait. From the starting cut "
+            "on, nothing may be missing."
         )
 
     def kill_a_broker(self) -> None:
-        dead = self._crash.broker
-        chief = stand_in(self._overlay, {dead: 1}, dead)
-        journey = journey_of(self.run, MOVING_CLIENT)
-        lost = sum(journey.client in (anomaly.client, anomaly.publisher) for anomaly in self.run.verdict.anomalies)
-        self._heading(f"2  Broker {dead} dies, {self._crash.at_ms / 1000:g} s into the run")
-        self._draw({**self._broker_of, MOVING_CLIENT: journey.new_broker}, dead, chief)
-        self._say(
-            f"{chief} stands in: the neighbours of {dead} give each other what {dead} may have lost, "
-            "put causes before effects, and go on. "
-            f"{journey.client} lost its broker, found {journey.new_broker}, and heard nothing for "
-            f"{journey.silent_ms:.0f} ms: {journey.published_before} orders before, {journey.published_after} after, "
-            f"{lost or 'none'} lost."
+        live = self._run
+        self._page.heading(f"2  Broker {VICTIM} is killed, and comes back")
+        self._page.draw({**PLACES, MOVING: live.brokers[MOVING]}, VICTIM, live.stand_in)
+        self._page.say(
+            f"{live.stand_in} stood in after {live.stood_in_ms / 1000:.1f} s: the neighbours of {VICTIM} give each "
+            f"other what it may have lost, put causes before effects, and go on. {MOVING} lost its broker, found "
+            f"{live.brokers[MOVING]}, and heard nothing for {live.silent_ms / 1000:.1f} s: {live.published_before} "
+            f"orders before, {live.published_after} after. Started again, {VICTIM} was taken in after "
+            f"{live.back_ms / 1000:.1f} s, while traffic went on."
         )
 
-    def switch_off(self, without: DemoRun) -> None:
-        self._heading("3  The same again, without the hand-over")
-        verdict = without.verdict
-        if not verdict.anomalies:
-            self._say("The checker found nothing wrong. So this run proves nothing.")
-            return
+    def judge(self, place: Path) -> None:
+        self._tell("the audit on Spark judges what every client saw")
+        write_trace([self._trace], place)
+        self._verdict = verdict = judge_live(place)
+        self._page.heading(f"3  {verdict.judge[0].upper()}{verdict.judge[1:]}")
+        self._page.say(
+            f"Each client wrote down what it published and was delivered: {verdict.events:,} events, "
+            f"{verdict.deliveries:,} deliveries, {verdict.subscriptions} subscriptions."
+        )
+        if verdict.without_spark:
+            self._page.say(f"(Not on Spark: {verdict.without_spark}.)")
         named = ", ".join(f"{count} × {kind}" for kind, count in verdict.counts.items())
-        first = verdict.anomalies[0]
-        self._say("Would anybody notice a loss? Switch that repair off, and the checker says:")
-        lines = Text.assemble(status_text(verdict.status), "  ", (f"{named}\nfirst: {first.message}", "red"))
+        self._show_verdict(verdict.status, named or verdict.reason, verdict.examples)
+
+    def switch_off(self) -> None:
+        self._tell("the same in the simulator, with a repair switched off")
+        self._without = without = run_and_judge(parse_scenario(scenario_text()), (REPAIR,)).verdict
+        self._page.heading("4  Could it say no?")
+        if not without.anomalies:
+            self._page.say("With the hand-over switched off, the checker found nothing wrong. So this proves nothing.")
+            return
+        self._page.say("In the simulator, with the hand-over after a crash switched off, the checker says:")
+        named = ", ".join(f"{count} × {kind}" for kind, count in without.counts.items())
+        self._show_verdict(without.status, named, [anomaly.message for anomaly in without.anomalies])
+
+    def _show_verdict(self, status: Status, told: str, examples: list[str]) -> None:
+        lines = Text.assemble(status_text(status), "  ", told)
+        if examples:
+            lines.append(f"\nfirst: {examples[0]}", "red")
         self._console.print(Padding(lines, (0, 0, 0, 2)))
         self._console.print()
 
-    def conclude(self, without: DemoRun) -> Status:
-        self._heading("Promised and measured")
-        table = Table(box=SIMPLE_HEAD, padding=(0, 1), header_style="bold", pad_edge=False)
-        table.add_column("promised", no_wrap=True)
-        table.add_column("measured", no_wrap=True)
-        for promised, measured, is_kept in self._promises(without):
-            table.add_row(promised, Text(measured, "green" if is_kept else "red"))
-        self._console.print(table)
-        verdict = self.run.verdict
+    def conclude(self) -> Status:
+        self._page.promises(self._promises())
+        verdict = self._verdict
         status, reason = verdict.status, verdict.reason
-        if status == "valid" and without.verdict.status != "invalid":
+        if status == "valid" and self._without.status != "invalid":
             status, reason = "unknown", "the checker did not notice that a repair was missing"
         elif status == "valid":
-            reason = f"{verdict.events:,} events, {verdict.deliveries:,} deliveries, one dead broker, nothing wrong"
-        self._console.print(Text.assemble(status_text(status), "  ", reason))
+            reason = f"{verdict.events:,} events, {verdict.deliveries:,} deliveries, one broker killed, nothing wrong"
+        self._page.conclude(status, reason)
         return status
 
-    def _promises(self, without: DemoRun) -> list[tuple[str, str, bool]]:
-        """What was promised, what was measured, and whether that is the same."""
-        waits = {name: self.run.latencies[name].hops for name in SHOWN_SUBSCRIPTIONS}
-        prompt = all(hops is not None and hops <= 2 * self._farthest(name) for name, hops in waits.items())
-        missing = self._count("gap", "unobserved")
-        twice = self._count("duplicate")
-        unordered = self._count("fifo-inversion", "causal-inversion", "missing-effect")
-        unwanted = self._count("spurious")
-        named = len(without.verdict.anomalies)
-        of_all = f"of {self.run.verdict.deliveries:,} deliveries"
+    def _promises(self) -> list[Promise]:
+        verdict, live = self._verdict, self._run
+        missing = verdict.count("gap", "unobserved")
+        twice = verdict.count("duplicate")
+        unordered = verdict.count("fifo-inversion", "causal-inversion", "missing-effect")
+        unwanted = verdict.count("spurious")
+        named = len(self._without.anomalies)
+        of_all = f"of {verdict.deliveries:,} deliveries"
+        confirmed = statistics.median(live.confirmed_ms)
         return [
-            ("subscribe() takes one round trip, or none", f"{', '.join(map(str, waits.values()))} hops", prompt),
+            ("subscribe() takes one round trip to the publisher", *self._latency("shipping")),
+            ("if a neighbour's covers it, one to where they meet", *self._latency("alert")),
+            ("if one of the same broker covers it, none", *self._latency("board")),
+            (f"publish() returns when {F + 1} brokers hold it", f"{confirmed:.0f} ms (2 hops)", True),
             ("from the starting cut on, no event is missing", f"{missing} missing", not missing),
             ("none comes twice", f"{twice} {of_all}", not twice),
             ("none comes before its cause, or without it", f"{unordered} {of_all}", not unordered),
             ("nothing comes that was not asked for", f"{unwanted} {of_all}", not unwanted),
-            ("one broker may die (f = 1)", f"{self._crash.broker} died, {missing} lost", not missing),
-            ("the checker would have told", f"{named} anomalies named in 3", bool(named)),
+            (f"{_number(F)} broker may die (f = {F})", f"{VICTIM} was killed, {missing} lost", not missing),
+            ("the judge would have told", f"{named} anomalies named in 4", bool(named)),
         ]
 
-    def _count(self, *kinds: AnomalyKind) -> int:
-        return sum(self.run.verdict.counts.get(kind, 0) for kind in kinds)
+    def _latency(self, name: str) -> tuple[str, bool]:
+        hops, waited = HOPS[name], self._waits[name]
+        return f"{waited:.0f} ms ({hops} hops)", waited <= (hops + SLACK_HOPS) * HOP_MS
 
-    # ---- how it looks
-
-    def _heading(self, text: str) -> None:
-        self._console.print(Rule(Text(text, "bold"), align="left", style="dim"))
-
-    def _say(self, text: str) -> None:
-        self._console.print(Text(text))
-        self._console.print()
-
-    def _draw(self, broker_of: dict[str, str], dead: str | None = None, chief: str | None = None) -> None:
-        clients: dict[str, list[str]] = {}
-        for client, broker in broker_of.items():
-            clients.setdefault(broker, []).append(client)
-        self._console.print()
-        for line in draw_tree(self._overlay, clients, dead, chief):
-            line.pad_left(3)
-            self._console.print(line, no_wrap=True)
-        self._console.print()
-
-    def _farthest(self, subscription: str) -> int:
-        """Hops to the farthest publisher of which the subscription has a cut."""
-        latency = self.run.latencies[subscription]
-        at = self._broker_of[latency.client]
-        return max(self._overlay.distance(at, self._broker_of[publisher]) for publisher in latency.cut)
+    def document(self, status: Status) -> dict[str, Any]:
+        """All of it, for programs."""
+        promises = [
+            {"promised": promised, "measured": measured, "kept": is_kept}
+            for promised, measured, is_kept in self._promises()
+        ]
+        return {
+            "status": status,
+            "hop_ms": HOP_MS,
+            "subscription_ms": {"uncovered": self._waits["shipping"], "covered_by_a_neighbour": self._waits["alert"],
+                                "covered_at_the_same_broker": self._waits["board"]},
+            "killed": VICTIM,
+            "live": msgspec.to_builtins(self._run),
+            "verdict": msgspec.to_builtins(self._verdict),
+            "with_a_repair_switched_off": {"status": self._without.status, "counts": self._without.counts},
+            "promises": promises,
+        }  # fmt: skip
 
 
-def _hops(hops: int | None) -> str:
-    return "–" if hops is None else f"{hops} hops"
+def _short(client: str) -> str:
+    """`shop` of `shop-1f2e3d4c`."""
+    return client.rpartition("-")[0]
+
+
+def _number(count: int) -> str:
+    return {1: "one", 2: "two"}.get(count, str(count))

@@ -123,20 +123,30 @@ def _help_without_command(context: typer.Context) -> None:
 def demo(
     trace: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the trace of the run here.")] = None,
     svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Save what is printed as a picture.")] = None,
-    toml: Annotated[bool, typer.Option("--toml", help="Print the scenario file of the demo and exit.")] = False,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="The same story on 15 brokers in virtual time: no process, no Spark.")
+    ] = False,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the scenario file of --simulated and exit.")] = False,
+    json: Json = False,
 ) -> int:
-    """A network of 15 brokers in a minute: subscribe, kill a broker, let the checker judge.
+    """A real network of 7 brokers in a minute: subscribe, kill a broker, let Spark judge.
 
-    The scenario is a file like any other:
+    In virtual time, the scenario is a file like any other:
 
     [bold]gapless demo --toml > shop.toml; gapless sim run shop.toml[/bold]
     """
-    from gapless.cli.demo import run_demo, scenario_text
+    from gapless.cli.demo_simulated import run_simulated_demo, scenario_text
 
     if toml:
         print(scenario_text(), end="")
         return 0
-    return run_demo(trace, svg)
+    if simulated:
+        if json:
+            raise typer.BadParameter("--simulated prints no JSON; gapless demo --toml and gapless sim run --json do")
+        return run_simulated_demo(trace, svg)
+    from gapless.cli.demo import run_demo
+
+    return run_demo(trace, svg, as_json=json)
 
 
 @app.command(epilog=EPILOG)

@@ -1,0 +1,294 @@
+"""The live part of `gapless demo`: seven broker processes, clients that talk, a SIGKILL, and what was seen of it.
+
+Orders cause invoices and invoices cause parcels, each an answer to the one before by another client. Subscriptions come
+and go all the time. What happened is written down by the clients, as a trace; here is only what a trace does not hold:
+which broker served whom, how long a publication took to be safe, when the dead broker was replaced and taken in again.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from itertools import cycle, pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gapless.client import Client, Subscription, connect
+from gapless.errors import ConnectError, GaplessError
+from gapless.overlay import binary
+from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.network_file import NetworkConfig
+from gapless.runtime.probe import ask_for_report
+from gapless.runtime.settings import RuntimeSettings
+
+__all__ = ["ASKED", "HOP_MS", "MOVING", "PLACES", "VICTIM", "F", "LiveRun", "demo_network", "run_live"]
+
+HOP_MS = 25.0
+F = 1
+VICTIM = "b1"
+MOVING = "kiosk"
+"""The client whose broker dies."""
+PLACES = {
+    "shop": "b3", MOVING: VICTIM, "billing": "b4", "audit": "b5", "board": "b5", "shipping": "b6", "alert": "b6",
+    "guest": "b2",
+}  # fmt: skip
+"""Who is whose client."""
+ASKED = {
+    "shipping": "kind = 'invoice'",
+    "alert": "kind = 'order' AND eur > 100",
+    "board": "kind = 'parcel'",
+}
+"""The subscriptions whose latency is shown: uncovered; covered by a neighbour's; covered by one of the same broker."""
+AGAIN = 5
+"""How often each of them is made; the middle one counts."""
+GUESTS = ("kind = 'order'", "kind IN ('invoice', 'parcel')", "eur < 100", "TRUE")
+ORDERS_A_SECOND = 30.0
+QUIET_S = 1.0
+PATIENCE_S = 60.0
+"""How long anything may take, on the slowest of machines."""
+Tell = Callable[[str], None]
+
+
+class LiveRun(msgspec.Struct, frozen=True):
+    """What was seen, but for the trace."""
+
+    brokers: dict[str, str]
+    """By client, who served it at the end."""
+    cuts: dict[str, dict[str, int]]
+    """By client of a subscription that is shown: its starting cut."""
+    confirmed_ms: list[float]
+    """How long each order took to be safe, while no broker was missing."""
+    stand_in: str
+    stood_in_ms: float
+    """From the kill until somebody stood in for the dead broker."""
+    back_ms: float
+    """From its start until it was taken in again."""
+    silent_ms: float
+    """The longest time around the death in which the moving client was delivered nothing."""
+    published_before: int
+    published_after: int
+    """Orders of the moving client."""
+    peak_mib: float
+    """The most memory that a broker used."""
+
+
+def demo_network() -> NetworkConfig:
+    """Seven brokers, a hop apart."""
+    return local_network(binary(2), f=F, name="shop", runtime=RuntimeSettings(delay_ms=HOP_MS))
+
+
+async def run_live(fleet: Fleet, trace: Path, tell: Tell) -> LiveRun:
+    """Talk, hurt, heal; returns when all is quiet."""
+    live = _Live(fleet, trace, tell)
+    try:
+        async with asyncio.timeout(4 * PATIENCE_S):
+            return await live.run()
+    except TimeoutError:
+        raise ConnectError(f"the network took too long: {live.stage}; is the machine very busy?") from None
+    finally:
+        await live.close()
+
+
+class _Live:
+    def __init__(self, fleet: Fleet, trace: Path, tell: Tell) -> None:
+        self.stage = ""
+        self._fleet = fleet
+        self._trace = trace
+        self._tell = tell
+        self._clients: dict[str, Client] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_open = True
+        self._deliveries = 0
+        self._last = time.monotonic()
+        self._kiosk_heard: list[float] = []
+        self._confirmed: list[tuple[float, float]] = []
+        self._orders: list[float] = []
+        """When the moving client published."""
+
+    async def run(self) -> LiveRun:
+        fleet = self._fleet
+        self._say("starting seven brokers")
+        fleet.start_all()
+        await self._wait_until_whole()
+        self._say("clients connect, advertise and subscribe")
+        await self._connect()
+        cuts = await self._subscribe()
+        self._say("orders, invoices and parcels are on their way")
+        await asyncio.sleep(2.0)
+        killed = time.monotonic()
+        self._say(f"broker {VICTIM} is killed")
+        fleet.kill(VICTIM)
+        stand_in = await self._wait_for_stand_in()
+        stood_in_ms = (time.monotonic() - killed) * 1000
+        self._say(f"{stand_in} stands in")
+        await self._wait_until(
+            lambda: self._client(MOVING).broker != VICTIM and max(self._kiosk_heard, default=0.0) > killed
+        )
+        await asyncio.sleep(1.5)
+        self._say(f"broker {VICTIM} is started again")
+        fleet.start(VICTIM)
+        started = time.monotonic()
+        await self._wait_until_whole()
+        back_ms = (time.monotonic() - started) * 1000
+        await asyncio.sleep(1.0)
+        self._say("letting it come to rest")
+        peak = max(fleet.memory_kib(name)[1] for name in fleet.names) / 1024
+        self._is_open = False
+        await self._settle()
+        heard = [killed, *(moment for moment in self._kiosk_heard if moment > killed)]
+        return LiveRun(
+            brokers={name: client.broker for name, client in self._clients.items()},
+            cuts=cuts,
+            confirmed_ms=[taken * 1000 for moment, taken in self._confirmed if moment < killed - 0.5],
+            stand_in=stand_in,
+            stood_in_ms=stood_in_ms,
+            back_ms=back_ms,
+            silent_ms=max((later - earlier) * 1000 for earlier, later in pairwise(heard)),
+            published_before=sum(moment <= killed for moment in self._orders),
+            published_after=sum(moment > killed for moment in self._orders),
+            peak_mib=peak,
+        )
+
+    async def close(self) -> None:
+        """Leave nothing behind."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for client in self._clients.values():
+            await client.close(leave=False)
+
+    def _say(self, stage: str) -> None:
+        self.stage = stage
+        self._tell(stage)
+
+    # ---- clients ------------------------------------------------------------------------------------------
+
+    def _client(self, name: str) -> Client:
+        return self._clients[name]
+
+    async def _connect(self) -> None:
+        for name, broker in PLACES.items():
+            url = f"gapless://{self._fleet.config.addresses[broker]}"
+            self._clients[name] = await connect(url, name=name, trace=self._trace, timeout_s=PATIENCE_S)
+        offers = {"shop": "order", MOVING: "order", "billing": "invoice", "shipping": "parcel"}
+        await asyncio.gather(*(self._client(name).advertise(f"kind = '{kind}'") for name, kind in offers.items()))
+
+    async def _subscribe(self) -> dict[str, dict[str, int]]:
+        """Everybody subscribes, those who answer before there is anything to answer; returns the cuts shown."""
+        cuts = {}
+        orders = await self._client("billing").subscribe("kind = 'order'")
+        invoices = await self._again("shipping")
+        cuts["shipping"] = dict(invoices.cuts)
+        self._start(self._answer("billing", orders, "invoice"))
+        self._start(self._answer("shipping", invoices, "parcel"))
+        self._start(self._order("shop", 40))
+        self._start(self._order(MOVING, 250))
+        await asyncio.sleep(0.5)
+        everything = await self._client("audit").subscribe("kind IN ('order', 'invoice', 'parcel')")
+        self._start(self._take(everything))
+        for name in ("alert", "board"):
+            subscription = await self._again(name)
+            cuts[name] = dict(subscription.cuts)
+            self._start(self._take(subscription))
+        own = await self._client(MOVING).subscribe("kind = 'parcel' AND eur > 100")
+        self._start(self._take(own, self._kiosk_heard))
+        self._start(self._come_and_go())
+        return cuts
+
+    async def _again(self, name: str) -> Subscription:
+        """Subscribe some times over; the last one stays."""
+        client = self._client(name)
+        for _ in range(AGAIN - 1):
+            await (await client.subscribe(ASKED[name])).close()
+        return await client.subscribe(ASKED[name])
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.create_task(work))
+
+    async def _order(self, name: str, eur: int) -> None:
+        client = self._client(name)
+        pending: set[asyncio.Task[None]] = set()
+        while self._is_open:
+            pending = {task for task in pending if not task.done()}
+            pending.add(asyncio.create_task(self._publish(client, {"kind": "order", "eur": eur})))
+            if name == MOVING:
+                self._orders.append(time.monotonic())
+            await asyncio.sleep(1 / ORDERS_A_SECOND)
+        await asyncio.gather(*pending)
+
+    async def _publish(self, client: Client, event: dict[str, Any]) -> None:
+        start = time.monotonic()
+        await client.publish(event)
+        self._confirmed.append((start, time.monotonic() - start))
+
+    async def _answer(self, name: str, subscription: Subscription, kind: str) -> None:
+        while events := await subscription.take():
+            self._noticed(len(events))
+            answers = [{"kind": kind, "eur": event.attributes["eur"]} for event in events]
+            await self._client(name).publish_many(answers)
+
+    async def _take(self, subscription: Subscription, moments: list[float] | None = None) -> None:
+        while events := await subscription.take():
+            self._noticed(len(events))
+            if moments is not None:
+                moments.append(time.monotonic())
+
+    async def _come_and_go(self) -> None:
+        for text in cycle(GUESTS):
+            subscription = await self._client("guest").subscribe(text)
+            taking = asyncio.create_task(self._take(subscription))
+            await asyncio.sleep(0.3)
+            await subscription.close()
+            await taking
+            if not self._is_open:
+                return
+
+    def _noticed(self, count: int) -> None:
+        self._deliveries += count
+        self._last = time.monotonic()
+
+    # ---- waiting ------------------------------------------------------------------------------------------
+
+    async def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            self._look_at_tasks()
+            await asyncio.sleep(0.02)
+
+    def _look_at_tasks(self) -> None:
+        """What a client's task failed of is what the demo fails of."""
+        for task in self._tasks:
+            if task.done():
+                task.result()
+
+    async def _settle(self) -> None:
+        """Until nothing has been delivered for a while, and everything published is safe."""
+        await self._wait_until(
+            lambda: time.monotonic() - self._last > QUIET_S and all(c.is_settled for c in self._clients.values())
+        )
+
+    async def _wait_until_whole(self) -> None:
+        """Until every broker takes part and has been taken in."""
+        for name in self._fleet.names:
+            while True:
+                report = await self._report(name)
+                overview = report.get("overview", {})
+                if report.get("ready") and overview.get("settled") and not overview.get("stand_ins"):
+                    break
+                if not self._fleet.is_alive(name):
+                    raise self._fleet.complain(name)
+                await asyncio.sleep(0.05)
+
+    async def _wait_for_stand_in(self) -> str:
+        neighbour = self._fleet.config.overlay.neighbours(VICTIM)[0]
+        while True:
+            overview = (await self._report(neighbour)).get("overview", {})
+            if VICTIM in overview.get("stand_ins", {}) and not overview["hand_overs"]:
+                return str(overview["stand_ins"][VICTIM])
+            await asyncio.sleep(0.02)
+
+    async def _report(self, name: str) -> dict[str, Any]:
+        with suppress(OSError, TimeoutError, GaplessError):
+            return await ask_for_report(self._fleet.config.addresses[name], timeout_s=1.0)
+        return {}

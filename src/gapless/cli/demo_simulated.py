@@ -1,0 +1,169 @@
+"""`gapless demo --simulated`: the promise, a broker's death, the verdict, and the proof that it can be bad.
+
+All in virtual time, so that it prints the same each time, in a moment and without a network.
+
+The scenario is `demo.toml`, next to this file. It runs twice: as it is, and with one repair of the protocol switched
+off. A green verdict says something only because the same judge, on the same scenario, can turn red; if it does not,
+the demo's own verdict is `unknown`.
+"""
+
+from importlib.resources import files
+from pathlib import Path
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from gapless.checkers import AnomalyKind, Status
+from gapless.cli.demo_facts import DemoRun, crash_of, journey_of, run_and_judge
+from gapless.cli.demo_page import DemoPage, Promise
+from gapless.cli.exit_codes import code_of
+from gapless.cli.svg_picture import save_svg
+from gapless.cli.terminal import output_console
+from gapless.cli.verdict_view import status_text
+from gapless.overlay import Overlay
+from gapless.protocols.gapless.contraction import stand_in
+from gapless.simulator import parse_scenario
+from gapless.simulator.networks import overlay_of
+from gapless.trace import write_trace
+
+__all__ = ["REPAIR", "run_simulated_demo", "scenario_text"]
+
+SHOWN_SUBSCRIPTIONS = ("invoices-due", "large-orders", "parcels-sent")
+"""Uncovered; covered by a neighbour's; covered by one of the same broker."""
+MOVING_CLIENT = "kiosk"
+"""The one whose broker dies."""
+REPAIR = "hand-over"
+
+
+def scenario_text() -> str:
+    """The scenario file."""
+    return files("gapless.cli").joinpath("demo.toml").read_text(encoding="utf-8")
+
+
+def run_simulated_demo(trace_directory: Path | None = None, svg: Path | None = None) -> int:
+    """Show it all and return the exit code of the verdict."""
+    console = output_console(record=svg is not None)
+    scenario = parse_scenario(scenario_text())
+    demo = _Demo(console, run_and_judge(scenario))
+    demo.introduce()
+    demo.subscribe()
+    demo.kill_a_broker()
+    without = run_and_judge(scenario, (REPAIR,))
+    demo.switch_off(without)
+    status = demo.conclude(without)
+    if trace_directory is not None:
+        write_trace([demo.run.trace], trace_directory)
+        console.print(Text(f"trace  {trace_directory}", "dim"), soft_wrap=True)
+    if svg is not None:
+        save_svg(console, svg, "gapless demo")
+    return code_of(status)
+
+
+class _Demo:
+    def __init__(self, console: Console, run: DemoRun) -> None:
+        self._console = console
+        self.run = run
+        self._overlay: Overlay = overlay_of(run.scenario.network)
+        self._page = DemoPage(console, self._overlay)
+        self._broker_of = {client.name: client.broker for client in run.scenario.clients}
+        self._crash = crash_of(run.scenario)
+
+    def introduce(self) -> None:
+        self._page.heading("A shop on 15 brokers")
+        self._page.say(
+            "Clients publish and subscribe; brokers pass events on, 10 ms a hop. Each order "
+            "causes an invoice, each invoice a parcel: answers, by other clients."
+        )
+        self._page.draw(self._broker_of)
+        self._page.say(
+            "shop and kiosk publish orders. billing answers them, shipping answers billing. "
+            "audit wants everything, alert large orders, board parcels."
+        )
+
+    def subscribe(self) -> None:
+        self._page.heading("1  subscribe() returns a starting cut")
+        rows = {row.subscription_id: row for row in self.run.trace.subscriptions}
+        shown = []
+        for name in SHOWN_SUBSCRIPTIONS:
+            latency = self.run.latencies[name]
+            cut = ", ".join(f"{publisher}:{seq}" for publisher, seq in latency.cut.items())
+            away = _hops(self._farthest(name))
+            shown.append((latency.client, rows[name].filter, away, _hops(latency.hops), cut))
+        self._page.table(("who", "asks for", "publisher", "waited", "starting cut"), shown)
+        self._page.say(
+            "shipping is the first to ask: once to the publisher and back. alert asks for less "
+            "than audit next door gets already: once to the broker they share. board shares "
+            "audit's broker: no wait. From the starting cut on, nothing may be missing."
+        )
+
+    def kill_a_broker(self) -> None:
+        dead = self._crash.broker
+        chief = stand_in(self._overlay, {dead: 1}, dead)
+        journey = journey_of(self.run, MOVING_CLIENT)
+        lost = sum(journey.client in (anomaly.client, anomaly.publisher) for anomaly in self.run.verdict.anomalies)
+        self._page.heading(f"2  Broker {dead} dies, {self._crash.at_ms / 1000:g} s into the run")
+        self._page.draw({**self._broker_of, MOVING_CLIENT: journey.new_broker}, dead, chief)
+        self._page.say(
+            f"{chief} stands in: the neighbours of {dead} give each other what {dead} may have lost, "
+            "put causes before effects, and go on. "
+            f"{journey.client} lost its broker, found {journey.new_broker}, and heard nothing for "
+            f"{journey.silent_ms:.0f} ms: {journey.published_before} orders before, {journey.published_after} after, "
+            f"{lost or 'none'} lost."
+        )
+
+    def switch_off(self, without: DemoRun) -> None:
+        self._page.heading("3  The same again, without the hand-over")
+        verdict = without.verdict
+        if not verdict.anomalies:
+            self._page.say("The checker found nothing wrong. So this run proves nothing.")
+            return
+        named = ", ".join(f"{count} × {kind}" for kind, count in verdict.counts.items())
+        first = verdict.anomalies[0]
+        self._page.say("Would anybody notice a loss? Switch that repair off, and the checker says:")
+        lines = Text.assemble(status_text(verdict.status), "  ", (f"{named}\nfirst: {first.message}", "red"))
+        self._console.print(Padding(lines, (0, 0, 0, 2)))
+        self._console.print()
+
+    def conclude(self, without: DemoRun) -> Status:
+        self._page.promises(self._promises(without))
+        verdict = self.run.verdict
+        status, reason = verdict.status, verdict.reason
+        if status == "valid" and without.verdict.status != "invalid":
+            status, reason = "unknown", "the checker did not notice that a repair was missing"
+        elif status == "valid":
+            reason = f"{verdict.events:,} events, {verdict.deliveries:,} deliveries, one dead broker, nothing wrong"
+        self._page.conclude(status, reason)
+        return status
+
+    def _promises(self, without: DemoRun) -> list[Promise]:
+        waits = {name: self.run.latencies[name].hops for name in SHOWN_SUBSCRIPTIONS}
+        prompt = all(hops is not None and hops <= 2 * self._farthest(name) for name, hops in waits.items())
+        missing = self._count("gap", "unobserved")
+        twice = self._count("duplicate")
+        unordered = self._count("fifo-inversion", "causal-inversion", "missing-effect")
+        unwanted = self._count("spurious")
+        named = len(without.verdict.anomalies)
+        of_all = f"of {self.run.verdict.deliveries:,} deliveries"
+        return [
+            ("subscribe() takes one round trip, or none", f"{', '.join(map(str, waits.values()))} hops", prompt),
+            ("from the starting cut on, no event is missing", f"{missing} missing", not missing),
+            ("none comes twice", f"{twice} {of_all}", not twice),
+            ("none comes before its cause, or without it", f"{unordered} {of_all}", not unordered),
+            ("nothing comes that was not asked for", f"{unwanted} {of_all}", not unwanted),
+            ("one broker may die (f = 1)", f"{self._crash.broker} died, {missing} lost", not missing),
+            ("the checker would have told", f"{named} anomalies named in 3", bool(named)),
+        ]
+
+    def _count(self, *kinds: AnomalyKind) -> int:
+        return sum(self.run.verdict.counts.get(kind, 0) for kind in kinds)
+
+    def _farthest(self, subscription: str) -> int:
+        """Hops to the farthest publisher of which the subscription has a cut."""
+        latency = self.run.latencies[subscription]
+        at = self._broker_of[latency.client]
+        return max(self._overlay.distance(at, self._broker_of[publisher]) for publisher in latency.cut)
+
+
+def _hops(hops: int | None) -> str:
+    return "–" if hops is None else f"{hops} hops"

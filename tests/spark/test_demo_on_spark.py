@@ -1,0 +1,23 @@
+"""The demo with the audit on Spark, for programs."""
+
+import json
+
+from pyspark.sql import SparkSession
+from tests.cli.conftest import Cli, cli  # noqa: F401
+
+from gapless.cli.demo_network import HOP_MS
+
+
+def test_the_demo_as_json(spark: SparkSession, cli: Cli) -> None:  # noqa: F811
+    ran = cli("demo", "--json")
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    assert document["status"] == document["verdict"]["status"] == "valid"
+    assert document["verdict"]["judge"] == "the audit on Spark"
+    assert document["verdict"]["deliveries"] > 1_000
+    assert document["with_a_repair_switched_off"]["status"] == "invalid"
+    assert document["live"]["brokers"]["kiosk"] != document["killed"]
+    waited = document["subscription_ms"]
+    assert waited["uncovered"] >= 8 * HOP_MS
+    assert waited["covered_by_a_neighbour"] >= 2 * HOP_MS
+    assert waited["covered_at_the_same_broker"] < waited["uncovered"] / 2
