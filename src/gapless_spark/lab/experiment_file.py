@@ -253,7 +253,7 @@ def _check_legend(place: str, figure: FigureSpec, cases: list[Case]) -> None:
     for values in {tuple(case.axes.get(axis) for axis in figure.series) for case in cases}:
         try:
             figure.label(values)
-        except (LookupError, ValueError, AttributeError):
+        except (LookupError, ValueError, TypeError, AttributeError):
             raise _MistakeError(
                 f"{place}: {figure.legend!r} cannot be filled in with the axes of 'series': {', '.join(figure.series)}"
             ) from None

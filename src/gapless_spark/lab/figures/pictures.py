@@ -70,20 +70,24 @@ def save_picture(figure: Figure, stem: Path) -> str:
     return text.getvalue()
 
 
-def _style(table: FigureTable, number: int, series: Series) -> tuple[str, str, Any]:
-    """Colour by the first axis that has a colour of its own, dashes and markers by the rest."""
-    named = [str(value) for value in series.values if str(value) in COLOURS]
-    if not named:
-        return OTHERS[number % len(OTHERS)], MARKERS[number % len(MARKERS)], "-"
-    same = [row for row in table.series[:number] if named[0] in [str(value) for value in row.values]]
-    names = list(dict.fromkeys(str(value) for row in table.series for value in row.values if str(value) in COLOURS))
-    return COLOURS[named[0]], MARKERS[names.index(named[0]) % len(MARKERS)], DASHES[len(same) % len(DASHES)]
+def _style(table: FigureTable, number: int) -> tuple[str, str, Any]:
+    """Colour and marker by the axis whose values have colours of their own, else by the first; dashes by the rest."""
+    names = [_colour_name(row) for row in table.series]
+    place = list(dict.fromkeys(names)).index(names[number])
+    same = names[:number].count(names[number])
+    colour = COLOURS.get(names[number], OTHERS[place % len(OTHERS)])
+    return colour, MARKERS[place % len(MARKERS)], DASHES[same % len(DASHES)]
+
+
+def _colour_name(series: Series) -> str:
+    names = [str(value) for value in series.values]
+    return next((name for name in names if name in COLOURS), names[0] if names else "")
 
 
 def _draw_lines(axes: Axes, table: FigureTable) -> _Places:
     count = len(table.series)
     for number, series in enumerate(table.series):
-        colour, marker, dash = _style(table, number, series)
+        colour, marker, dash = _style(table, number)
         under = 1 - number / max(1, count - 1) if count > 1 else 0.0
         x = [point.x for point in series.points]
         y = [point.estimate.mean for point in series.points]
@@ -110,7 +114,7 @@ def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
     width = 0.82 / max(1, len(table.series))
     places = []
     for number, series in enumerate(table.series):
-        colour, _, _ = _style(table, number, series)
+        colour, _, _ = _style(table, number)
         if sum(series.values[:1] == other.values[:1] for other in table.series) > 1:
             colour = OTHERS[number % len(OTHERS)]
         x = [labels.index(point.label) + (number - (len(table.series) - 1) / 2) * width for point in series.points]
@@ -123,6 +127,8 @@ def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
         places.append(x)
     steep = sum(len(label) + 1 for label in labels) > LABELS_ROOM
     axes.set_xticks(range(len(labels)), labels, rotation=35 if steep else 0, ha="right" if steep else "center")
+    for label in axes.get_xticklabels() if steep else ():
+        label.set_rotation_mode("anchor")
     axes.tick_params(axis="x", length=0)
     axes.grid(visible=False, axis="x")
     if table.spec.log_y:
