@@ -38,7 +38,7 @@ UNDER_WAY = 2
 BATCH_LEAST = 4
 """Runs of a batch for each core, to begin with."""
 BATCH_MOST = 64
-SHORT_S = 2.0
+SHORT_S = 10.0
 """A batch that took less makes the next ones larger."""
 POLL_S = 0.5
 REMOTE_CORES = 8
