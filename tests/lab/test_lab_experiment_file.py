@@ -1,5 +1,7 @@
 """Experiments as files: those that come with Gapless, and every mistake with its sentence."""
 
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from gapless.errors import ExperimentError
 from gapless.simulator import check_scenario
 from gapless_spark.lab.experiment import Experiment
-from gapless_spark.lab.experiment_file import load_experiment, workload_of
+from gapless_spark.lab.experiment_file import load_experiment, parse_experiment, workload_of
 from gapless_spark.lab.grid import Case, cases_of
 from gapless_spark.lab.workloads import ScenarioWorkload
 
@@ -42,6 +44,20 @@ def test_an_experiment_of_a_paper_asks_a_question_and_can_be_run(file: Path) -> 
         workload = workload_of(case)
         if isinstance(workload, ScenarioWorkload):
             check_scenario(workload.scenario(case.protocol, case.options, case.seed))
+
+
+def test_the_document_shows_what_works() -> None:
+    text = (ROOT / "docs" / "EXPERIMENTS.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert len(cases_of(parse_experiment(example, ROOT / "example.toml"))) == 60
+    commands = [shlex.split(line, comments=True) for line in text.splitlines() if line.startswith("gapless lab ")]
+    assert len(commands) >= 4
+    for words in commands:
+        if words[2] == "run":
+            names = [case.name for case in cases_of(load_experiment(ROOT / words[3]))]
+            assert "--only" not in words or words[words.index("--only") + 1] in names
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+        assert (ROOT / "docs" / link).exists(), link
 
 
 # ---- the grid
