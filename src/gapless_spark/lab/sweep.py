@@ -35,8 +35,8 @@ __all__ = ["Progress", "SweepReport", "repeat_line", "run_sweep"]
 
 UNDER_WAY = 2
 """Batches at a time."""
-BATCH_LEAST = 4
-"""Runs of a batch for each core, to begin with."""
+BATCH_LEAST = 1
+"""Runs of a batch for each core, to begin with: the first ones take the longest."""
 BATCH_MOST = 64
 SHORT_S = 10.0
 """A batch that took less makes the next ones larger."""
