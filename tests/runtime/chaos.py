@@ -64,6 +64,7 @@ class Chaos:
     ) -> None:
         self._fleet = fleet
         self._proxy = proxy
+        self._suspect_s = fleet.config.runtime.suspect_ms / 1000
         self._directory = directory
         self._dice = random.Random(seed)
         self._load = load or Load()
@@ -256,19 +257,19 @@ class Chaos:
         if kind == "kill":
             self.faults.append(f"kill {broker}")
             fleet.kill(broker)
-            await asyncio.sleep(self._dice.choice([0.0, 0.3, 2.0]))
+            await asyncio.sleep(self._dice.choice([0.0, 0.3, 2.0 * self._suspect_s]))
             fleet.start(broker)
         elif kind == "cut":
             assert self._proxy is not None
             other = self._dice.choice(fleet.config.overlay.neighbours(broker))
             self.faults.append(f"cut {broker}-{other}")
             self._proxy.cut(broker, other)
-            await asyncio.sleep(self._dice.choice([0.0, 0.3, 2.5]))
+            await asyncio.sleep(self._dice.choice([0.0, 0.3, 2.5 * self._suspect_s]))
             self._proxy.heal(broker, other)
         else:
             self.faults.append(f"freeze {broker}")
             fleet.freeze(broker)
-            await asyncio.sleep(self._dice.choice([0.3, 1.0, 2.5]))
+            await asyncio.sleep(self._dice.choice([0.3, 1.0, 2.5]) * self._suspect_s)
             fleet.thaw(broker)
 
     async def _watch_memory(self, told: Callable[[], None]) -> None:

@@ -18,6 +18,5 @@ def test_the_demo_as_json(spark: SparkSession, cli: Cli) -> None:  # noqa: F811
     assert document["with_a_repair_switched_off"]["status"] == "invalid"
     assert document["live"]["brokers"]["kiosk"] != document["killed"]
     waited = document["subscription_ms"]
-    assert waited["uncovered"] >= 8 * HOP_MS
-    assert waited["covered_by_a_neighbour"] >= 2 * HOP_MS
+    assert waited["uncovered"] >= 4 * HOP_MS
     assert waited["covered_at_the_same_broker"] < waited["uncovered"] / 2

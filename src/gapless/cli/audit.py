@@ -1,6 +1,6 @@
 """`gapless audit`: judges every run of a trace on Spark; the only door from here to `gapless_spark`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,11 @@ def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path
 
 
 def judge_on_spark(
-    trace: str, master: str | None = None, remote: str | None = None, out: Path | None = None
+    trace: str,
+    master: str | None = None,
+    remote: str | None = None,
+    out: Path | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> tuple[list[Row], list[Row]]:
     """The verdict on each run, and the first anomalies; a `SparkError` where Spark or Java is missing."""
     try:
@@ -52,7 +56,7 @@ def judge_on_spark(
         raise SparkError(
             f"the audit needs {error.name}, which is not installed; pip install 'gapless[spark]' brings it"
         ) from None
-    with spark_session(master=master, remote=remote) as spark:
+    with spark_session(master=master, remote=remote, settings=settings) as spark:
         result = audit(spark, read_tables(spark, trace))
         if out is not None:
             write_tables({"verdicts": result.verdicts, "anomalies": result.anomalies}, out)

@@ -164,7 +164,7 @@ class _Demo:
     def judge(self, place: Path) -> None:
         self._tell("the audit on Spark judges what every client saw")
         write_trace([self._trace], place)
-        self._verdict = verdict = judge_live(place)
+        self._verdict = verdict = judge_live(place, is_small=True)
         self._page.heading(f"3  {verdict.judge[0].upper()}{verdict.judge[1:]}")
         self._page.say(
             f"Each client wrote down what it published and was delivered: {verdict.events:,} events, "

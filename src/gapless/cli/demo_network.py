@@ -26,6 +26,8 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = ["ASKED", "HOP_MS", "MOVING", "PLACES", "VICTIM", "F", "LiveRun", "demo_network", "run_live"]
 
 HOP_MS = 25.0
+SUSPECT_MS = 1_500.0
+"""Longer than usual: on a machine that is busy with other things, the living should not be taken for dead."""
 F = 1
 VICTIM = "b1"
 MOVING = "kiosk"
@@ -76,7 +78,8 @@ class LiveRun(msgspec.Struct, frozen=True):
 
 def demo_network() -> NetworkConfig:
     """Seven brokers, a hop apart."""
-    return local_network(binary(2), f=F, name="shop", runtime=RuntimeSettings(delay_ms=HOP_MS))
+    settings = RuntimeSettings(delay_ms=HOP_MS, suspect_ms=SUSPECT_MS)
+    return local_network(binary(2), f=F, name="shop", runtime=settings)
 
 
 async def run_live(fleet: Fleet, trace: Path, tell: Tell) -> LiveRun:

@@ -15,6 +15,13 @@ from gapless.trace import read_trace
 __all__ = ["LiveVerdict", "judge_live"]
 
 EXAMPLES_MAX = 100
+_FOR_SMALL = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""For thousands of rows, Spark spends most of its time on compiling plans that run once: half of it is saved."""
 
 
 class LiveVerdict(msgspec.Struct, frozen=True):
@@ -38,10 +45,10 @@ class LiveVerdict(msgspec.Struct, frozen=True):
         return sum(self.counts.get(kind, 0) for kind in kinds)
 
 
-def judge_live(trace: Path) -> LiveVerdict:
-    """Judge the one run of a trace."""
+def judge_live(trace: Path, *, is_small: bool = False) -> LiveVerdict:
+    """Judge the one run of a trace; one that is small is not worth compiling much for."""
     try:
-        [found], anomalies = judge_on_spark(str(trace))
+        [found], anomalies = judge_on_spark(str(trace), settings=_FOR_SMALL if is_small else None)
     except SparkError as error:
         return _judge_here(trace, str(error))
     return LiveVerdict(
