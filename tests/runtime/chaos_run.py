@@ -90,14 +90,21 @@ async def _hurt(fleet: Fleet, proxy: CutProxy, place: Path, asked: argparse.Name
     chaos = Chaos(fleet, place / "parts", seed=asked.seed, load=LOAD, proxy=proxy)
     await proxy.start()
     columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    console = error_console()
     try:
-        with Progress(*columns, console=error_console(), transient=True) as progress:
+        with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("starting", total=seconds)
             start = time.monotonic()
+            minutes = 0
 
             def told() -> None:
+                nonlocal minutes
+                passed = time.monotonic() - start
                 now = f"{len(chaos.faults)} faults, {chaos.deliveries:,} deliveries"
-                progress.update(task, completed=time.monotonic() - start, description=now)
+                progress.update(task, completed=passed, description=now)
+                if passed >= 60 * (minutes + 1) and not console.is_terminal:
+                    minutes += 1
+                    print(f"{minutes} min: {now}", file=sys.stderr, flush=True)
 
             least = int(asked.minutes * DELIVERIES_A_MINUTE)
             return await chaos.run(seconds, deliveries=least, kinds=KINDS, at_once=asked.f, told=told)
