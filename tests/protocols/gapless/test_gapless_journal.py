@@ -1,7 +1,7 @@
 """The journal: what the backups hold, who they are, and what they may forget."""
 
 from gapless.events import Event
-from gapless.protocols.gapless.journal import Journal, JournalCopy
+from gapless.protocols.gapless.journal import PAST_MAX, Journal, JournalCopy
 from gapless.protocols.gapless.messages import Backup, BackupAll, BackupEnd, Body, Cuts, Edge
 from gapless.protocols.gapless.sessions import Session
 
@@ -184,3 +184,51 @@ def test_what_is_admitted_after_a_restart_from_the_whole_journal_comes_after_all
     copy.admit(number, {"r": 1}, [event("p", 2)])
     assert held(copy)[-1] == (event("p", 2), {"q": 4, "r": 1})
     assert held(copy) == held(journal.copy)
+
+
+def test_of_the_past_only_publishers_of_whom_something_is_kept_stay_and_backups_start_over() -> None:
+    journal, sent = make()
+    journal.choose_backups({"u": 0})
+    copy = restored(sent.pop()[1])
+    many = [event(f"p{number}", 1) for number in range(PAST_MAX + 1)]
+    journal.processed(many)
+    journal.admit([event("a", 1)])
+    journal.forget([1])
+    journal.admit([event("a", 2)])
+    assert journal.copy.past_size == PAST_MAX + 1
+    journal.prune(lambda: {"p3", "a"})
+    assert held(journal.copy) == [(event("a", 2), {"p3": 1})]
+    copy = restored(sent.pop()[1])
+    assert held(copy) == held(journal.copy)
+    assert copy.past_size == 1
+    assert journal.held < journal.number, "the backup has to answer again only for what it has not answered"
+    sent.clear()
+    journal.prune(lambda: {"p3", "a"})
+    assert sent == [], "there is nothing to gain"
+
+
+def test_a_broker_that_admits_nothing_does_not_gather_the_names_of_all_publishers() -> None:
+    journal, _ = make()
+    for number in range(3 * PAST_MAX):
+        journal.processed([event(f"p{number}", 1)])
+        journal.prune(lambda number=number: {f"p{number}"})  # type: ignore[misc]
+    journal.admit([event("a", 1)])
+    [(_, past)] = held(journal.copy)
+    assert len(past) <= PAST_MAX + 1
+    assert f"p{3 * PAST_MAX - 1}" in past
+
+
+def test_a_backup_that_starts_knows_what_came_before_the_next_admission() -> None:
+    journal, sent = make()
+    journal.processed([event("x", 4)])
+    journal.admit([event("a", 1)])
+    journal.admit([event("b", 1)], {"y": 2})
+    journal.choose_backups({"u": 0})
+    copy = restored(sent.pop()[1])
+    journal.admit([event("a", 2)])
+    _, body = sent.pop()
+    assert isinstance(body, Backup)
+    copy.admit(body.number, body.after, body.events)
+    assert held(copy) == held(journal.copy) == [
+        (event("a", 1), {"x": 4}), (event("b", 1), {"y": 2}), (event("a", 2), {"x": 4}),
+    ]  # fmt: skip

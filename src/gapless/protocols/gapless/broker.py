@@ -511,6 +511,8 @@ class GaplessBroker:
     def _on_completed(self, peer: str, body: Completed) -> None:
         """A member has completed a hand-over; when all have, those who returned are settled."""
         self._taken_in.setdefault(body.tag, {})[peer] = None
+        while len(self._taken_in) > COMPLETED_MAX:
+            del self._taken_in[next(iter(self._taken_in))]
         for unit in self._units():
             if unit.tag == body.tag:
                 self._settle_if_taken_in(unit)
@@ -701,7 +703,8 @@ class GaplessBroker:
 
     def _forget(self, done: int) -> None:
         self._journal.forget(self._log.forget(done))
+        self._journal.prune(self._log.publishers)
+        self._table.forget_silent(lambda: self._log.publishers() | self._clients.sessions.keys())
         if not self._log:
             self._table.forget_former()
-            self._table.forget_silent()
         self._clients.forgotten()

@@ -61,6 +61,10 @@ class EventLog:
         """Whether an event of that journal number is still kept."""
         return number in self._numbers
 
+    def publishers(self) -> set[str]:
+        """Of whom something is kept."""
+        return {entry.event.publisher for entry in self._entries}
+
     def cut(self, wave: int) -> None:
         """The wave came by."""
         self._cuts.append((wave, self._dropped + len(self._entries)))

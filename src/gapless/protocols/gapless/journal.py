@@ -9,7 +9,7 @@ them on the boundary of the failed part, where the hand-over needs it.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 import msgspec
 
@@ -17,6 +17,9 @@ from gapless.events import Event
 from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, BackupEnd, Body, Cuts, Edge, Estate
 
 __all__ = ["Journal", "JournalCopy"]
+
+PAST_MAX = 1_000
+"""Publishers in the past of a journal's entries; from there on, those of which nothing is kept are left out."""
 
 
 class JournalCopy:
@@ -33,12 +36,10 @@ class JournalCopy:
     def restore(self, message: BackupAll) -> None:
         """Start from a whole journal."""
         self.edges = {edge.client: edge for edge in message.edges}
-        self._base = {}
+        self._base = dict(message.before)
         self._entries = deque(
             (item.number, {}, item.event, item.after, item.is_inherited) for item in message.admissions
         )
-        if message.admissions:
-            self._base = dict(message.admissions[-1].after)
 
     def note_edges(self, edges: Iterable[Edge]) -> None:
         """Sessions began or changed."""
@@ -88,6 +89,24 @@ class JournalCopy:
             known.update(after)
             found.append(Admission(number, event, dict(known) if original is None else original, is_inherited))
         return found
+
+    def before(self) -> Cuts:
+        """All that precedes what is admitted next, but for what is new by then."""
+        known = dict(self._base)
+        for _, after, *_ in self._entries:
+            known.update(after)
+        return known
+
+    def prune(self, kept: Container[str]) -> bool:
+        """Of the past of all entries, forget the publishers of which nothing is kept; tell whether that was much."""
+        size = len(self._base)
+        self._base = {publisher: seq for publisher, seq in self._base.items() if publisher in kept}
+        return 2 * len(self._base) <= size
+
+    @property
+    def past_size(self) -> int:
+        """How many publishers the past of all entries names."""
+        return len(self._base)
 
     def keep(self, item: Admission) -> None:
         """Take over an admission as another copy holds it."""
@@ -152,6 +171,23 @@ class Journal:
         if self._forgotten > before:
             self.write([])
 
+    def prune(self, kept: Callable[[], Container[str]]) -> None:
+        """What was processed and is kept no more has reached everyone, so that nothing has to come after it.
+
+        `kept` tells the publishers of what is kept. Without this, each admission would carry the name of everyone who
+        ever published. Backups, who do not know what is kept, start over with the pruned journal.
+        """
+        if len(self._fresh) > PAST_MAX:
+            names = kept()
+            self._fresh = {publisher: seq for publisher, seq in self._fresh.items() if publisher in names}
+        if self.copy.past_size > PAST_MAX and self.copy.prune(kept()):
+            for name in self._backups:
+                self._send(name, self._whole())
+
+    def _whole(self) -> BackupAll:
+        edges = list(self.copy.edges.values())
+        return BackupAll(self._number, edges, self.copy.admissions(), self.copy.before())
+
     def answered(self, name: str, life: int, number: int) -> None:
         """A backup holds everything up to a number."""
         if name in self._backups and self._backups[name][0] == life:
@@ -164,8 +200,7 @@ class Journal:
             known = self._backups.get(name)
             chosen[name] = known if known is not None and known[0] == life else (life, 0)
             if chosen[name] is not known:
-                edges = list(self.copy.edges.values())
-                self._send(name, BackupAll(self._number, edges, self.copy.admissions()))
+                self._send(name, self._whole())
         for name in self._backups:
             if name not in chosen:
                 self._send(name, BackupEnd())

@@ -293,11 +293,13 @@ class Backup(_Message, frozen=True):
 
 
 class BackupAll(_Message, frozen=True):
-    """The whole journal, for a backup that starts now."""
+    """The whole journal, for a backup that starts now, or that has gathered too much."""
 
     number: int
     edges: list[Edge]
     admissions: list[Admission]
+    before: Cuts
+    """What the sender had processed before all that follows, but for what has reached everyone."""
 
 
 class BackupEnd(_Message, frozen=True):

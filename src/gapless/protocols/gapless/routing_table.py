@@ -20,7 +20,7 @@ inherit those that the representative has further on, and those of its markers t
 Markers go back to the subscriber alone; on a tree that is enough.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import lru_cache
 
 from gapless.events import Event
@@ -208,14 +208,28 @@ class RoutingTable:
         subscription = self.subscriptions.get(name)
         if subscription is not None and name in link.sent:
             self._report(subscription, {p: cut for p, cut in news.items() if p not in subscription.cuts})
-        for other in {**link.represents.get(name, {}), **link.ghosts.get(name, {})}:
+        for other in link.represents.get(name, ()):
             if other in self.subscriptions:
                 self.inherit_passing(self.subscriptions[other], news)
+        for other in link.ghosts.get(name, ()):
+            if other in self.subscriptions:
+                self._inherit_late(self.subscriptions[other], news)
 
     def inherit_passing(self, subscription: Subscription, cuts: Cuts) -> None:
         """Take the cuts of a representative, as its marker passes."""
         news = self._inheritable(subscription, cuts)
         self._report(subscription, {p: max(cut, self.passed.get(p, 0) + 1) for p, cut in news.items()})
+
+    def _inherit_late(self, subscription: Subscription, cuts: Cuts) -> None:
+        """Take the cuts of a representative that has ended.
+
+        They are passed on also where a cut is known here: it may be one that the subscription brought from where the
+        publisher's latest advertisement was not known yet, and where it counts no more.
+        """
+        known = {p: cut for p, cut in cuts.items() if p in subscription.cuts and self._is_onward(p, subscription)}
+        self.inherit_passing(subscription, cuts)
+        if known and subscription.origin is not None and subscription.origin.peer in self.links:
+            self._send(subscription.origin, Marker(subscription.name, known))
 
     def _inheritable(self, subscription: Subscription, cuts: Cuts) -> Cuts:
         """Of these cuts, those of publishers that lie further on, match, and have none yet."""
@@ -320,11 +334,16 @@ class RoutingTable:
         if advertisement.origin is not None and advertisement.origin.peer in self.links:
             self._prune(advertisement.origin)
 
-    def forget_silent(self) -> None:
-        """Of publishers that advertise nothing, remember the last event only of the latest `SILENT_MAX`."""
+    def forget_silent(self, kept: Callable[[], Container[str]]) -> None:
+        """Of publishers that advertise nothing, remember the last event only of the latest `SILENT_MAX`.
+
+        `kept` tells who is not to be forgotten: clients of this broker, and those of whom an event is still kept.
+        """
         surplus = len(self.passed) - len(self._publishers) - SILENT_MAX
         if surplus > 0:
-            for publisher in [publisher for publisher in self.passed if publisher not in self._publishers][:surplus]:
+            names = kept()
+            silent = [name for name in self.passed if name not in self._publishers and name not in names]
+            for publisher in silent[:surplus]:
                 del self.passed[publisher]
 
     def forget_former(self) -> None:
@@ -420,6 +439,9 @@ class RoutingTable:
             del link.represented[other_name]
             if "make-before-break" not in self._off and other_name in self.subscriptions:
                 self._offer(link, self.subscriptions[other_name], inherits=name)
+        for heirs in link.ghosts.values():
+            if name in heirs:
+                heirs.update(orphaned)
         if orphaned:
             link.ghosts[name] = orphaned
         self._send(link, RemoveSubscription(name, bool(orphaned)))
