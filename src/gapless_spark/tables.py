@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -27,7 +27,7 @@ from gapless.errors import SparkError, TraceError
 from gapless.trace.storage import OPTIONAL_TABLES
 from gapless.trace.tables import SCHEMA_VERSION, TABLES, VERSION_KEY, arrow_schema
 
-__all__ = ["TraceTables", "read_tables", "write_tables"]
+__all__ = ["TraceTables", "has_to_make_room", "read_tables", "write_tables"]
 
 _INSPECTED = "table string, file string, rows bigint, complaint string"
 
@@ -66,7 +66,7 @@ def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
 def write_tables(tables: Mapping[str, DataFrame], directory: str | Path) -> None:
     """Write each DataFrame to a folder of its own in `directory`, which must be free, empty, or hold such tables."""
     target = Path(directory).absolute()
-    replaced = _must_be_replaceable(target, set(tables))
+    replaced = has_to_make_room(target, tables)
     target.parent.mkdir(parents=True, exist_ok=True)
     workshop = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
     try:
@@ -81,8 +81,9 @@ def write_tables(tables: Mapping[str, DataFrame], directory: str | Path) -> None
         shutil.rmtree(workshop, ignore_errors=True)
 
 
-def _must_be_replaceable(target: Path, tables: set[str]) -> bool:
-    """Whether something stands at the target that has to make room; an error if it must not."""
+def has_to_make_room(directory: str | Path, tables: Iterable[str]) -> bool:
+    """Whether something stands there that results of these names will replace; an error if they must not."""
+    target, tables = Path(directory).absolute(), set(tables)
     if not target.exists():
         return False
     if not target.is_dir():

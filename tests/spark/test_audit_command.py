@@ -51,3 +51,10 @@ def test_bad_input(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:  # no
     ran = cli("audit", tmp_path / "nowhere")
     assert (ran.code, ran.out) == (64, "")
     assert ran.err == f"gapless: there is no trace at {tmp_path}/nowhere\n"
+
+
+def test_results_that_would_replace_something_else(cli: Cli, mixed: Path) -> None:  # noqa: F811
+    ran = cli("audit", mixed, "--out", mixed)
+    assert (ran.code, ran.out) == (64, "")
+    assert "holds something other than results" in ran.err
+    assert read_trace(mixed).runs

@@ -25,6 +25,9 @@ EXAMPLES_MAX = 3
 LISTED_MAX = 1000
 """Anomalies in the JSON document. All of them are in the table that --out writes."""
 
+RESULTS = ("verdicts", "anomalies")
+"""The tables that --out writes."""
+
 Row = dict[str, Any]
 
 
@@ -51,15 +54,17 @@ def judge_on_spark(
     try:
         from gapless_spark.audit import audit, first_anomalies
         from gapless_spark.session import spark_session
-        from gapless_spark.tables import read_tables, write_tables
+        from gapless_spark.tables import has_to_make_room, read_tables, write_tables
     except ModuleNotFoundError as error:
         raise SparkError(
             f"the audit needs {error.name}, which is not installed; pip install 'gapless[spark]' brings it"
         ) from None
+    if out is not None:
+        has_to_make_room(out, RESULTS)  # or else nobody should wait for an audit that cannot be kept
     with spark_session(master=master, remote=remote, settings=settings) as spark:
         result = audit(spark, read_tables(spark, trace))
         if out is not None:
-            write_tables({"verdicts": result.verdicts, "anomalies": result.anomalies}, out)
+            write_tables(dict(zip(RESULTS, (result.verdicts, result.anomalies), strict=True)), out)
         verdicts = result.verdicts.orderBy("run").toArrow().to_pylist(maps_as_pydicts="strict")
         found = first_anomalies(result.anomalies, LISTED_MAX).toArrow().to_pylist()
         result.release()
