@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 
 import gapless
 from gapless.errors import SparkError
+from gapless_spark.address import require_address
 from gapless_spark.java import require_java
 from gapless_spark.spark_errors import plain_errors
 
@@ -71,8 +72,7 @@ def spark_session(
 
     `settings` are Spark's own, and win over ours.
     """
-    if master is not None and remote is not None:
-        raise SparkError("a session has a master or a remote address, not both: drop --master or --remote")
+    require_address(master, remote)
     running = SparkSession.getActiveSession()
     if running is not None:
         with plain_errors():

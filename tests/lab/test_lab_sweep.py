@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from gapless.checkers import check_all
 from gapless.errors import ExperimentError
 from gapless.trace import read_trace
-from gapless_spark.lab import sweep
+from gapless_spark.lab import sweep, tasks
 from gapless_spark.lab.conduct import conduct
 from gapless_spark.lab.experiment import Experiment
 from gapless_spark.lab.experiment_file import load_experiment
@@ -103,7 +103,7 @@ def test_a_run_that_fails_is_reported_and_leaves_the_others_alone(spark: SparkSe
 def test_a_run_that_takes_its_worker_along_is_reported_and_leaves_the_others_alone(
     tiny: Tiny, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carrier = sweep.carrier
+    carrier = tasks.carrier
 
     def deadly(folder: Path) -> Any:
         def carry_out(batches: Any) -> Any:

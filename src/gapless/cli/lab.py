@@ -33,8 +33,8 @@ def run_experiment(file: Path, out: Path, *, master: str | None, remote: str | N
     experiment = load_experiment(file)
     cases = cases_of(experiment, quick=quick)
     store = Store(out)
-    store.open(experiment.name)
     with LazySession(master, remote) as spark, _progress_bar(hidden=as_json) as bar:
+        store.open(experiment.name)
         report = run_sweep(experiment, cases, store, spark, quick=quick, on_progress=bar(experiment.name, len(cases)))
     if as_json:
         print_json({"out": str(out), "experiment": experiment.file, "quick": quick, "report": report})
@@ -75,9 +75,9 @@ def make_figures(
         from gapless_spark.lab.lazy_session import LazySession
     experiments = experiments_of_papers(papers)
     gallery = Gallery(out, quick=quick)
-    gallery.open()
     chapters, reports = [], []
     with LazySession(master, remote) as spark, _progress_bar(hidden=as_json) as bar:
+        gallery.open()
         for experiment in experiments:
             chapter, report = gallery.make(experiment, spark, bar(experiment.name, None))
             chapters.append(chapter)

@@ -5,15 +5,17 @@ from types import TracebackType
 
 from pyspark.sql import SparkSession
 
+from gapless_spark.address import require_address
 from gapless_spark.session import spark_session
 
 __all__ = ["LazySession"]
 
 
 class LazySession:
-    """One session for a command, started at the first call and closed at the end."""
+    """One session for a command, started at the first call, closed at the end; a wrong address is noticed at once."""
 
     def __init__(self, master: str | None, remote: str | None) -> None:
+        require_address(master, remote)
         self._master = master
         self._remote = remote
         self._spark: SparkSession | None = None

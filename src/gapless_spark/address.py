@@ -1,0 +1,44 @@
+"""Where Spark is said to be: looked at before Spark is asked, so that a wrong address is one sentence.
+
+Spark itself would try a server that is not there again and again, for minutes, and would leave the JVM with a stack
+trace if it does not know what kind of master is meant.
+"""
+
+import re
+import socket
+
+from gapless.errors import SparkError
+
+__all__ = ["require_address"]
+
+PATIENCE_S = 10.0
+"""For one connection to be accepted."""
+
+_CONNECT_PORT = 15002
+_MASTERS = re.compile(r"local(-cluster)?(\[.*\])?|yarn|k8s://.+|spark://.+")
+
+
+def require_address(master: str | None, remote: str | None) -> None:
+    """A `SparkError` unless this can be an address of Spark, and somebody answers there."""
+    if master is not None and remote is not None:
+        raise SparkError("a session has a master or a remote address, not both: drop --master or --remote")
+    if master is not None:
+        if not _MASTERS.fullmatch(master):
+            raise SparkError(f"there is no master {master!r}; write local[2], spark://HOST:PORT, yarn or k8s://URL")
+        if master.startswith("spark://"):
+            _require_answer(master, master.removeprefix("spark://").split(","), 7077)
+    if remote is not None and not remote.startswith("local"):
+        if not remote.startswith("sc://"):
+            raise SparkError(f"{remote!r} is no address of Spark Connect; write sc://HOST:PORT")
+        _require_answer(remote, [re.split("[/;]", remote.removeprefix("sc://"))[0]], _CONNECT_PORT)
+
+
+def _require_answer(shown: str, places: list[str], port: int) -> None:
+    for place in places:
+        host, _, number = place.rpartition(":") if re.search(r":\d+$", place) else (place, "", str(port))
+        try:
+            with socket.create_connection((host.strip("[]"), int(number)), PATIENCE_S):
+                return
+        except (OSError, ValueError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    raise SparkError(f"Spark does not answer at {shown}: {reason}")
