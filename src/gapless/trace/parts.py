@@ -29,7 +29,8 @@ from gapless.trace.tables import TABLES, arrow_schema, rows_to_table
 __all__ = ["PARTS", "PartRecorder", "merge_parts"]
 
 PARTS = "parts"
-ROWS_PER_FILE = 65_536
+ROWS_PER_FILE = 4_096
+"""Writing happens in the client's event loop: so many take some 20 ms, and nobody takes the client for dead meanwhile."""
 
 
 class PartRecorder:
