@@ -89,7 +89,7 @@ def spark_session(
                 with suppress(Exception):  # a session whose Spark is gone cannot be stopped any more
                     spark.stop()
     except SparkError:
-        shutil.rmtree(workshop / "scratch", ignore_errors=True)
+        shutil.rmtree(workshop / "scratch" if log.exists() else workshop, ignore_errors=True)
         raise
     except BaseException:
         shutil.rmtree(workshop, ignore_errors=True)
