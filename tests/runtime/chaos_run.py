@@ -37,10 +37,8 @@ from gapless.trace import merge_parts, write_trace
 from .chaos import Chaos, Load, Outcome
 from .cut_proxy import CutProxy
 
-SUSPECT_MS = 1_500.0
-"""Longer than usual: a machine busy with other things must not add to the faults, of which f are allowed at a time."""
 KINDS = ("kill", "freeze", "cut")
-LOAD = Load(askers=4, rate=14.0, answerers=3, observers=10, visitors=1)
+LOAD = Load(askers=4, rate=14.0, answerers=3, observers=9, visitors=1)
 """About 170 events a second, and six times as many deliveries."""
 DELIVERIES_A_MINUTE = 34_000
 """It goes on until there were as many: half a million in a quarter of an hour, also on a machine with other work."""
@@ -56,6 +54,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--brokers", type=int, default=7, help="how many brokers (default: 7)")
     parser.add_argument("--f", type=int, default=2, help="how many neighbours fail at the same time (default: 2)")
     parser.add_argument("--seed", type=int, default=1, help="of the tree and of the faults (default: 1)")
+    parser.add_argument(
+        "--suspect-ms", type=float, default=3_000.0, metavar="MS",
+        help="how long a broker is silent before it counts as dead (default: 3000); on a machine that is busy with other "
+        "things less would add faults to those that are meant, of which f are allowed at a time",
+    )  # fmt: skip
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep trace and logs here, also if all is well")
     asked = parser.parse_args(arguments)
     place = Path(tempfile.mkdtemp(prefix="gapless-chaos.")) if asked.keep is None else asked.keep
@@ -76,7 +79,7 @@ def main(arguments: list[str]) -> int:
 def _run(asked: argparse.Namespace, place: Path) -> int:
     begun = time.monotonic()
     tree = random_tree(asked.brokers, seed=asked.seed, max_degree=3)
-    settings = RuntimeSettings(suspect_ms=SUSPECT_MS, join_ms=2_000)
+    settings = RuntimeSettings(suspect_ms=asked.suspect_ms, join_ms=2_000)
     proxy = CutProxy(local_network(tree, f=asked.f, name="chaos", runtime=settings))
     with Fleet(proxy.config, place / "logs") as fleet:
         fleet.start_all()

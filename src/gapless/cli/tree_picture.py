@@ -5,6 +5,7 @@ in for it leads through where it was.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from rich.text import Text
 
@@ -103,7 +104,7 @@ class _Line:
 
     def text(self) -> Text:
         whole = Text()
-        for character, style in self._cells:
-            whole.append(character, style)
+        for style, cells in groupby(self._cells, key=lambda cell: cell[1]):
+            whole.append("".join(character for character, _ in cells), style)
         whole.rstrip()
         return whole
