@@ -56,8 +56,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the tree and of the faults (default: 1)")
     parser.add_argument(
         "--suspect-ms", type=float, default=3_000.0, metavar="MS",
-        help="how long a broker is silent before it counts as dead (default: 3000); on a machine that is busy with other "
-        "things less would add faults to those that are meant, of which f are allowed at a time",
+        help="how long a broker is silent before it counts as dead (default: 3000); on a machine that is busy with "
+        "other things less would add faults to those that are meant, of which f are allowed at a time",
     )  # fmt: skip
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep trace and logs here, also if all is well")
     asked = parser.parse_args(arguments)
