@@ -20,7 +20,7 @@ from gapless.errors import GaplessError
 from gapless.runtime.fleet import Fleet
 from gapless.runtime.probe import ask_for_report
 
-from .cut_proxy import CutProxy
+from .cut_proxy import CutProxyProcess
 
 __all__ = ["Chaos", "Load", "Outcome"]
 
@@ -60,7 +60,13 @@ class Chaos:
     """One run on a fleet that is up."""
 
     def __init__(
-        self, fleet: Fleet, directory: Path, *, seed: int, load: Load | None = None, proxy: CutProxy | None = None
+        self,
+        fleet: Fleet,
+        directory: Path,
+        *,
+        seed: int,
+        load: Load | None = None,
+        proxy: CutProxyProcess | None = None,
     ) -> None:
         self._fleet = fleet
         self._proxy = proxy

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 from rich.console import Console
@@ -28,6 +29,7 @@ from gapless.cli.exit_codes import INTERRUPTED, code_of
 from gapless.cli.live_verdict import LiveVerdict, judge_live
 from gapless.cli.terminal import error_console, output_console
 from gapless.cli.verdict_view import status_text
+from gapless.errors import GaplessError
 from gapless.overlay import random_tree
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
@@ -35,7 +37,7 @@ from gapless.runtime.settings import RuntimeSettings
 from gapless.trace import merge_parts, write_trace
 
 from .chaos import Chaos, Load, Outcome
-from .cut_proxy import CutProxy
+from .cut_proxy import CutProxyProcess, proxied
 
 KINDS = ("kill", "freeze", "cut")
 LOAD = Load(askers=4, rate=14.0, answerers=3, observers=9, visitors=1)
@@ -55,8 +57,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--f", type=int, default=2, help="how many neighbours fail at the same time (default: 2)")
     parser.add_argument("--seed", type=int, default=1, help="of the tree and of the faults (default: 1)")
     parser.add_argument(
-        "--suspect-ms", type=float, default=3_000.0, metavar="MS",
-        help="how long a broker is silent before it counts as dead (default: 3000); on a machine that is busy with "
+        "--suspect-ms", type=float, default=2_000.0, metavar="MS",
+        help="how long a broker is silent before it counts as dead (default: 2000); on a machine that is busy with "
         "other things less would add faults to those that are meant, of which f are allowed at a time",
     )  # fmt: skip
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep trace and logs here, also if all is well")
@@ -68,6 +70,9 @@ def main(arguments: list[str]) -> int:
         code = _run(asked, place)
     except KeyboardInterrupt:
         pass
+    except (GaplessError, AssertionError) as error:
+        print(f"chaos: {error}", file=sys.stderr)
+        code = code_of("invalid")
     finally:
         if asked.keep is None and code in (0, INTERRUPTED):
             shutil.rmtree(place, ignore_errors=True)
@@ -80,39 +85,35 @@ def _run(asked: argparse.Namespace, place: Path) -> int:
     begun = time.monotonic()
     tree = random_tree(asked.brokers, seed=asked.seed, max_degree=3)
     settings = RuntimeSettings(suspect_ms=asked.suspect_ms, join_ms=2_000)
-    proxy = CutProxy(local_network(tree, f=asked.f, name="chaos", runtime=settings))
-    with Fleet(proxy.config, place / "logs") as fleet:
+    config = proxied(local_network(tree, f=asked.f, name="chaos", runtime=settings))
+    with Fleet(config, place / "logs") as fleet, closing(CutProxyProcess(fleet.file)) as proxy:
         fleet.start_all()
         outcome = run(_hurt(fleet, proxy, place, asked))
     verdict = _judged(place)
     return _show(output_console(), asked, outcome, verdict, time.monotonic() - begun)
 
 
-async def _hurt(fleet: Fleet, proxy: CutProxy, place: Path, asked: argparse.Namespace) -> Outcome:
+async def _hurt(fleet: Fleet, proxy: CutProxyProcess, place: Path, asked: argparse.Namespace) -> Outcome:
     seconds = asked.minutes * 60
     chaos = Chaos(fleet, place / "parts", seed=asked.seed, load=LOAD, proxy=proxy)
-    await proxy.start()
     columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     console = error_console()
-    try:
-        with Progress(*columns, console=console, transient=True) as progress:
-            task = progress.add_task("starting", total=seconds)
-            start = time.monotonic()
-            minutes = 0
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("starting", total=seconds)
+        start = time.monotonic()
+        minutes = 0
 
-            def told() -> None:
-                nonlocal minutes
-                passed = time.monotonic() - start
-                now = f"{len(chaos.faults)} faults, {chaos.deliveries:,} deliveries"
-                progress.update(task, completed=passed, description=now)
-                if passed >= 60 * (minutes + 1) and not console.is_terminal:
-                    minutes += 1
-                    print(f"{minutes} min: {now}", file=sys.stderr, flush=True)
+        def told() -> None:
+            nonlocal minutes
+            passed = time.monotonic() - start
+            now = f"{len(chaos.faults)} faults, {chaos.deliveries:,} deliveries"
+            progress.update(task, completed=passed, description=now)
+            if passed >= 60 * (minutes + 1) and not console.is_terminal:
+                minutes += 1
+                print(f"{minutes} min: {now}", file=sys.stderr, flush=True)
 
-            least = int(asked.minutes * DELIVERIES_A_MINUTE)
-            return await chaos.run(seconds, deliveries=least, kinds=KINDS, at_once=asked.f, told=told)
-    finally:
-        proxy.stop()
+        least = int(asked.minutes * DELIVERIES_A_MINUTE)
+        return await chaos.run(seconds, deliveries=least, kinds=KINDS, at_once=asked.f, told=told)
 
 
 def _judged(place: Path) -> LiveVerdict:

@@ -2,32 +2,43 @@
 
 Brokers are found at the proxy's addresses and listen behind it. The proxy reads the greeting of who dials, so it knows
 between whom a connection is. Cut, both ends see their connection break, and nothing gets through until it is healed.
+
+`CutProxyProcess` is the same in a process of its own, so that brokers hear each other however busy the test is.
 """
 
 import asyncio
+import subprocess
+import sys
+from pathlib import Path
 
 import msgspec
 
 from gapless.runtime.address import split_address
+from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import free_ports
-from gapless.runtime.network_file import NetworkConfig
+from gapless.runtime.network_file import NetworkConfig, load_network
 from gapless.runtime.wire import HEADER, decode_hello
 
-__all__ = ["CutProxy"]
+__all__ = ["CutProxy", "CutProxyProcess", "proxied"]
+
+
+def proxied(config: NetworkConfig) -> NetworkConfig:
+    """The network with room for a proxy: brokers listen elsewhere than they are found."""
+    behind = free_ports(len(config.brokers))
+    return msgspec.structs.replace(
+        config,
+        brokers=tuple(
+            msgspec.structs.replace(entry, listen=f"127.0.0.1:{port}")
+            for entry, port in zip(config.brokers, behind, strict=True)
+        ),
+    )
 
 
 class CutProxy:
-    """Stands between all brokers of a network. `config` is the network as it is to be started."""
+    """Stands between all brokers of a network that is `proxied`."""
 
     def __init__(self, config: NetworkConfig) -> None:
-        behind = free_ports(len(config.brokers))
-        self.config = msgspec.structs.replace(
-            config,
-            brokers=tuple(
-                msgspec.structs.replace(entry, listen=f"127.0.0.1:{port}")
-                for entry, port in zip(config.brokers, behind, strict=True)
-            ),
-        )
+        self.config = config
         self._cut: set[frozenset[str]] = set()
         self._open: dict[frozenset[str], set[asyncio.StreamWriter]] = {}
         self._servers: list[asyncio.Server] = []
@@ -96,3 +107,49 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         pass  # the other end is gone, or was aborted in this moment
     finally:
         writer.transport.abort()
+
+
+class CutProxyProcess:
+    """A proxy in a process of its own, for the network in this file. It ends with its parent, at the latest."""
+
+    def __init__(self, file: Path) -> None:
+        command = [sys.executable, "-m", "tests.runtime.cut_proxy", str(file)]
+        self._process = subprocess.Popen(
+            command, cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, start_new_session=True
+        )
+
+    def cut(self, a: str, b: str) -> None:
+        """Part the two."""
+        self._tell(f"cut {a} {b}")
+
+    def heal(self, a: str, b: str) -> None:
+        """Let them find each other again."""
+        self._tell(f"heal {a} {b}")
+
+    def _tell(self, order: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{order}\n".encode())
+        self._process.stdin.flush()
+
+    def close(self) -> None:
+        """Listen no more."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+async def _obey(file: str) -> None:
+    """Do what the lines on standard input say, until there are no more."""
+    proxy = CutProxy(load_network(file))
+    await proxy.start()
+    orders = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    while line := await orders.readline():
+        order, a, b = line.decode().split()
+        (proxy.cut if order == "cut" else proxy.heal)(a, b)
+    proxy.stop()
+
+
+if __name__ == "__main__":
+    run(_obey(sys.argv[1]))

@@ -1,5 +1,6 @@
 """A network of broker processes that are killed, frozen, parted and started again; the judge has the last word."""
 
+from contextlib import closing
 from pathlib import Path
 
 from gapless.checkers import check
@@ -9,26 +10,18 @@ from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.settings import RuntimeSettings
 from gapless.trace import merge_parts
 
-from .chaos import Chaos, Load, Outcome
-from .cut_proxy import CutProxy
+from .chaos import Chaos, Load
+from .cut_proxy import CutProxyProcess, proxied
 
 SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
 
 
 def test_brokers_die_freeze_and_lose_each_other_and_nobody_misses_anything(tmp_path: Path) -> None:
-    proxy = CutProxy(local_network(binary(2), f=1, runtime=SETTINGS))
-
-    async def main(fleet: Fleet) -> Outcome:
-        await proxy.start()
-        try:
-            chaos = Chaos(fleet, tmp_path / "parts", seed=7, load=Load(askers=2, rate=25, visitors=1), proxy=proxy)
-            return await chaos.run(0, faults=4, kinds=("kill", "freeze", "cut"), pause_s=0.8)
-        finally:
-            proxy.stop()
-
-    with Fleet(proxy.config, tmp_path / "logs") as fleet:
+    config = proxied(local_network(binary(2), f=1, runtime=SETTINGS))
+    with Fleet(config, tmp_path / "logs") as fleet, closing(CutProxyProcess(fleet.file)) as proxy:
         fleet.start_all()
-        outcome = run(main(fleet))
+        chaos = Chaos(fleet, tmp_path / "parts", seed=7, load=Load(askers=2, rate=25, visitors=1), proxy=proxy)
+        outcome = run(chaos.run(0, faults=4, kinds=("kill", "freeze", "cut"), pause_s=0.8))
     verdict = check(merge_parts(tmp_path / "parts", quiesced=True))
     assert outcome.failures == []
     assert verdict.status == "valid", f"{verdict.reason} after {outcome.faults}"
