@@ -106,7 +106,7 @@ class _Sweep:
         self._store = store
         self._quick = quick
         self._total = total
-        self._done = found
+        self._done = self._told = found
         self._on_progress = on_progress
         self._todo: dict[str, Case] = {}
         self._waiting: deque[str] = deque()
@@ -171,8 +171,10 @@ class _Sweep:
         self.failures.append(Failure(case.run, reason, line, details))
 
     def _tell(self, spark: SparkSession, sizes: set[int]) -> None:
-        done = min(self._done + _tasks_done(spark, sizes), self._total - len(self.failures))
-        self._on_progress(Progress(done, len(self.failures), self._total))
+        # What is known of tasks is a guess, and never takes back what was told before.
+        guess = min(self._done + _tasks_done(spark, sizes), self._total - len(self.failures))
+        self._told = max(self._told, guess)
+        self._on_progress(Progress(self._told, len(self.failures), self._total))
 
 
 def _run_batch(spark: SparkSession, todo: pa.Table, runs: Path) -> list[dict[str, Any]]:
