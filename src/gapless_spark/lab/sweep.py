@@ -172,8 +172,8 @@ class _Sweep:
 
     def _tell(self, spark: SparkSession, sizes: set[int]) -> None:
         # What is known of tasks is a guess, and never takes back what was told before.
-        guess = min(self._done + _tasks_done(spark, sizes), self._total - len(self.failures))
-        self._told = max(self._told, guess)
+        guess = self._done + _tasks_done(spark, sizes)
+        self._told = min(max(self._told, guess), self._total - len(self.failures))
         self._on_progress(Progress(self._told, len(self.failures), self._total))
 
 
