@@ -21,12 +21,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Spark on two cores, tuned for tables of thousands of rows: what is compiled here is run once or twice."""
+    """Spark on two cores, for tables of thousands of rows: what runs once or twice is not worth compiling."""
     settings = {
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     with spark_session(master="local[2]", settings=settings) as session:
         yield session

@@ -13,7 +13,7 @@ from gapless.trace import Trace, write_trace
 from gapless_spark.audit import audit
 from gapless_spark.tables import read_tables
 
-from .traces import FORGERIES, PLANTS, all_told, honest_runs, planted_runs, runs_that_went_wrong
+from .traces import FORGERIES, LIVE, PLANTS, a_live_run, all_told, honest_runs, planted_runs, runs_that_went_wrong
 
 SEEDS: dict[Guarantee, int] = {"gcd": 900, "gfd": 300, "topic-causal": 300, "best-effort": 100}
 
@@ -50,6 +50,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
     for kind, trace in planted_runs(20):
         kinds[kind] += 1
         traces.append(trace)
+    traces.append(a_live_run(tmp_path_factory.mktemp("live")))
     expected = {trace.runs[0].run: check(trace) for trace in traces}
     verdicts, anomalies = audited(spark, traces, tmp_path_factory.mktemp("agreement") / "trace")
     return Judged(expected, verdicts, anomalies, kinds)
@@ -58,6 +59,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
 def test_every_run_is_judged(judged: Judged) -> None:
     assert len(judged.expected) > 2000
     assert judged.verdicts.keys() == judged.expected.keys()
+    assert judged.verdicts[LIVE]["status"] == "valid"
 
 
 def test_the_runs_are_of_all_kinds(judged: Judged) -> None:

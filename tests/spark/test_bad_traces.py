@@ -1,5 +1,6 @@
 """What is no trace, or no trace that a run can have left, is refused: one sentence, in the words of the checkers."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.checkers.test_evidence import DAMAGES as IMPOSSIBLE
 from tests.checkers.test_evidence import good
+from tests.cli.conftest import Cli, cli  # noqa: F401
 from tests.trace.test_trace_storage import DAMAGES as DAMAGED
 from tests.trace.test_trace_storage import a_run
 
@@ -37,11 +39,21 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("sentence", "damage"), DAMAGED, ids=[sentence for sentence, _ in DAMAGED])
 def test_a_damaged_trace(
-    spark: SparkSession, whole: Path, tmp_path: Path, sentence: str, damage: Callable[[Path], object]
+    spark: SparkSession,
+    cli: Cli,  # noqa: F811
+    whole: Path,
+    tmp_path: Path,
+    sentence: str,
+    damage: Callable[[Path], object],
 ) -> None:
     shutil.copytree(whole, tmp_path / "trace")
     damage(tmp_path / "trace")
-    assert sentence in refused(spark, tmp_path / "trace")
+    ran = cli("audit", tmp_path / "trace", "--out", tmp_path / "judged")
+    assert (ran.code, ran.out) == (64, "")
+    assert sentence in ran.err
+    assert ran.err.count("\n") == 1
+    assert not re.search(r"java|org\.apache|Exception", ran.err)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["trace"], "something half-written was left"
 
 
 def test_no_trace_at_all(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -22,6 +22,14 @@ COLUMNS_PER_QUERY = 40
 """Conditions in one query: Spark plans a few large ones faster than many small ones."""
 
 BY_HAND: list[tuple[str, dict[str, Any], bool | None]] = [*by_hand.pytestmark[0].args[1]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Expressions are what is tested here, so they are compiled as they are for large tables."""
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    yield
+    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
 
 
 def drawn() -> tuple[list[Filter], list[dict[str, Any]]]:

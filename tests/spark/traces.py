@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,9 +11,12 @@ from tests.checkers import test_planted as planted
 from tests.checkers.model import Model, record
 from tests.checkers.test_agreement import went_wrong
 from tests.checkers.test_planted import Plant
+from tests.runtime.live_scenario import run_live
 
 from gapless.checkers import Anomaly, Verdict
 from gapless.protocol import Guarantee
+from gapless.runtime.event_loop import run as run_loop
+from gapless.simulator import load_scenario
 from gapless.trace import Trace
 
 GUARANTEES: tuple[Guarantee, ...] = ("gcd", "gfd", "topic-causal", "best-effort")
@@ -33,6 +37,9 @@ PLANTS: dict[str, Plant] = {
     "delivered after the end": planted.deliver_too_much("after the end"),
     "delivered, but never published": planted.deliver_the_unpublished,
 }
+
+LIVE = "live"
+"""The run of real brokers."""
 
 FORGERIES = ("too low", "too high", "missing", "about a stranger", "about itself", "about no event")
 
@@ -78,6 +85,13 @@ def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
             forged = planted.forge(record(Model(seed).run(), f"forged {how} {seed}"), how, random.Random(seed))
             if forged is not None:
                 yield f"forged, {how}", forged[0]
+
+
+def a_live_run(directory: Path) -> Trace:
+    """What clients of real brokers wrote down, over TCP, while one of the brokers died."""
+    scenario = load_scenario(Path(__file__).parents[1] / "runtime" / "scenarios" / "crash.toml")
+    trace, _ = run_loop(run_live(scenario, directory, speed=2.0, patient=True))
+    return renamed(trace, LIVE)
 
 
 def told(anomaly: Anomaly) -> tuple[Any, ...]:

@@ -55,7 +55,7 @@ class Encoded:
     events: DataFrame
     """p, seq, published_ms, attributes"""
     acts: DataFrame
-    """c, step, publishes, p, seq, odd_id, s, mine, odd_s, time_ms, before"""
+    """c, step, publishes, p, seq, odd_id, s, mine, odd_s, odd_kind, time_ms, before, flaw"""
     claims: DataFrame
     """run, p, seq, odd_id, q, reach: the rows of the certificate"""
 
@@ -89,7 +89,7 @@ def encode(tables: TraceTables, keeper: Keeper) -> Encoded:
     events = _events(tables, names)
     publishers = shared(_publishers(events))
     acts = keeper.keep(_acts(tables, names, subscriptions))
-    strays = _look_through(acts)
+    strays = _look_through(acts, names)
     refuse(_about_publications(events, acts, names))
     claims = _claims(tables, names)
     return Encoded(runs, names, publishers, subscriptions, cuts, events, acts, claims, strays, keeper)
@@ -199,56 +199,63 @@ def _acts(tables: TraceTables, names: DataFrame, subscriptions: DataFrame) -> Da
     acts = _with_event(tables.history.join(_as(names, "c", "client"), ["run", "client"]), names)
     owners = subscriptions.select("run", "subscription_id", "s", F.col("c").alias("owner"))
     known = acts.join(owners, ["run", "subscription_id"], "left")
-    by_step = Window.partitionBy("c").orderBy("step")
-    publishes = F.col("kind") == "publish"
-    placed = known.withColumns({
-        "place": F.row_number().over(by_step) - 1,
-        "before": F.coalesce(
-            F.max(F.when(publishes, F.col("seq"))).over(by_step.rowsBetween(Window.unboundedPreceding, -1)), F.lit(0)
-        ),
-    })  # fmt: skip
-    return placed.select(
-        "c", "step", publishes.alias("publishes"), "p", "seq", "odd_id", "s",
+    # From here on there are numbers only, save where something is odd: this is the widest table to be sorted.
+    narrow = known.select(
+        "c", "step", (F.col("kind") == "publish").alias("publishes"), "p", "seq", "odd_id", "s",
         F.coalesce(F.col("owner") == F.col("c"), F.lit(False)).alias("mine"),
         F.when(F.col("s").isNull(), F.col("subscription_id")).alias("odd_s"),
-        "time_ms", "before", _about_act().alias("fault"),
+        F.when(~F.col("kind").isin("publish", "deliver"), F.col("kind")).alias("odd_kind"),
+        "time_ms",
     )  # fmt: skip
+    by_step = Window.partitionBy("c").orderBy("step")
+    published = F.max(F.when(F.col("publishes"), F.col("seq")))
+    before = F.coalesce(published.over(by_step.rowsBetween(Window.unboundedPreceding, -1)), F.lit(0))
+    placed = narrow.withColumns({"place": F.row_number().over(by_step) - 1, "before": before})
+    return placed.withColumn("flaw", _flaw()).drop("place")
 
 
-def _about_act() -> Column:
-    """What cannot be of one act of a client."""
-    publishes = F.col("kind") == "publish"
+_FLAWS = (
+    "table history: column 'kind' holds '{odd_kind}', but only publish, deliver belong there",
+    "run {run}: client {client} has no single step {place}; number its acts 0, 1, 2…",
+    "run {run}: step {step} of client {client} must name a subscription exactly if it delivers",
+    "run {run}: client {client} publishes {event}, which is no event of its own",
+    "run {run}: client {client} publishes {event} out of the order of its numbers",
+)
+"""What cannot be of one act of a client."""
+
+
+def _flaw() -> Column:
+    """Which of `_FLAWS` an act has; null without one."""
+    publishes = F.col("publishes")
     own = F.coalesce(F.col("p") == F.col("c"), F.lit(False))
-    return (
-        F.when(
-            ~F.col("kind").isin("publish", "deliver"),
-            sentence("table history: column 'kind' holds '{kind}', but only publish, deliver belong there"),
-        )
-        .when(
-            F.col("step") != F.col("place"),
-            sentence("run {run}: client {client} has no single step {place}; number its acts 0, 1, 2…"),
-        )
-        .when(
-            publishes == F.col("subscription_id").isNotNull(),
-            sentence("run {run}: step {step} of client {client} must name a subscription exactly if it delivers"),
-        )
-        .when(
-            publishes & ~own, sentence("run {run}: client {client} publishes {event_id}, which is no event of its own")
-        )
-        .when(
-            publishes & (F.col("seq") <= F.col("before")),
-            sentence("run {run}: client {client} publishes {event_id} out of the order of its numbers"),
-        )
+    tests = (
+        F.col("odd_kind").isNotNull(),
+        F.col("step") != F.col("place"),
+        publishes == (F.col("s").isNotNull() | F.col("odd_s").isNotNull()),
+        publishes & ~own,
+        publishes & (F.col("seq") <= F.col("before")),
     )
+    numbered = [F.when(test, F.lit(number).cast("tinyint")) for number, test in enumerate(tests)]
+    return F.coalesce(*numbered)
 
 
-def _look_through(acts: DataFrame) -> int:
+def _look_through(acts: DataFrame, names: DataFrame) -> int:
     """Refuse what is impossible; how many deliveries are for no subscription of the client's, or of no event."""
     stray = F.count_if(~F.col("publishes") & (~F.col("mine") | F.col("p").isNull()))
-    said, strays = acts.agg(F.min("fault"), stray).collect()[0]
-    if said is not None:
-        raise TraceError(said)
+    flaws, strays = acts.agg(F.count("flaw"), stray).collect()[0]
+    if flaws:
+        refuse(_about_acts(acts, names))
     return int(strays)
+
+
+def _about_acts(acts: DataFrame, names: DataFrame) -> DataFrame:
+    place = F.row_number().over(Window.partitionBy("c").orderBy("step")) - 1
+    flawed = acts.withColumn("place", place).where("flaw IS NOT NULL")
+    named = flawed.join(names.select(F.col("actor").alias("c"), "run", F.col("name").alias("client")), "c")
+    named = named.join(names.select(F.col("actor").alias("p"), "name"), "p", "left")
+    named = named.withColumn("event", F.coalesce("odd_id", event_name("name", "seq")))
+    said = [F.when(F.col("flaw") == number, sentence(text)) for number, text in enumerate(_FLAWS)]
+    return named.select(F.coalesce(*said).alias("fault"))
 
 
 def _about_publications(events: DataFrame, acts: DataFrame, names: DataFrame) -> DataFrame:
