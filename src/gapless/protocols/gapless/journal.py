@@ -18,7 +18,7 @@ from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, Bac
 
 __all__ = ["Journal", "JournalCopy"]
 
-PAST_MAX = 1_000
+PAST_MAX = 100
 """Publishers in the past of a journal's entries; from there on, those of which nothing is kept are left out."""
 
 
