@@ -3,14 +3,26 @@
 Every result has the column `run` and one row for each thing that is measured, so results of many runs, protocols and
 seeds are joined with `runs` and grouped as an experiment wants them. `summarised` does the grouping that figures need.
 
-`metric_rows` brings a result into the one long form (run, metric, subject, value) in which metrics of any origin can be
-stored side by side: those of a trace, and those that a runtime counts itself, such as the lengths of queues, the sizes
-of brokers' states and of causal barriers, which no trace holds.
+`metric_rows` brings a result into the one long form (run, metric, subject, value) in which metrics of any origin are
+stored side by side: those of a trace, and those that only brokers can count, such as the sizes of their states and of
+causal barriers, which no trace holds. `measured` and `distribution` read that form.
+
+| metric | function | from |
+| --- | --- | --- |
+| subscription latency | `subscription_latency` | `subscriptions` |
+| delivery latency | `delivery_latency` | `history`, `events` |
+| messages and bytes by kind, by node | `message_counts`, `node_load` | `messages` |
+| queue lengths | `queue_lengths`; `measured(rows, "queue-length")` | `messages`; the long form |
+| causal-barrier sizes | `distribution(rows, "barrier-size")` | the long form |
+| causal-barrier delays | `distribution(rows, "barrier-delay")` | the long form |
+| false positives | `false_positives` | `messages`, `history` |
+| delivery ratio | `delivery_ratio` | the whole trace |
+| state | `measured(rows, "state")` | the long form |
 """
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless_spark.audit.encoding import encode
@@ -19,8 +31,8 @@ from gapless_spark.audit.matching import match_events
 from gapless_spark.tables import TraceTables
 
 __all__ = [
-    "METRIC_DDL", "delivery_latency", "delivery_ratio", "false_positives", "message_counts", "metric_rows", "node_load",
-    "subscription_latency", "summarised",
+    "METRIC_DDL", "delivery_latency", "delivery_ratio", "distribution", "false_positives", "measured", "message_counts",
+    "metric_rows", "node_load", "queue_lengths", "subscription_latency", "summarised",
 ]  # fmt: skip
 
 METRIC_DDL = "run string, metric string, subject string, value double"
@@ -60,6 +72,23 @@ def node_load(messages: DataFrame) -> DataFrame:
     )
     totals = sent.union(received).groupBy("run", "node")
     return totals.agg(F.sum("sent").alias("sent"), F.sum("received").alias("received"), F.sum("bytes").alias("bytes"))
+
+
+def queue_lengths(messages: DataFrame) -> DataFrame:
+    """run, sender, receiver, sent, mean, peak: of each link, how many messages a message finds on it, itself included.
+
+    A message is on the link from when it was sent until it was received. One that was lost is on it for no time: it
+    counts, but no other finds it.
+    """
+    link = ["run", "sender", "receiver"]
+    stays = F.coalesce(F.col("received_ms") > F.col("sent_ms"), F.lit(False))
+    come = messages.select(*link, F.col("sent_ms").alias("time_ms"), stays.cast("int").alias("change"))
+    gone = messages.where(stays).select(*link, "received_ms", F.lit(-1))
+    # At one instant, those who arrive make room first; those who are sent then find those who were sent before them.
+    before = Window.partitionBy(*link).orderBy("time_ms", "change").rowsBetween(Window.unboundedPreceding, -1)
+    length = F.coalesce(F.sum("change").over(before), F.lit(0)) + 1
+    found = come.union(gone).withColumn("length", length).where("change >= 0").groupBy(*link)
+    return found.agg(F.count("*").alias("sent"), F.mean("length").alias("mean"), F.max("length").alias("peak"))
 
 
 def false_positives(messages: DataFrame, history: DataFrame, kinds: Sequence[str]) -> DataFrame:
@@ -106,6 +135,24 @@ def metric_rows(frame: DataFrame, metric: str, value: str, subject: Column | str
         F.lit(metric).alias("metric"),
         about.cast("string").alias("subject"),
         F.col(value).cast("double").alias("value"),
+    )
+
+
+def measured(rows: DataFrame, metric: str) -> DataFrame:
+    """run, subject, value: one metric of the long form."""
+    return rows.where(F.col("metric") == metric).select("run", "subject", "value")
+
+
+def distribution(rows: DataFrame, metric: str) -> DataFrame:
+    """run, count, mean, median, p99, greatest of a metric that says of each subject, a number, how often it was."""
+    number, times = F.col("subject").cast("double"), F.col("value").cast("bigint")
+    counted = measured(rows, metric).select("run", number.alias("number"), times.alias("times")).where("times > 0")
+    return counted.groupBy("run").agg(
+        F.sum("times").alias("count"),
+        (F.sum(F.col("number") * F.col("times")) / F.sum("times")).alias("mean"),
+        F.percentile("number", F.lit(0.5), F.col("times")).alias("median"),
+        F.percentile("number", F.lit(0.99), F.col("times")).alias("p99"),
+        F.max("number").alias("greatest"),
     )
 
 

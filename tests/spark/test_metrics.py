@@ -94,7 +94,38 @@ def test_delivery_ratio(trace: Trace, tables: TraceTables) -> None:
     assert any(due for due, _ in found.values())
 
 
+def test_queue_lengths(spark: SparkSession) -> None:
+    sent = [
+        ("r", "a", "b", 0.0, 10.0), ("r", "a", "b", 1.0, 10.0), ("r", "a", "b", 2.0, None), ("r", "a", "b", 10.0, 20.0),
+        ("r", "a", "c", 0.0, 5.0), ("r", "a", "c", 5.0, 5.0), ("q", "a", "b", 3.0, None),
+    ]  # fmt: skip
+    messages = spark.createDataFrame(
+        sent, "run string, sender string, receiver string, sent_ms double, received_ms double"
+    )
+    found = {
+        (row["run"], row["sender"], row["receiver"]): (row["sent"], row["mean"], row["peak"])
+        for row in metrics.queue_lengths(messages).collect()
+    }
+    # From a to b the lost one finds the two before it; at 10 these have arrived, so the last is alone.
+    assert found == {("r", "a", "b"): (4, 1.75, 3), ("r", "a", "c"): (2, 1.0, 1), ("q", "a", "b"): (1, 1.0, 1)}
+
+
+def test_queue_lengths_of_a_run(trace: Trace, tables: TraceTables) -> None:
+    rows = metrics.queue_lengths(tables.messages).collect()
+    assert sum(row["sent"] for row in rows) == len(trace.messages)
+    assert all(1 <= row["mean"] <= row["peak"] <= row["sent"] for row in rows)
+
+
 def test_the_long_form(spark: SparkSession, tables: TraceTables) -> None:
     rows = metrics.metric_rows(metrics.message_counts(tables.messages), "messages", "sent", "kind")
-    ours = spark.createDataFrame([("r", "queue-length", "b1", 3.5)], metrics.METRIC_DDL)
-    assert rows.union(ours).schema.simpleString() == ours.schema.simpleString()
+    counted = [("r", "queue-length", "b1", 3.5), ("r", "state", "routes", 12.0), ("q", "state", "routes", 7.0)]
+    counted += [("r", "barrier-size", str(size), times) for size, times in ((0, 50.0), (1, 30.0), (2, 19.0), (9, 1.0))]
+    counted += [("q", "barrier-size", "1", 1.0), ("q", "barrier-delay", "2.5", 3.0), ("q", "barrier-delay", "40", 0.0)]
+    ours = spark.createDataFrame(counted, metrics.METRIC_DDL)
+    assert rows.schema.simpleString() == ours.schema.simpleString()
+    assert metrics.measured(ours, "queue-length").collect() == [("r", "b1", 3.5)]
+    assert sorted(metrics.measured(ours, "state").collect()) == [("q", "routes", 7.0), ("r", "routes", 12.0)]
+    sizes = {row["run"]: tuple(row)[1:] for row in metrics.distribution(ours, "barrier-size").collect()}
+    assert sizes == {"r": (100, 0.77, 0.5, pytest.approx(2.07), 9.0), "q": (1, 1.0, 1.0, 1.0, 1.0)}
+    [delays] = metrics.distribution(ours, "barrier-delay").collect()
+    assert tuple(delays) == ("q", 3, 2.5, 2.5, 2.5, 2.5)
