@@ -125,6 +125,7 @@ class Chaos:
             await self._settle()
             _raise_failure(talkers)
         finally:
+            self._is_publishing = False  # a task may miss that it is cancelled, but not that
             tasks = [*talkers, *visitors, watching]
             for task in tasks:
                 task.cancel()
