@@ -48,7 +48,8 @@ class TraceTables:
 
 def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
     """Open every table of the trace; a `TraceError` says what is wrong with it."""
-    place = str(trace).rstrip("/") or "/"
+    # Spark would look for a relative path from where it was started, which need not be where we are.
+    place = str(trace).rstrip("/") if "://" in str(trace) else str(Path(trace).absolute())
     rows = _inspect(spark, place)
     tables = {}
     for table in TABLES:
@@ -104,10 +105,9 @@ def _inspect(spark: SparkSession, place: str) -> dict[str, int]:
     files = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").option("recursiveFileLookup", "true")
     listed = files.load(_escaped(place))
     found = listed.select("path").mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
-    root = place if "://" in place else str(Path(place).absolute())
-    if any(row["file"].startswith(f"{root}/parts/") for row in found):
+    if any(row["file"].startswith(f"{place}/parts/") for row in found):
         raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
-    of_trace = [row for row in found if str(PurePosixPath(row["file"]).parents[1]) == root]
+    of_trace = [row for row in found if str(PurePosixPath(row["file"]).parents[1]) == place]
     rows: dict[str, int] = {}
     for row in sorted(of_trace, key=lambda row: (list(TABLES).index(row["table"]), row["file"])):
         if row["complaint"] is not None:

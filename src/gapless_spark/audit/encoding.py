@@ -55,7 +55,7 @@ class Encoded:
     events: DataFrame
     """p, seq, published_ms, attributes"""
     acts: DataFrame
-    """c, step, publishes, p, seq, odd_id, s, mine, odd_s, odd_kind, time_ms, before, flaw"""
+    """c, step, publishes, p, seq, odd_id, s, mine, odd_s, odd_kind, time_ms, before, fault_no"""
     claims: DataFrame
     """run, p, seq, odd_id, q, reach: the rows of the certificate"""
 
@@ -211,10 +211,10 @@ def _acts(tables: TraceTables, names: DataFrame, subscriptions: DataFrame) -> Da
     published = F.max(F.when(F.col("publishes"), F.col("seq")))
     before = F.coalesce(published.over(by_step.rowsBetween(Window.unboundedPreceding, -1)), F.lit(0))
     placed = narrow.withColumns({"place": F.row_number().over(by_step) - 1, "before": before})
-    return placed.withColumn("flaw", _flaw()).drop("place")
+    return placed.withColumn("fault_no", _fault_no()).drop("place")
 
 
-_FLAWS = (
+_FAULTS = (
     "table history: column 'kind' holds '{odd_kind}', but only publish, deliver belong there",
     "run {run}: client {client} has no single step {place}; number its acts 0, 1, 2…",
     "run {run}: step {step} of client {client} must name a subscription exactly if it delivers",
@@ -224,8 +224,8 @@ _FLAWS = (
 """What cannot be of one act of a client."""
 
 
-def _flaw() -> Column:
-    """Which of `_FLAWS` an act has; null without one."""
+def _fault_no() -> Column:
+    """Which of `_FAULTS` an act has; null without one."""
     publishes = F.col("publishes")
     own = F.coalesce(F.col("p") == F.col("c"), F.lit(False))
     tests = (
@@ -242,19 +242,19 @@ def _flaw() -> Column:
 def _look_through(acts: DataFrame, names: DataFrame) -> int:
     """Refuse what is impossible; how many deliveries are for no subscription of the client's, or of no event."""
     stray = F.count_if(~F.col("publishes") & (~F.col("mine") | F.col("p").isNull()))
-    flaws, strays = acts.agg(F.count("flaw"), stray).collect()[0]
-    if flaws:
+    faults, strays = acts.agg(F.count("fault_no"), stray).collect()[0]
+    if faults:
         refuse(_about_acts(acts, names))
     return int(strays)
 
 
 def _about_acts(acts: DataFrame, names: DataFrame) -> DataFrame:
     place = F.row_number().over(Window.partitionBy("c").orderBy("step")) - 1
-    flawed = acts.withColumn("place", place).where("flaw IS NOT NULL")
-    named = flawed.join(names.select(F.col("actor").alias("c"), "run", F.col("name").alias("client")), "c")
+    faulty = acts.withColumn("place", place).where("fault_no IS NOT NULL")
+    named = faulty.join(names.select(F.col("actor").alias("c"), "run", F.col("name").alias("client")), "c")
     named = named.join(names.select(F.col("actor").alias("p"), "name"), "p", "left")
     named = named.withColumn("event", F.coalesce("odd_id", event_name("name", "seq")))
-    said = [F.when(F.col("flaw") == number, sentence(text)) for number, text in enumerate(_FLAWS)]
+    said = [F.when(F.col("fault_no") == number, sentence(text)) for number, text in enumerate(_FAULTS)]
     return named.select(F.coalesce(*said).alias("fault"))
 
 
