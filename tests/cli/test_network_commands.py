@@ -15,13 +15,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.conftest import Cli
 
 from gapless.overlay import chain
 from gapless.runtime.fleet import Fleet, free_ports, local_network
 from gapless.runtime.settings import RuntimeSettings
 from gapless.sync import connect
-
-from .conftest import Cli
 
 PROGRAM = [sys.executable, "-c", "from gapless.cli.main import run; run()"]
 QUICK = RuntimeSettings(heartbeat_ms=100, suspect_ms=500, join_ms=1_000, drain_ms=500)

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-
-from .conftest import Cli
+from tests.conftest import Cli
 
 SCENARIO = """
 [network]

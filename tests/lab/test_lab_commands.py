@@ -3,12 +3,11 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.conftest import Cli
 
-from gapless.cli.main import run
 from gapless_spark.lab import collection
 from gapless_spark.lab.experiment import Experiment
 
@@ -18,28 +17,7 @@ Tiny = Callable[..., Experiment]
 ROOT = Path(__file__).parents[2]
 
 
-class Ran(NamedTuple):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments: object) -> Ran:
-        with pytest.raises(SystemExit) as ended:
-            run([str(argument) for argument in arguments])
-        assert isinstance(ended.value.code, int)
-        return Ran(ended.value.code, *capsys.readouterr())
-
-    return call
-
-
-def test_a_sweep_says_what_it_did(cli: Callable[..., Ran], tiny: Tiny, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sweep_says_what_it_did(cli: Cli, tiny: Tiny, spark: SparkSession, tmp_path: Path) -> None:
     experiment = tiny()
     ran = cli("lab", "run", experiment.file, "--quick", "--out", tmp_path / "out")
     assert ran.code == 0
@@ -50,7 +28,7 @@ def test_a_sweep_says_what_it_did(cli: Callable[..., Ran], tiny: Tiny, spark: Sp
     assert (document["report"]["runs"], document["report"]["found"]) == (2, 2)
 
 
-def test_one_run_is_shown_without_spark(cli: Callable[..., Ran], tiny: Tiny) -> None:
+def test_one_run_is_shown_without_spark(cli: Cli, tiny: Tiny) -> None:
     name = "protocol=gapless,depth=3,seed=1"
     ran = cli("lab", "run", tiny().file, "--only", name)
     assert ran.code == 0
@@ -63,7 +41,7 @@ def test_one_run_is_shown_without_spark(cli: Callable[..., Ran], tiny: Tiny) -> 
 
 
 def test_figures_come_as_pictures_tables_and_one_report(
-    cli: Callable[..., Ran], tiny: Tiny, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, tiny: Tiny, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "experiments"
     folder.mkdir()
@@ -108,7 +86,7 @@ def test_figures_come_as_pictures_tables_and_one_report(
     ],
 )
 def test_bad_input_is_one_line_and_no_java(
-    cli: Callable[..., Ran], tiny: Tiny, tmp_path: Path, words: tuple[str, ...], complaint: str
+    cli: Cli, tiny: Tiny, tmp_path: Path, words: tuple[str, ...], complaint: str
 ) -> None:
     full = tmp_path / "full"
     full.mkdir()
@@ -124,7 +102,7 @@ def test_bad_input_is_one_line_and_no_java(
     assert not (tmp_path / "out").exists()
 
 
-def test_help_names_the_exit_codes(cli: Callable[..., Ran]) -> None:
+def test_help_names_the_exit_codes(cli: Cli) -> None:
     assert "Usage: gapless lab" in cli("lab").out
     for command in ("run", "figures"):
         ran = cli("lab", command, "--help")

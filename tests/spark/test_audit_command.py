@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.checkers.model import Model, record
-from tests.cli.conftest import Cli, cli  # noqa: F401
+from tests.conftest import Cli
 
 from gapless.checkers import check_all
 from gapless.trace import read_trace, write_trace
@@ -23,7 +23,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_an_invalid_trace(spark: SparkSession, cli: Cli, mixed: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_an_invalid_trace(spark: SparkSession, cli: Cli, mixed: Path, tmp_path: Path) -> None:
     ran = cli("audit", mixed, "--out", tmp_path / "judged")
     assert ran.code == 1
     assert "INVALID" in ran.out
@@ -37,7 +37,7 @@ def test_an_invalid_trace(spark: SparkSession, cli: Cli, mixed: Path, tmp_path: 
     assert len(anomalies) == sum(len(verdict.anomalies) for verdict in expected.values())
 
 
-def test_a_valid_trace_as_json(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+def test_a_valid_trace_as_json(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:
     write_trace(record(Model(4).run(), "good"), tmp_path / "trace")
     ran = cli("audit", tmp_path / "trace", "--json")
     assert ran.code == 0
@@ -47,13 +47,13 @@ def test_a_valid_trace_as_json(spark: SparkSession, cli: Cli, tmp_path: Path) ->
     assert document["runs"][0]["anomalies"] == []
 
 
-def test_bad_input(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+def test_bad_input(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:
     ran = cli("audit", tmp_path / "nowhere")
     assert (ran.code, ran.out) == (64, "")
     assert ran.err == f"gapless: there is no trace at {tmp_path}/nowhere\n"
 
 
-def test_results_that_would_replace_something_else(cli: Cli, mixed: Path) -> None:  # noqa: F811
+def test_results_that_would_replace_something_else(cli: Cli, mixed: Path) -> None:
     ran = cli("audit", mixed, "--out", mixed)
     assert (ran.code, ran.out) == (64, "")
     assert "holds something other than results" in ran.err

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.checkers.test_evidence import DAMAGES as IMPOSSIBLE
 from tests.checkers.test_evidence import good
-from tests.cli.conftest import Cli, cli  # noqa: F401
+from tests.conftest import Cli
 from tests.trace.test_trace_storage import DAMAGES as DAMAGED
 from tests.trace.test_trace_storage import a_run
 
@@ -40,7 +40,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("sentence", "damage"), DAMAGED, ids=[sentence for sentence, _ in DAMAGED])
 def test_a_damaged_trace(
     spark: SparkSession,
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     whole: Path,
     tmp_path: Path,
     sentence: str,

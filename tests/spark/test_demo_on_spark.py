@@ -3,12 +3,12 @@
 import json
 
 from pyspark.sql import SparkSession
-from tests.cli.conftest import Cli, cli  # noqa: F401
+from tests.conftest import Cli
 
 from gapless.cli.demo_network import HOP_MS
 
 
-def test_the_demo_as_json(spark: SparkSession, cli: Cli) -> None:  # noqa: F811
+def test_the_demo_as_json(spark: SparkSession, cli: Cli) -> None:
     ran = cli("demo", "--json")
     assert ran.code == 0, ran.err
     document = json.loads(ran.out)

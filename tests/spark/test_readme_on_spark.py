@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.cli.conftest import Cli, cli  # noqa: F401
+from tests.conftest import Cli
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -18,7 +18,7 @@ def blocks(language: str) -> list[str]:
 
 def test_the_data_engineers_minute(
     spark: SparkSession,
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -109,7 +109,6 @@ class NodeHost:
         except Exception as error:
             self._fail(error)
         if dirty and not self._is_flush_planned:
-            self._dirty_since = now
             self._plan_flush()
         elif dirty and now - self._dirty_since > LONG_TURN_US:
             self.flush()
@@ -135,6 +134,7 @@ class NodeHost:
 
     def _plan_flush(self) -> None:
         self._is_flush_planned = True
+        self._dirty_since = now_us()
         self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
