@@ -18,7 +18,6 @@ import msgspec
 from gapless.client import Client, Subscription, connect
 from gapless.errors import GaplessError
 from gapless.runtime.fleet import Fleet
-from gapless.runtime.probe import ask_for_report
 
 from .cut_proxy import CutProxyProcess
 
@@ -101,7 +100,7 @@ class Chaos:
 
         Faults are of these kinds, in turn, and up to so many strike at once.
         """
-        await self.wait_until_ready()
+        await self._fleet.until_whole(SETTLE_S)
         load = self._load
         talkers = [asyncio.create_task(self._ask(number)) for number in range(load.askers)]
         talkers += [asyncio.create_task(self._answer(number)) for number in range(load.answerers)]
@@ -247,7 +246,7 @@ class Chaos:
         delays = [0.0, *(self._dice.choice([0.0, 0.3, 1.2]) for _ in range(count - 1))]
         works = [self._fault(*fault) for fault in zip(chosen, victims, delays, strict=True)]
         await asyncio.gather(*works)
-        await self.wait_until_ready()
+        await self._fleet.until_whole(SETTLE_S)
 
     def _neighbours(self, count: int) -> list[str]:
         overlay = self._fleet.config.overlay
@@ -288,22 +287,6 @@ class Chaos:
     def _note_memory(self) -> None:
         for name in self._fleet.names:
             self._peaks[name] = max(self._peaks.get(name, 0), self._fleet.memory_kib(name)[1])
-
-    async def wait_until_ready(self) -> None:
-        """Until every broker takes part, and has been taken in."""
-        deadline = time.monotonic() + SETTLE_S
-        for name, address in self._fleet.config.addresses.items():
-            while True:
-                try:
-                    report = await ask_for_report(address, timeout_s=1.0)
-                except (OSError, TimeoutError, GaplessError):
-                    report = {}
-                overview = report.get("overview", {})
-                if report.get("ready") and overview.get("settled", True) and not overview.get("stand_ins"):
-                    break
-                assert self._fleet.exit_code(name) is None, str(self._fleet.complain(name))
-                assert time.monotonic() < deadline, f"{name} does not come back: {report}"
-                await asyncio.sleep(0.05)
 
     async def _settle(self) -> None:
         """Until nothing has been delivered for a while, and everything published is safe."""

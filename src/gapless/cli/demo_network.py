@@ -8,7 +8,6 @@ which broker served whom, how long a publication took to be safe, when the dead 
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,10 @@ from typing import Any
 import msgspec
 
 from gapless.client import Client, Subscription, connect
-from gapless.errors import ConnectError, GaplessError
+from gapless.errors import ConnectError
 from gapless.overlay import binary
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import NetworkConfig
-from gapless.runtime.probe import ask_for_report
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = ["ASKED", "HOP_MS", "MOVING", "PLACES", "VICTIM", "F", "LiveRun", "demo_network", "run_live"]
@@ -114,7 +112,7 @@ class _Live:
         fleet = self._fleet
         self._say("starting seven brokers")
         fleet.start_all()
-        await self._wait_until_whole()
+        await fleet.until_whole(PATIENCE_S)
         self._say("clients connect, advertise and subscribe")
         await self._connect()
         cuts = await self._subscribe()
@@ -133,7 +131,7 @@ class _Live:
         self._say(f"broker {VICTIM} is started again")
         fleet.start(VICTIM)
         started = time.monotonic()
-        await self._wait_until_whole()
+        await fleet.until_whole(PATIENCE_S)
         back_ms = (time.monotonic() - started) * 1000
         await asyncio.sleep(1.0)
         self._say("letting it come to rest")
@@ -271,27 +269,10 @@ class _Live:
             lambda: time.monotonic() - self._last > QUIET_S and all(c.is_settled for c in self._clients.values())
         )
 
-    async def _wait_until_whole(self) -> None:
-        """Until every broker takes part and has been taken in."""
-        for name in self._fleet.names:
-            while True:
-                report = await self._report(name)
-                overview = report.get("overview", {})
-                if report.get("ready") and overview.get("settled") and not overview.get("stand_ins"):
-                    break
-                if not self._fleet.is_alive(name):
-                    raise self._fleet.complain(name)
-                await asyncio.sleep(0.05)
-
     async def _wait_for_stand_in(self) -> str:
         neighbour = self._fleet.config.overlay.neighbours(VICTIM)[0]
         while True:
-            overview = (await self._report(neighbour)).get("overview", {})
+            overview = (await self._fleet.report(neighbour)).get("overview", {})
             if VICTIM in overview.get("stand_ins", {}) and not overview["hand_overs"]:
                 return str(overview["stand_ins"][VICTIM])
             await asyncio.sleep(0.02)
-
-    async def _report(self, name: str) -> dict[str, Any]:
-        with suppress(OSError, TimeoutError, GaplessError):
-            return await ask_for_report(self._fleet.config.addresses[name], timeout_s=1.0)
-        return {}

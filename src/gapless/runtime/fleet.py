@@ -3,6 +3,7 @@
 For development and for tests. Brokers leave when this process is gone, however it went.
 """
 
+import asyncio
 import os
 import random
 import signal
@@ -13,10 +14,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from gapless.errors import ConfigError
+from gapless.errors import ConfigError, ConnectError, GaplessError
 from gapless.overlay import Overlay, random_tree
 from gapless.runtime.network_file import BrokerEntry, NetworkConfig, ProtocolEntry, TreeEntry
+from gapless.runtime.probe import ask_for_report
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = ["Fleet", "free_ports", "local_network"]
@@ -24,6 +27,8 @@ __all__ = ["Fleet", "free_ports", "local_network"]
 _PROGRAM = "from gapless.cli.main import run; run()"
 PORTS = (10_000, 32_000, 50)
 """From, to, and how many a process takes at a time."""
+REPORT_S = 1.0
+"""How long a broker may take to say how it is."""
 KILL_S = 5.0
 """How long a broker may take to leave before it is killed."""
 
@@ -150,6 +155,27 @@ class Fleet:
         return tuple(int(facts.get(key, "0").split()[0]) for key in ("VmRSS", "VmHWM"))  # type: ignore[return-value]
 
     # ---- all of them --------------------------------------------------------------------------------------
+
+    async def report(self, name: str) -> dict[str, Any]:
+        """What the broker says about its own state; nothing if it does not answer now."""
+        with suppress(OSError, TimeoutError, GaplessError):
+            return await ask_for_report(self.config.addresses[name], timeout_s=REPORT_S)
+        return {}
+
+    async def until_whole(self, patience_s: float) -> None:
+        """Wait until every broker takes part and has been taken in."""
+        deadline = time.monotonic() + patience_s
+        for name in self.names:
+            while True:
+                report = await self.report(name)
+                overview = report.get("overview", {})
+                if report.get("ready") and overview.get("settled", True) and not overview.get("stand_ins"):
+                    break
+                if not self.is_alive(name):
+                    raise self.complain(name)
+                if time.monotonic() > deadline:
+                    raise ConnectError(f"broker {name!r} does not come back: {report}")
+                await asyncio.sleep(0.05)
 
     @property
     def names(self) -> tuple[str, ...]:
