@@ -7,9 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gapless_spark.lab.experiment import Experiment
-from gapless_spark.lab.experiment_file import parse_experiment
+from gapless_spark.lab.experiment_file import load_experiment, parse_experiment
 from gapless_spark.session import spark_session
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 TINY = """
 title = "A tiny experiment"
 question = "Does it work?"
@@ -61,6 +62,21 @@ def tiny(tmp_path: Path) -> Callable[..., Experiment]:
         file = tmp_path / "tiny.toml"
         file.write_text(text, encoding="utf-8")
         return parse_experiment(text, file)
+
+    return make
+
+
+@pytest.fixture
+def sweep_of_first(tmp_path: Path) -> Callable[[str], Experiment]:
+    """`sweep_of_first(grid)`: an experiment in a file, that sweeps a scenario of the examples over the grid."""
+
+    def make(grid: str) -> Experiment:
+        file = tmp_path / "sweep.toml"
+        file.write_text(
+            'title = "t"\nquestion = "q?"\nmeasure = ["messages"]\n'
+            f'scenario = "{EXAMPLES}/first.toml"\n\n[[grid]]\n{grid}\n', encoding="utf-8",
+        )  # fmt: skip
+        return load_experiment(file)
 
     return make
 

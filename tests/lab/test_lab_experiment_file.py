@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "experiments").glob("*.toml"))
 
 Tiny = Callable[..., Experiment]
+Sweep = Callable[[str], Experiment]
 
 
 def test_the_papers_are_all_there() -> None:
@@ -109,17 +110,8 @@ def test_a_key_changes_with_the_case_and_with_nothing_else(tiny: Tiny) -> None:
 # ---- scenarios as files
 
 
-def scenario_experiment(tmp_path: Path, grid: str) -> Experiment:
-    file = tmp_path / "sweep.toml"
-    file.write_text(
-        'title = "t"\nquestion = "q?"\nmeasure = ["messages"]\n'
-        f'scenario = "{ROOT}/examples/first.toml"\n\n[[grid]]\n{grid}\n', encoding="utf-8",
-    )  # fmt: skip
-    return load_experiment(file)
-
-
-def test_a_scenario_file_is_swept_by_the_places_in_it(tmp_path: Path) -> None:
-    experiment = scenario_experiment(tmp_path, '"network.latency.ms" = [5.0, 20.0]\nprotocol = ["gapless", "locaps"]')
+def test_a_scenario_file_is_swept_by_the_places_in_it(sweep_of_first: Sweep) -> None:
+    experiment = sweep_of_first('"network.latency.ms" = [5.0, 20.0]\nprotocol = ["gapless", "locaps"]')
     cases = cases_of(experiment)
     assert len(cases) == 4
     workload = workload_of(cases[-1])
@@ -138,9 +130,9 @@ def test_a_scenario_file_is_swept_by_the_places_in_it(tmp_path: Path) -> None:
         ('protocol = ["vcube"]', "power of two"),
     ],
 )
-def test_a_scenario_that_cannot_be_changed_so(tmp_path: Path, grid: str, complaint: str) -> None:
+def test_a_scenario_that_cannot_be_changed_so(sweep_of_first: Sweep, grid: str, complaint: str) -> None:
     with pytest.raises(ExperimentError, match=complaint):
-        scenario_experiment(tmp_path, grid)
+        sweep_of_first(grid)
 
 
 # ---- mistakes

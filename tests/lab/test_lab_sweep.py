@@ -14,7 +14,6 @@ from gapless.trace import read_trace
 from gapless_spark.lab import sweep, tasks
 from gapless_spark.lab.conduct import conduct
 from gapless_spark.lab.experiment import Experiment
-from gapless_spark.lab.experiment_file import load_experiment
 from gapless_spark.lab.grid import cases_of
 from gapless_spark.lab.store import Store
 from gapless_spark.lab.sweep import SweepReport, run_sweep
@@ -22,7 +21,6 @@ from gapless_spark.lab.sweep import SweepReport, run_sweep
 pytestmark = pytest.mark.xdist_group("spark")
 
 Tiny = Callable[..., Experiment]
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def carried_out(experiment: Experiment, store: Store, spark: Callable[[], SparkSession]) -> SweepReport:
@@ -81,17 +79,14 @@ def test_traces_of_a_sweep_are_one_trace(tiny: Tiny, spark: SparkSession, tmp_pa
     assert sorted(verdict.run for verdict in verdicts) == sorted(case.run for case in cases_of(experiment))
 
 
-def test_a_run_that_fails_is_reported_and_leaves_the_others_alone(spark: SparkSession, tmp_path: Path) -> None:
-    file = tmp_path / "runaway.toml"
-    file.write_text(
-        'title = "t"\nquestion = "q?"\nmeasure = ["messages"]\n'
-        f'scenario = "{EXAMPLES}/first.toml"\n\n[[grid]]\n"run.max_steps" = [10, 100000]\n', encoding="utf-8",
-    )  # fmt: skip
-    experiment, store = load_experiment(file), Store(tmp_path / "out")
+def test_a_run_that_fails_is_reported_and_leaves_the_others_alone(
+    sweep_of_first: Callable[[str], Experiment], spark: SparkSession, tmp_path: Path
+) -> None:
+    experiment, store = sweep_of_first('"run.max_steps" = [10, 100000]'), Store(tmp_path / "out")
     report = carried_out(experiment, store, lambda: spark)
     (failure,) = report.failures
     assert "still busy after 10 steps" in failure.reason
-    assert failure.repeat == f"gapless lab run {file} --only run.max_steps=10,seed=0"
+    assert failure.repeat == f"gapless lab run {tmp_path / 'sweep.toml'} --only run.max_steps=10,seed=0"
     assert (tmp_path / "out" / "failures.json").exists()
     assert {row["run"] for row in pq.read_table(tmp_path / "out" / "metrics").to_pylist()} == {
         "runaway/run.max_steps=100000,seed=0"

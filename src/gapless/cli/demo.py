@@ -18,20 +18,18 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.padding import Padding
 from rich.status import Status as Spinner
 from rich.text import Text
 
 from gapless.checkers import Status, Verdict
 from gapless.cli.demo_facts import run_and_judge
 from gapless.cli.demo_network import ASKED, HOP_MS, MOVING, PLACES, VICTIM, F, LiveRun, demo_network, run_live
-from gapless.cli.demo_page import DemoPage, Promise
+from gapless.cli.demo_page import DemoPage, Promise, guarantee, missing, named
 from gapless.cli.demo_simulated import REPAIR, scenario_text
 from gapless.cli.exit_codes import code_of
 from gapless.cli.live_verdict import LiveVerdict, judge_live
 from gapless.cli.svg_picture import save_svg
 from gapless.cli.terminal import error_console, output_console, print_json
-from gapless.cli.verdict_view import status_text
 from gapless.overlay import Overlay
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet
@@ -135,19 +133,13 @@ class _Demo:
         self._waits = {name: statistics.median(waits[name]) for name in ASKED}
 
     def subscribe(self) -> None:
-        self._page.heading("1  subscribe() returns a starting cut")
         rows = []
         for name, text in ASKED.items():
             cut = self._run.cuts[name]
             farthest = max(self._overlay.distance(PLACES[name], PLACES[_short(publisher)]) for publisher in cut)
             shown = ", ".join(f"{_short(publisher)}:{seq}" for publisher, seq in sorted(cut.items()))
             rows.append((name, text, f"{farthest} hops", f"{self._waits[name]:.0f} ms", shown))
-        self._page.table(("who", "asks for", "publisher", "waited", "starting cut"), rows)
-        self._page.say(
-            "shipping is the first to ask: once to the publisher and back. alert asks for less than audit next door "
-            "gets already: once to the broker they share. board shares audit's broker: no wait. From the starting cut "
-            "on, nothing may be missing."
-        )
+        self._page.starting_cuts(rows)
 
     def kill_a_broker(self) -> None:
         live = self._run
@@ -172,8 +164,7 @@ class _Demo:
         )
         if verdict.without_spark:
             self._page.say(f"(Not on Spark: {verdict.without_spark}.)")
-        named = ", ".join(f"{count} × {kind}" for kind, count in verdict.counts.items())
-        self._show_verdict(verdict.status, named or verdict.reason, verdict.examples)
+        self._page.verdict(verdict.status, named(verdict.counts) or verdict.reason, verdict.examples)
 
     def switch_off(self) -> None:
         self._tell("the same in the simulator, with a repair switched off")
@@ -183,47 +174,29 @@ class _Demo:
             self._page.say("With the hand-over switched off, the checker found nothing wrong. So this proves nothing.")
             return
         self._page.say("In the simulator, with the hand-over after a crash switched off, the checker says:")
-        named = ", ".join(f"{count} × {kind}" for kind, count in without.counts.items())
-        self._show_verdict(without.status, named, [anomaly.message for anomaly in without.anomalies])
-
-    def _show_verdict(self, status: Status, told: str, examples: list[str]) -> None:
-        lines = Text.assemble(status_text(status), "  ", told)
-        if examples:
-            lines.append(f"\nfirst: {examples[0]}", "red")
-        self._console.print(Padding(lines, (0, 0, 0, 2)))
-        self._console.print()
+        self._page.verdict(without.status, named(without.counts), [anomaly.message for anomaly in without.anomalies])
 
     def conclude(self) -> Status:
         self._page.promises(self._promises())
         verdict = self._verdict
-        status, reason = verdict.status, verdict.reason
-        if status == "valid" and self._without.status != "invalid":
-            status, reason = "unknown", "the checker did not notice that a repair was missing"
-        elif status == "valid":
+        reason = verdict.reason
+        if verdict.status == "valid":
             reason = f"{verdict.events:,} events, {verdict.deliveries:,} deliveries, one broker killed, nothing wrong"
-        self._page.conclude(status, reason)
-        return status
+        return self._page.conclude(verdict.status, reason, self._without.status)
 
     def _promises(self) -> list[Promise]:
-        verdict, live = self._verdict, self._run
-        missing = verdict.count("gap", "unobserved")
-        twice = verdict.count("duplicate")
-        unordered = verdict.count("fifo-inversion", "causal-inversion", "missing-effect")
-        unwanted = verdict.count("spurious")
-        named = len(self._without.anomalies)
-        of_all = f"of {verdict.deliveries:,} deliveries"
-        confirmed = statistics.median(live.confirmed_ms)
+        verdict = self._verdict
+        confirmed = statistics.median(self._run.confirmed_ms)
+        lost = missing(verdict.counts)
+        told = len(self._without.anomalies)
         return [
             ("subscribe() takes one round trip to the publisher", *self._latency("shipping")),
             ("if a neighbour's covers it, one to where they meet", *self._latency("alert")),
             ("if one of the same broker covers it, none", *self._latency("board")),
             (f"publish() returns when {F + 1} brokers hold it", f"{confirmed:.0f} ms (2 hops)", True),
-            ("from the starting cut on, no event is missing", f"{missing} missing", not missing),
-            ("none comes twice", f"{twice} {of_all}", not twice),
-            ("none comes before its cause, or without it", f"{unordered} {of_all}", not unordered),
-            ("nothing comes that was not asked for", f"{unwanted} {of_all}", not unwanted),
-            (f"{_number(F)} broker may die (f = {F})", f"{VICTIM} was killed, {missing} lost", not missing),
-            ("the judge would have told", f"{named} anomalies named in 4", bool(named)),
+            *guarantee(verdict.counts, verdict.deliveries),
+            (f"{_number(F)} broker may die (f = {F})", f"{VICTIM} was killed, {lost} lost", not lost),
+            ("the judge would have told", f"{told} anomalies named in 4", bool(told)),
         ]
 
     def _latency(self, name: str) -> tuple[str, bool]:

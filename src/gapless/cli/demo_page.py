@@ -1,19 +1,20 @@
-"""How a demo looks: headings, paragraphs, trees, and the closing table of what was promised and measured."""
+"""How a demo looks, and what every demo says: of the first subscriptions, of a verdict, of what was promised."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from gapless.checkers import Status
+from gapless.checkers import AnomalyKind, Status
 from gapless.cli.tree_picture import draw_tree
 from gapless.cli.verdict_view import status_text
 from gapless.overlay import Overlay
 
-__all__ = ["DemoPage", "Promise"]
+__all__ = ["DemoPage", "Promise", "guarantee", "missing", "named"]
 
 Promise = tuple[str, str, bool]
 """What was promised, what was measured, and whether that is the same."""
@@ -57,6 +58,24 @@ class DemoPage:
         self.console.print(table)
         self.console.print()
 
+    def starting_cuts(self, rows: Iterable[Iterable[str]]) -> None:
+        """What `subscribe()` gave to shipping, alert and board, who are in every demo."""
+        self.heading("1  subscribe() returns a starting cut")
+        self.table(("who", "asks for", "publisher", "waited", "starting cut"), rows)
+        self.say(
+            "shipping is the first to ask: once to the publisher and back. alert asks for less than audit next door "
+            "gets already: once to the broker they share. board shares audit's broker: no wait. From the starting cut "
+            "on, nothing may be missing."
+        )
+
+    def verdict(self, status: Status, told: str, examples: Sequence[str]) -> None:
+        """What the judge says."""
+        lines = Text.assemble(status_text(status), "  ", told)
+        if examples:
+            lines.append(f"\nfirst: {examples[0]}", "red")
+        self.console.print(Padding(lines, (0, 0, 0, 2)))
+        self.console.print()
+
     def promises(self, promises: Iterable[Promise]) -> None:
         """The closing table."""
         self.heading("Promised and measured")
@@ -67,6 +86,38 @@ class DemoPage:
             table.add_row(promised, Text(measured, "green" if is_kept else "red"))
         self.console.print(table)
 
-    def conclude(self, status: Status, reason: str) -> None:
-        """The last line."""
+    def conclude(self, status: Status, reason: str, without: Status) -> Status:
+        """The last line. Valid is only what would not have been so `without` a repair: return what it comes to."""
+        if status == "valid" and without != "invalid":
+            status, reason = "unknown", "the checker did not notice that a repair was missing"
         self.console.print(Text.assemble(status_text(status), "  ", reason))
+        return status
+
+
+def missing(counts: Mapping[AnomalyKind, int]) -> int:
+    """How many deliveries were lost."""
+    return _sum(counts, "gap", "unobserved")
+
+
+def guarantee(counts: Mapping[AnomalyKind, int], deliveries: int) -> list[Promise]:
+    """The guarantee, held against the anomalies that were found."""
+    lost = missing(counts)
+    twice = _sum(counts, "duplicate")
+    unordered = _sum(counts, "fifo-inversion", "causal-inversion", "missing-effect")
+    unwanted = _sum(counts, "spurious")
+    of_all = f"of {deliveries:,} deliveries"
+    return [
+        ("from the starting cut on, no event is missing", f"{lost} missing", not lost),
+        ("none comes twice", f"{twice} {of_all}", not twice),
+        ("none comes before its cause, or without it", f"{unordered} {of_all}", not unordered),
+        ("nothing comes that was not asked for", f"{unwanted} {of_all}", not unwanted),
+    ]
+
+
+def named(counts: Mapping[AnomalyKind, int]) -> str:
+    """The anomalies in a line."""
+    return ", ".join(f"{count} × {kind}" for kind, count in counts.items())
+
+
+def _sum(counts: Mapping[AnomalyKind, int], *kinds: AnomalyKind) -> int:
+    return sum(counts.get(kind, 0) for kind in kinds)

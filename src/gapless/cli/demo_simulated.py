@@ -11,16 +11,14 @@ from importlib.resources import files
 from pathlib import Path
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
-from gapless.checkers import AnomalyKind, Status
+from gapless.checkers import Status
 from gapless.cli.demo_facts import DemoRun, crash_of, journey_of, run_and_judge
-from gapless.cli.demo_page import DemoPage, Promise
+from gapless.cli.demo_page import DemoPage, Promise, guarantee, missing, named
 from gapless.cli.exit_codes import code_of
 from gapless.cli.svg_picture import save_svg
 from gapless.cli.terminal import output_console
-from gapless.cli.verdict_view import status_text
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.contraction import stand_in
 from gapless.simulator import parse_scenario
@@ -82,7 +80,6 @@ class _Demo:
         )
 
     def subscribe(self) -> None:
-        self._page.heading("1  subscribe() returns a starting cut")
         rows = {row.subscription_id: row for row in self.run.trace.subscriptions}
         shown = []
         for name in SHOWN_SUBSCRIPTIONS:
@@ -90,12 +87,7 @@ class _Demo:
             cut = ", ".join(f"{publisher}:{seq}" for publisher, seq in latency.cut.items())
             away = _hops(self._farthest(name))
             shown.append((latency.client, rows[name].filter, away, _hops(latency.hops), cut))
-        self._page.table(("who", "asks for", "publisher", "waited", "starting cut"), shown)
-        self._page.say(
-            "shipping is the first to ask: once to the publisher and back. alert asks for less "
-            "than audit next door gets already: once to the broker they share. board shares "
-            "audit's broker: no wait. From the starting cut on, nothing may be missing."
-        )
+        self._page.starting_cuts(shown)
 
     def kill_a_broker(self) -> None:
         dead = self._crash.broker
@@ -118,45 +110,29 @@ class _Demo:
         if not verdict.anomalies:
             self._page.say("The checker found nothing wrong. So this run proves nothing.")
             return
-        named = ", ".join(f"{count} × {kind}" for kind, count in verdict.counts.items())
-        first = verdict.anomalies[0]
         self._page.say("Would anybody notice a loss? Switch that repair off, and the checker says:")
-        lines = Text.assemble(status_text(verdict.status), "  ", (f"{named}\nfirst: {first.message}", "red"))
-        self._console.print(Padding(lines, (0, 0, 0, 2)))
-        self._console.print()
+        self._page.verdict(verdict.status, named(verdict.counts), [anomaly.message for anomaly in verdict.anomalies])
 
     def conclude(self, without: DemoRun) -> Status:
         self._page.promises(self._promises(without))
         verdict = self.run.verdict
-        status, reason = verdict.status, verdict.reason
-        if status == "valid" and without.verdict.status != "invalid":
-            status, reason = "unknown", "the checker did not notice that a repair was missing"
-        elif status == "valid":
+        reason = verdict.reason
+        if verdict.status == "valid":
             reason = f"{verdict.events:,} events, {verdict.deliveries:,} deliveries, one dead broker, nothing wrong"
-        self._page.conclude(status, reason)
-        return status
+        return self._page.conclude(verdict.status, reason, without.verdict.status)
 
     def _promises(self, without: DemoRun) -> list[Promise]:
+        verdict = self.run.verdict
         waits = {name: self.run.latencies[name].hops for name in SHOWN_SUBSCRIPTIONS}
         prompt = all(hops is not None and hops <= 2 * self._farthest(name) for name, hops in waits.items())
-        missing = self._count("gap", "unobserved")
-        twice = self._count("duplicate")
-        unordered = self._count("fifo-inversion", "causal-inversion", "missing-effect")
-        unwanted = self._count("spurious")
-        named = len(without.verdict.anomalies)
-        of_all = f"of {self.run.verdict.deliveries:,} deliveries"
+        lost = missing(verdict.counts)
+        told = len(without.verdict.anomalies)
         return [
             ("subscribe() takes one round trip, or none", f"{', '.join(map(str, waits.values()))} hops", prompt),
-            ("from the starting cut on, no event is missing", f"{missing} missing", not missing),
-            ("none comes twice", f"{twice} {of_all}", not twice),
-            ("none comes before its cause, or without it", f"{unordered} {of_all}", not unordered),
-            ("nothing comes that was not asked for", f"{unwanted} {of_all}", not unwanted),
-            ("one broker may die (f = 1)", f"{self._crash.broker} died, {missing} lost", not missing),
-            ("the checker would have told", f"{named} anomalies named in 3", bool(named)),
+            *guarantee(verdict.counts, verdict.deliveries),
+            ("one broker may die (f = 1)", f"{self._crash.broker} died, {lost} lost", not lost),
+            ("the checker would have told", f"{told} anomalies named in 3", bool(told)),
         ]
-
-    def _count(self, *kinds: AnomalyKind) -> int:
-        return sum(self.run.verdict.counts.get(kind, 0) for kind in kinds)
 
     def _farthest(self, subscription: str) -> int:
         """Hops to the farthest publisher of which the subscription has a cut."""

@@ -40,10 +40,6 @@ class LiveVerdict(msgspec.Struct, frozen=True):
     without_spark: str
     """Why it was not Spark; empty if it was."""
 
-    def count(self, *kinds: AnomalyKind) -> int:
-        """Anomalies of these kinds."""
-        return sum(self.counts.get(kind, 0) for kind in kinds)
-
 
 def judge_live(trace: Path, *, is_small: bool = False) -> LiveVerdict:
     """Judge the one run of a trace; one that is small is not worth compiling much for."""
