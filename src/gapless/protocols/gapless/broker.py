@@ -9,7 +9,7 @@
 | what survives a broker, and who inherits it | `journal`, `estates` |
 | where an event goes | `sorting` |
 | what may be forgotten | `waves`, `event_log` |
-| going round the dead, and back | `handover`, `merge`, `takeover` |
+| going round the dead, and back | `handovers`, `handover`, `merge`, `takeover` |
 | clients | `sessions`, `client_side` |
 
 The broker itself holds one more: `process`, the way of an event through it. An event is processed once (numbers of
@@ -37,10 +37,10 @@ from gapless.protocol import (
 )  # fmt: skip
 from gapless.protocols.gapless.channel import Channel
 from gapless.protocols.gapless.client_side import ClientSide
-from gapless.protocols.gapless.contraction import Unit, stand_in, units_at
 from gapless.protocols.gapless.estates import Estates
 from gapless.protocols.gapless.event_log import EventLog, Logged
-from gapless.protocols.gapless.handover import Handover, name_life
+from gapless.protocols.gapless.handover import name_life
+from gapless.protocols.gapless.handovers import Handovers
 from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.membership import Membership
 from gapless.protocols.gapless.messages import (
@@ -79,13 +79,6 @@ from gapless.protocols.gapless.routing_table import Link, RoutingTable
 from gapless.protocols.gapless.sessions import Session
 from gapless.protocols.gapless.sorting import sort_out
 from gapless.protocols.gapless.status import alive_status, is_excluded, life_of
-from gapless.protocols.gapless.takeover import (
-    Takeover,
-    is_inside,
-    side_advertisements,
-    side_marks,
-    side_subscriptions,
-)  # fmt: skip
 from gapless.protocols.gapless.waves import Waves
 
 __all__ = ["GaplessBroker"]
@@ -96,8 +89,6 @@ LIFE_STEP = 1_000_000
 WAVE = "wave"
 PRESSED = 32
 """A broker asks for wave after wave while it keeps this part of its window: at the pace of the clock it would fill."""
-COMPLETED_MAX = 1_000
-"""How many hand-overs a broker remembers to have completed."""
 WAITS_SHOWN = 10
 """How many of those that a wave waits for an operator is told."""
 RENEW_US = 500_000
@@ -128,7 +119,7 @@ class GaplessBroker:
             MembershipNews: lambda peer, body: self._learn(body.status),
             Accuse: self._on_accuse,
             Sync: self._on_sync,
-            Completed: self._on_completed,
+            Completed: lambda peer, body: self._handovers.receive_completed(peer, body),
             Settled: lambda peer, body: self._on_settled(body),
             Resolved: lambda peer, body: self._estates.resolved(peer, body),
             Backup: self._on_backup,
@@ -183,10 +174,22 @@ class GaplessBroker:
             find_home=self._estates.find_home,
             contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
         )
-        self._retired: dict[str, Link] = {}
-        self._handovers: dict[int, Handover] = {}
-        self._taken_in: dict[int, dict[str, None]] = {}
-        self._completed: dict[int, None] = {}
+        self._handovers = Handovers(
+            self._options,
+            self._membership,
+            self._table,
+            self._clients,
+            self._journal,
+            self._estates,
+            self._log,
+            self._waves,
+            send=self._send,
+            send_tree=self._send_tree,
+            process=self._process_merged,
+            replay=lambda link, body: self._tree_bodies[type(body)](link, body),
+            links_changed=self._links_changed,
+            settled=self._tell_settled,
+        )
         self._inheriting: dict[str, Session] = {}
         self._is_ticking = False
         if life == 0:
@@ -217,8 +220,8 @@ class GaplessBroker:
         return {
             "life": self._life,
             "settled": self._membership.was_taken_in,
-            "stand_ins": {name: self._stand_in(name) for name in out},
-            "hand_overs": len(self._handovers),
+            "stand_ins": {name: self._membership.stand_in(name) for name in out},
+            "hand_overs": len(self._handovers.under_way),
             "sessions": len(self._clients.sessions),
             "wave": self._waves.number,
             "waits_for": self._waves.missing(self._clients.confirmed)[:WAITS_SHOWN],
@@ -398,17 +401,8 @@ class GaplessBroker:
             self._spread_news(verdicts)
             self._repeat_accusations()
         self._choose_backups()
-        units = self._units()
-        current = {unit.tag: None for unit in units}
-        self._handovers = {tag: item for tag, item in self._handovers.items() if tag in current}
-        for unit in units:
-            if unit.tag not in self._completed and unit.tag not in self._handovers:
-                self._begin_handover(unit)
-        self._table.settle(not self._handovers)
+        self._handovers.follow()
         self._tick_if_root()
-
-    def _units(self) -> list[Unit]:
-        return units_at(self._overlay, self._membership.status, self._membership.settled, self._name)
 
     def _choose_backups(self) -> None:
         alive = [name for name in self._near if not self._membership.excluded(name)]
@@ -418,133 +412,31 @@ class GaplessBroker:
 
     # ---- hand-over ----------------------------------------------------------------------------------------
 
-    def _begin_handover(self, unit: Unit) -> None:
-        for peer, link in list(self._table.links.items()):
-            if is_inside(unit, self._name, link.via):
-                self._retired[peer] = self._table.links.pop(peer)
-        self._waves.void(self._waves.number)
-        self._table.settle(False)
-        own = self._contribution(unit)
-        handover = self._handovers[unit.tag] = Handover(
-            unit, own, self._name, {item.name: dict(item.cuts) for item in self._table.subscriptions.values()}
-        )
-        for member in unit.group:
-            if member != self._name:
-                self._send(member, own)
-        self._complete_if_ready(handover)
-
-    def _contribution(self, unit: Unit) -> Sync:
-        def is_own(link: Link | None) -> bool:
-            return link is None or not is_inside(unit, self._name, link.via)
-
-        inside = {peer for peer, link in self._retired.items() if not is_own(link)}
-        status = self._membership.status
-        return Sync(
-            tag=unit.tag,
-            core=list(unit.core),
-            status=dict(status),
-            subscriptions=side_subscriptions(self._table, is_own, self._options.coverage),
-            advertisements=side_advertisements(self._table, is_own, inside),
-            marks=side_marks(self._table, is_own),
-            log=self._log.share(lambda via: is_inside(unit, self._name, via)),
-            passed=dict(self._table.passed),
-            wave=self._waves.number,
-            estates=self._estates.share(unit),
-            owned={client: session.epoch for client, session in self._clients.sessions.items()},
-            heirs=dict(self._estates.heirs),
-            homes=self._estates.homes(),
-        )
-
     def _on_sync(self, peer: str, body: Sync) -> None:
         life = self._life
         self._learn(body.status)
-        if body.tag not in self._completed and self._membership.doubt(body.core):
+        if not self._handovers.has_completed(body.tag) and self._membership.doubt(body.core):
             self._refresh()
-        handover = self._handovers.get(body.tag)
-        if life == self._life and handover is not None and peer in handover.unit.group:
-            handover.syncs[peer] = body
-            self._complete_if_ready(handover)
+        if life == self._life:
+            self._handovers.receive(peer, body)
 
-    def _complete_if_ready(self, handover: Handover) -> None:
-        if not handover.is_ready:
-            return
-        del self._handovers[handover.unit.tag]
-        self._completed[handover.unit.tag] = None
-        takeover = Takeover(
-            self._name,
-            self._overlay,
-            self._membership.status,
-            handover,
-            self._table,
-            self._retired,
-            self._clients,
-            send=self._send_tree,
-            process=self._process_merged,
-            journal=self._journal,
-            log=self._log,
-            with_logs="hand-over" not in self._options.switched_off,
-        )
-        takeover.run()
-        for _, sync in handover.ordered():
-            self._estates.learn(sync.heirs)
-        for session in takeover.sessions.values():
-            self._clients.secure(session)
-        group = handover.unit.group
-        successors = {name: name if name in group else self._stand_in(name) for name in handover.unit.core}
-        self._estates.divided(takeover, self._name, successors)
-        self._table.settle(not self._handovers)
-        self._waves.void(max(sync.wave for sync in handover.syncs.values()))
+    def _links_changed(self) -> None:
         self._clients.recheck_reach()
         self._tick_if_root()
-        while len(self._completed) > COMPLETED_MAX:
-            del self._completed[next(iter(self._completed))]
-        if any(member in handover.unit.group for member in handover.unit.core):
-            for member in handover.unit.group:
-                if member != self._name:
-                    self._send(member, Completed(handover.unit.tag))
-        self._settle_if_taken_in(handover.unit)
-        for peer, early in handover.early:
-            link = self._table.links.get(peer)
-            if link is not None and link.tag == handover.unit.tag:
-                self._tree_bodies[type(early)](link, early)
 
-    def _on_completed(self, peer: str, body: Completed) -> None:
-        """A member has completed a hand-over; when all have, those who returned are settled."""
-        self._taken_in.setdefault(body.tag, {})[peer] = None
-        while len(self._taken_in) > COMPLETED_MAX:
-            del self._taken_in[next(iter(self._taken_in))]
-        for unit in self._units():
-            if unit.tag == body.tag:
-                self._settle_if_taken_in(unit)
-
-    def _settle_if_taken_in(self, unit: Unit) -> None:
-        taken_in = self._taken_in.get(unit.tag, {})
-        if self._name not in unit.core or unit.tag not in self._completed or self._is_busy(unit):
-            return
-        if all(member in taken_in for member in unit.group if member != self._name):
-            self._taken_in = {}
-            lives = {name: self._membership.life(name) for name in unit.core if name in unit.group}
-            for peer in self._near:
-                self._send(peer, Settled(lives))
-            self._on_settled(Settled(lives))
+    def _tell_settled(self, body: Settled) -> None:
+        self._tell_near(body)
+        self._on_settled(body)
 
     def _on_settled(self, body: Settled) -> None:
-        """Believe that lives are settled, unless a hand-over around them is under way."""
         if body.lives.get(self._name) == self._life:
             self._membership.was_taken_in = True
-        busy = {name for unit in self._units() if self._is_busy(unit) for name in unit.core}
-        for name, life in body.lives.items():
-            if name not in busy and self._membership.lives(name, life):
-                self._membership.settled[name] = life
+        self._handovers.believe(body)
         self._refresh()
-
-    def _is_busy(self, unit: Unit) -> bool:
-        """Whether the unit must stay as it is: in progress, or still without some of its brokers."""
-        return unit.tag in self._handovers or any(name not in unit.group for name in unit.core)
 
     # ---- backups ------------------------------------------------------------------------------------------
 
-    def _tell_near(self, message: Resolved) -> None:
+    def _tell_near(self, message: Body) -> None:
         for peer in self._near:
             self._send(peer, message)
 
@@ -567,8 +459,8 @@ class GaplessBroker:
         link = self._table.links.get(peer)
         if link is not None and link.tag == message.tag:
             self._tree_bodies[type(message.body)](link, message.body)
-        elif message.tag in self._handovers:
-            self._handovers[message.tag].early.append((peer, message.body))
+        elif message.tag in self._handovers.under_way:
+            self._handovers.under_way[message.tag].early.append((peer, message.body))
 
     def _on_publication(self, link: Link, body: Publication) -> None:
         self._process(body.events, link.via, link)
@@ -605,9 +497,7 @@ class GaplessBroker:
         for link, passing in sorted_out.onward.items():
             if self._table.links.get(link.peer) is link:
                 self._send_tree(link, Publication(passing))
-        for handover in self._handovers.values():
-            if not is_inside(handover.unit, self._name, via):
-                handover.late += fresh
+        self._handovers.note(fresh, via)
         for client, deliveries in sorted_out.local.items():
             if deliveries and client not in self._inheriting:
                 self._clients.deliver(client, deliveries)
@@ -648,12 +538,8 @@ class GaplessBroker:
         above = self._overlay.parent[self._name]
         if above is None or not self._membership.excluded(above):
             return above
-        chief = self._stand_in(above)
+        chief = self._membership.stand_in(above)
         return None if chief == self._name else chief
-
-    def _stand_in(self, broker: str) -> str:
-        """Who stands in for the excluded broker: somebody does, this one if nobody else."""
-        return stand_in(self._overlay, self._membership.status, broker) or self._name
 
     def _tick_if_root(self) -> None:
         if not self._is_ticking and self._parent() is None:
@@ -663,13 +549,13 @@ class GaplessBroker:
     def _tick(self) -> None:
         self._is_ticking = False
         self._tick_if_root()
-        if self._parent() is None and not self._handovers:
+        if self._parent() is None and not self._handovers.under_way:
             wave = self._waves.tick()
             if wave is not None:
                 self._begin_wave(wave)
 
     def _on_wave(self, link: Link, body: Wave) -> None:
-        if not self._handovers and link.peer == self._parent():
+        if not self._handovers.under_way and link.peer == self._parent():
             self._begin_wave(body)
 
     def _begin_wave(self, wave: Wave) -> None:
@@ -688,7 +574,7 @@ class GaplessBroker:
 
     def _echo(self) -> None:
         """Echo the wave if nothing is missing any more."""
-        if self._handovers:
+        if self._handovers.under_way:
             return
         echo = self._waves.settled(self._clients.confirmed)
         if echo is None:

@@ -19,7 +19,7 @@ suspects the broker, the suspicion is renewed after a while.
 from collections.abc import Iterable, Mapping
 
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.contraction import excluded
+from gapless.protocols.gapless.contraction import excluded, stand_in
 from gapless.protocols.gapless.status import Statuses, alive_status, excluded_status, is_unsettled, life_of
 
 __all__ = ["Membership"]
@@ -55,6 +55,10 @@ class Membership:
     def excluded(self, name: str) -> bool:
         """Whether the broker's last known life is out."""
         return excluded(self.status, name)
+
+    def stand_in(self, name: str) -> str:
+        """Who stands in for the excluded broker: somebody does, this one if nobody else."""
+        return stand_in(self.overlay, self.status, name) or self.name
 
     def merge(self, status: Mapping[str, int]) -> dict[str, int]:
         """Take over what is news; return it."""

@@ -1,0 +1,217 @@
+"""The hand-overs of one life of a broker: begins them, hears the other members, completes them, settles who returned.
+
+What a hand-over is, `handover` explains; what its completion does, `takeover`. Here is when: a unit that is new is
+begun, one that has become another is dropped, and a broker that came back is settled when every member of its unit
+has completed. While one is under way the table sends nothing that assumes a whole tree, and no wave starts.
+"""
+
+from collections.abc import Callable, Iterable
+
+from gapless.events import Event
+from gapless.protocols.gapless.client_side import ClientSide
+from gapless.protocols.gapless.contraction import Unit, units_at
+from gapless.protocols.gapless.estates import Estates
+from gapless.protocols.gapless.event_log import EventLog
+from gapless.protocols.gapless.handover import Handover
+from gapless.protocols.gapless.journal import Journal
+from gapless.protocols.gapless.membership import Membership
+from gapless.protocols.gapless.messages import Body, Completed, Cuts, Settled, Sync, TreeBody
+from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.routing_table import Link, RoutingTable
+from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.takeover import (
+    Takeover,
+    is_inside,
+    side_advertisements,
+    side_marks,
+    side_subscriptions,
+)  # fmt: skip
+from gapless.protocols.gapless.waves import Waves
+
+__all__ = ["Handovers"]
+
+COMPLETED_MAX = 1_000
+"""How many hand-overs a broker remembers to have completed."""
+
+
+class Handovers:
+    """All hand-overs at one broker."""
+
+    def __init__(
+        self,
+        options: GaplessOptions,
+        membership: Membership,
+        table: RoutingTable,
+        clients: ClientSide,
+        journal: Journal,
+        estates: Estates,
+        log: EventLog,
+        waves: Waves,
+        *,
+        send: Callable[[str, Body], None],
+        send_tree: Callable[[Link, TreeBody], None],
+        process: Callable[[Event, str, Cuts | None, dict[str, Session], int], None],
+        replay: Callable[[Link, TreeBody], None],
+        links_changed: Callable[[], None],
+        settled: Callable[[Settled], None],
+    ) -> None:
+        self._name = membership.name
+        self._options = options
+        self._membership = membership
+        self._table = table
+        self._clients = clients
+        self._journal = journal
+        self._estates = estates
+        self._log = log
+        self._waves = waves
+        self._send = send
+        self._send_tree = send_tree
+        self._process = process
+        self._replay = replay
+        self._links_changed = links_changed
+        self._settled = settled
+        self.under_way: dict[int, Handover] = {}
+        """By the tag of the unit."""
+        self._retired: dict[str, Link] = {}
+        self._completed: dict[int, None] = {}
+        self._taken_in: dict[int, dict[str, None]] = {}
+
+    def follow(self) -> None:
+        """Begin what the statuses ask for; drop what they no longer do."""
+        units = self._units()
+        current = {unit.tag: None for unit in units}
+        self.under_way = {tag: item for tag, item in self.under_way.items() if tag in current}
+        for unit in units:
+            if unit.tag not in self._completed and unit.tag not in self.under_way:
+                self._begin(unit)
+        self._table.settle(not self.under_way)
+
+    def has_completed(self, tag: int) -> bool:
+        """Whether this broker is done with the unit."""
+        return tag in self._completed
+
+    def receive(self, peer: str, body: Sync) -> None:
+        """A member's contribution."""
+        handover = self.under_way.get(body.tag)
+        if handover is not None and peer in handover.unit.group:
+            handover.syncs[peer] = body
+            self._complete_if_ready(handover)
+
+    def note(self, events: Iterable[Event], via: str) -> None:
+        """Events were processed; those from this broker's own side are not in the log that it sent."""
+        for handover in self.under_way.values():
+            if not is_inside(handover.unit, self._name, via):
+                handover.late += events
+
+    def receive_completed(self, peer: str, body: Completed) -> None:
+        """A member has completed a hand-over; when all have, those who returned are settled."""
+        self._taken_in.setdefault(body.tag, {})[peer] = None
+        while len(self._taken_in) > COMPLETED_MAX:
+            del self._taken_in[next(iter(self._taken_in))]
+        for unit in self._units():
+            if unit.tag == body.tag:
+                self._settle_if_taken_in(unit)
+
+    def believe(self, body: Settled) -> None:
+        """Lives are settled, unless a hand-over around them is under way."""
+        busy = {name for unit in self._units() if self._is_busy(unit) for name in unit.core}
+        for name, life in body.lives.items():
+            if name not in busy and self._membership.lives(name, life):
+                self._membership.settled[name] = life
+
+    # ---- one of them --------------------------------------------------------------------------------------
+
+    def _begin(self, unit: Unit) -> None:
+        for peer, link in list(self._table.links.items()):
+            if is_inside(unit, self._name, link.via):
+                self._retired[peer] = self._table.links.pop(peer)
+        self._waves.void(self._waves.number)
+        self._table.settle(False)
+        own = self._contribution(unit)
+        handover = self.under_way[unit.tag] = Handover(
+            unit, own, self._name, {item.name: dict(item.cuts) for item in self._table.subscriptions.values()}
+        )
+        self._tell(unit, own)
+        self._complete_if_ready(handover)
+
+    def _contribution(self, unit: Unit) -> Sync:
+        def is_own(link: Link | None) -> bool:
+            return link is None or not is_inside(unit, self._name, link.via)
+
+        inside = {peer for peer, link in self._retired.items() if not is_own(link)}
+        return Sync(
+            tag=unit.tag,
+            core=list(unit.core),
+            status=dict(self._membership.status),
+            subscriptions=side_subscriptions(self._table, is_own, self._options.coverage),
+            advertisements=side_advertisements(self._table, is_own, inside),
+            marks=side_marks(self._table, is_own),
+            log=self._log.share(lambda via: is_inside(unit, self._name, via)),
+            passed=dict(self._table.passed),
+            wave=self._waves.number,
+            estates=self._estates.share(unit),
+            owned={client: session.epoch for client, session in self._clients.sessions.items()},
+            heirs=dict(self._estates.heirs),
+            homes=self._estates.homes(),
+        )
+
+    def _complete_if_ready(self, handover: Handover) -> None:
+        if not handover.is_ready:
+            return
+        unit = handover.unit
+        del self.under_way[unit.tag]
+        self._completed[unit.tag] = None
+        takeover = Takeover(
+            self._name,
+            self._membership.overlay,
+            self._membership.status,
+            handover,
+            self._table,
+            self._retired,
+            self._clients,
+            send=self._send_tree,
+            process=self._process,
+            journal=self._journal,
+            log=self._log,
+            with_logs="hand-over" not in self._options.switched_off,
+        )
+        takeover.run()
+        for _, sync in handover.ordered():
+            self._estates.learn(sync.heirs)
+        for session in takeover.sessions.values():
+            self._clients.secure(session)
+        successors = {name: name if name in unit.group else self._membership.stand_in(name) for name in unit.core}
+        self._estates.divided(takeover, self._name, successors)
+        self._table.settle(not self.under_way)
+        self._waves.void(max(sync.wave for sync in handover.syncs.values()))
+        self._links_changed()
+        while len(self._completed) > COMPLETED_MAX:
+            del self._completed[next(iter(self._completed))]
+        if any(member in unit.group for member in unit.core):
+            self._tell(unit, Completed(unit.tag))
+        self._settle_if_taken_in(unit)
+        for peer, early in handover.early:
+            link = self._table.links.get(peer)
+            if link is not None and link.tag == unit.tag:
+                self._replay(link, early)
+
+    def _settle_if_taken_in(self, unit: Unit) -> None:
+        taken_in = self._taken_in.get(unit.tag, {})
+        if self._name not in unit.core or unit.tag not in self._completed or self._is_busy(unit):
+            return
+        if all(member in taken_in for member in unit.group if member != self._name):
+            self._taken_in = {}
+            self._settled(Settled({name: self._membership.life(name) for name in unit.core if name in unit.group}))
+
+    def _is_busy(self, unit: Unit) -> bool:
+        """Whether the unit must stay as it is: in progress, or still without some of its brokers."""
+        return unit.tag in self.under_way or any(name not in unit.group for name in unit.core)
+
+    def _units(self) -> list[Unit]:
+        membership = self._membership
+        return units_at(membership.overlay, membership.status, membership.settled, self._name)
+
+    def _tell(self, unit: Unit, body: Body) -> None:
+        for member in unit.group:
+            if member != self._name:
+                self._send(member, body)
