@@ -49,7 +49,8 @@ class TraceTables:
 def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
     """Open every table of the trace; a `TraceError` says what is wrong with it."""
     # Spark would look for a relative path from where it was started, which need not be where we are.
-    place = str(trace).rstrip("/") if "://" in str(trace) else str(Path(trace).absolute())
+    place = _without_scheme(str(trace))
+    place = place.rstrip("/") if "://" in place else str(Path(place).absolute())
     rows = _inspect(spark, place)
     tables = {}
     for table in TABLES:
@@ -107,7 +108,7 @@ def _inspect(spark: SparkSession, place: str) -> dict[str, int]:
     found = listed.select("path").mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
     if any(row["file"].startswith(f"{place}/parts/") for row in found):
         raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
-    of_trace = [row for row in found if str(PurePosixPath(row["file"]).parents[1]) == place]
+    of_trace = [row for row in found if row["file"].rsplit("/", 2)[0] == place]
     rows: dict[str, int] = {}
     for row in sorted(of_trace, key=lambda row: (list(TABLES).index(row["table"]), row["file"])):
         if row["complaint"] is not None:
@@ -155,9 +156,14 @@ def _inspected(table: str, address: str) -> dict[str, int | str | None]:
 def _located(address: str) -> tuple[fs.FileSystem, str]:
     """Spark writes addresses without escapes; pyarrow wants them escaped, save for files of this machine."""
     if address.startswith("file:"):
-        return fs.LocalFileSystem(), re.sub(r"^file:/+", "/", address)
+        return fs.LocalFileSystem(), _without_scheme(address)
     system, path = fs.FileSystem.from_uri(quote(address, safe=":/@"))
     return system, path
+
+
+def _without_scheme(address: str) -> str:
+    """The path, if it is one of this machine."""
+    return re.sub(r"^file:/+", "/", address)
 
 
 def _complaint(table: str, file: pq.ParquetFile, path: str) -> str | None:

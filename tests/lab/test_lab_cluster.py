@@ -1,4 +1,5 @@
-"""On a cluster: a real master and two real workers of Spark, on loopback, give what this machine gives alone."""
+"""On a cluster: a real master and two real workers of Spark, on loopback, give what this machine gives alone; and so
+does a server of Spark Connect."""
 
 import json
 import os
@@ -15,6 +16,7 @@ import pyspark
 import pytest
 
 from gapless.checkers import check_all
+from gapless.runtime.fleet import free_ports
 from gapless.trace import read_trace
 from gapless_spark.lab.conduct import conduct
 from gapless_spark.lab.experiment_file import load_experiment
@@ -48,7 +50,7 @@ import pyarrow as pa
 from gapless.cli.main import run
 from gapless_spark.session import spark_session
 
-master, experiment, out = sys.argv[1:]
+option, address, experiment, out = sys.argv[1:]
 # Executors of their own take their time to start, so both commands use one session, tuned for a handful of rows.
 settings = {
     "spark.driver.memory": "1g",
@@ -66,13 +68,13 @@ def whence(batches):
         yield pa.RecordBatch.from_pydict({"place": [gapless.__file__, gapless_spark.__file__]})
 
 
-with spark_session(master=master, settings=settings) as spark:
+with spark_session(**{option: address}, settings=settings) as spark:
     places = spark.range(1).mapInArrow(whence, "place string").toArrow().column(0).to_pylist()
     print(*places, file=sys.stderr)
     with suppress(SystemExit):
-        run(["lab", "run", experiment, "--out", out, "--master", master, "--json"])
+        run(["lab", "run", experiment, "--out", out, f"--{option}", address, "--json"])
     print("AND")
-    run(["audit", out + "/trace", "--master", master, "--json"])
+    run(["audit", out + "/trace", f"--{option}", address, "--json"])
 """
 
 
@@ -114,11 +116,30 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield url
 
 
-def test_a_sweep_and_its_audit_on_a_cluster(master: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server of Spark Connect, which starts its executors where it stands."""
+    folder = tmp_path_factory.mktemp("connect")
+    [port] = free_ports(1)
+    server = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal")
+    settings = {
+        "spark.connect.grpc.binding.port": port, "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.ui.enabled": "false", "spark.pyspark.python": sys.executable,
+    }  # fmt: skip
+    words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    submit = ("org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--driver-memory", "1g", *words, *server)
+    with _daemon(folder / "connect.log", *submit):
+        _said(folder / "connect.log", r"(Spark Connect server started)")
+        yield f"sc://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("option", ["master", "remote"])
+def test_a_sweep_and_its_audit(option: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    address = request.getfixturevalue(option)
     file = tmp_path / "first.toml"
     file.write_text(EXPERIMENT, encoding="utf-8")
     experiment = load_experiment(file)
-    command = [sys.executable, "-c", COMMANDS, master, str(file), str(tmp_path / "out")]
+    command = [sys.executable, "-c", COMMANDS, option, address, str(file), str(tmp_path / "out")]
     ran = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 1, ran.stderr
     swept, audited = ran.stdout.split("AND\n")

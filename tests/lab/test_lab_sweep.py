@@ -24,8 +24,8 @@ Tiny = Callable[..., Experiment]
 
 
 def carried_out(experiment: Experiment, store: Store, spark: Callable[[], SparkSession]) -> SweepReport:
-    store.open(experiment.name)
-    return run_sweep(experiment, cases_of(experiment), store, spark)
+    with store.open(experiment.name):
+        return run_sweep(experiment, cases_of(experiment), store, spark)
 
 
 def no_spark() -> NoReturn:
@@ -35,10 +35,10 @@ def no_spark() -> NoReturn:
 def test_a_sweep_measures_what_its_cases_give_and_does_it_once(tiny: Tiny, spark: SparkSession, tmp_path: Path) -> None:
     experiment, store = tiny(), Store(tmp_path / "out")
     seen: list[int] = []
-    store.open(experiment.name)
-    report = run_sweep(
-        experiment, cases_of(experiment), store, lambda: spark, on_progress=lambda now: seen.append(now.done)
-    )
+    with store.open(experiment.name):
+        report = run_sweep(
+            experiment, cases_of(experiment), store, lambda: spark, on_progress=lambda now: seen.append(now.done)
+        )
     assert (report.runs, report.found, report.failures) == (8, 0, ())
     assert seen == sorted(seen)
     assert seen[-1] == 8
@@ -138,18 +138,25 @@ def test_a_directory_that_holds_something_else_is_left_alone(tiny: Tiny, tmp_pat
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").touch()
     with pytest.raises(ExperimentError, match=r"something other than a sweep \(letter.txt\)"):
-        Store(tmp_path / "mine").open("tiny")
+        Store(tmp_path / "mine").open("tiny").__enter__()
     with pytest.raises(ExperimentError, match="is a file"):
-        Store(tmp_path / "mine" / "letter.txt").open("tiny")
-    Store(tmp_path / "other").open("another")
+        Store(tmp_path / "mine" / "letter.txt").open("tiny").__enter__()
+
+
+def test_a_directory_has_one_sweep_at_a_time(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    with store.open("another"), pytest.raises(ExperimentError, match="another sweep is at work"):
+        Store(tmp_path / "out").open("another").__enter__()
+    with store.open("another"):
+        pass
     with pytest.raises(ExperimentError, match="holds the runs of another"):
-        Store(tmp_path / "other").open("tiny")
+        Store(tmp_path / "out").open("tiny").__enter__()
 
 
 def test_runs_that_nobody_asks_for_are_forgotten(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
-    store.open("tiny")
-    for key in ("new", "old"):
-        store.keep(key, [{"metric": "m", "subject": "s", "value": 1.0}], with_trace=False)
-    store.forget_others(["new"])
+    with store.open("tiny"):
+        for key in ("new", "old"):
+            store.keep(key, [{"metric": "m", "subject": "s", "value": 1.0}], with_trace=False)
+        store.forget_others(["new"])
     assert [entry.name for entry in store.runs.iterdir()] == ["new"]

@@ -166,6 +166,21 @@ def test_a_wrong_suspicion_makes_more_patient_and_that_fades() -> None:
     run(main())
 
 
+def test_who_hears_nobody_doubts_itself_for_a_while() -> None:
+    async def main() -> None:
+        async with local(chain(4), f=1) as network:
+            await connected(network, pairs=5)
+            news = News(network.brokers["b1"])
+            began = time.monotonic()
+            await asyncio.gather(*(network.crash(name) for name in ("b0", "b2", "b3")))
+            await news.wait_for(Suspected("b2"))
+            assert time.monotonic() - began > 2 * QUICK.suspect_ms / 1000
+            await news.wait_for(Suspected("b0"))
+            await news.wait_for(Suspected("b3"))
+
+    run(main())
+
+
 def test_who_never_came_is_suspected() -> None:
     async def main() -> None:
         config = local_network(chain(3), f=1, runtime=QUICK)

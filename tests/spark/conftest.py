@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder; all of them run in one worker, so that Spark starts once."""
+"""One Spark session for each worker: what needs Spark is in two groups, so that it starts twice and not oftener."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +11,13 @@ from gapless_spark.session import spark_session
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever needs Spark is one group: xdist gives it to one worker, and first, for it takes the longest."""
-    ours = [item for item in items if HERE in item.path.parents]
-    for item in ours:
-        item.add_marker(pytest.mark.xdist_group("spark"))
-    items[:] = ours + [item for item in items if HERE not in item.path.parents]
+    """What needs Spark runs in two workers: the audit of thousands of runs takes one as long as all else the other."""
+    for item in items:
+        if HERE in item.path.parents:
+            group = "audit" if item.path.stem == "test_audit_agreement" else "spark"
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

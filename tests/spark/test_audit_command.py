@@ -39,7 +39,7 @@ def test_an_invalid_trace(spark: SparkSession, cli: Cli, mixed: Path, tmp_path: 
 
 def test_a_valid_trace_as_json(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:
     write_trace(record(Model(4).run(), "good"), tmp_path / "trace")
-    ran = cli("audit", tmp_path / "trace", "--json")
+    ran = cli("audit", f"file://{tmp_path}/trace", "--json")
     assert ran.code == 0
     document = json.loads(ran.out)
     assert document["status"] == "valid"

@@ -33,8 +33,7 @@ def run_experiment(file: Path, out: Path, *, master: str | None, remote: str | N
     experiment = load_experiment(file)
     cases = cases_of(experiment, quick=quick)
     store = Store(out)
-    with LazySession(master, remote) as spark, _progress_bar(hidden=as_json) as bar:
-        store.open(experiment.name)
+    with LazySession(master, remote) as spark, store.open(experiment.name), _progress_bar(hidden=as_json) as bar:
         report = run_sweep(experiment, cases, store, spark, quick=quick, on_progress=bar(experiment.name, len(cases)))
     if as_json:
         print_json({"out": str(out), "experiment": experiment.file, "quick": quick, "report": report})

@@ -24,11 +24,14 @@ from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, 
 from gapless.runtime.links import Links
 from gapless.runtime.logs import logger_of
 from gapless.runtime.network_file import NetworkConfig
+from gapless.runtime.news import News
 from gapless.runtime.wire import BROKER, CLIENT, VERSION, Hello, Refusal, Welcome, greeting
 
 __all__ = ["Broker", "listen_error"]
 
 DRAIN_POLL_S = 0.02
+NEWS_S = 0.5
+"""How often it looks whether there is something to tell in the log."""
 
 
 class Broker:
@@ -54,6 +57,8 @@ class Broker:
         self._options = msgspec.to_builtins(config.options)
         self._links = self._make_links()
         self._server: asyncio.Server | None = None
+        self._news = News(self.logger)
+        self._telling: asyncio.TimerHandle | None = None
 
     def _make_links(self) -> Links:
         return Links(
@@ -90,10 +95,21 @@ class Broker:
         self._links.host.inhabit(self.config.spec.broker(place, self.config.options))
         self._is_ready = True
         self._links.give(Start())
-        self._links.watch(self._around)
+        self._links.watch(self._around, self.config.network.f)
         self.logger.info(
             "takes part", extra={"protocol": self.config.spec.name, "incarnation": incarnation, "f": place.f}
         )
+        self._news = News(self.logger)
+        self._tell_news()
+
+    def _tell_news(self) -> None:
+        self._hush()
+        self._news.tell(self._overview())
+        self._telling = asyncio.get_running_loop().call_later(NEWS_S, self._tell_news)
+
+    def _hush(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
 
     def _failed(self, error: BaseException) -> None:
         self._is_ready = False
@@ -113,6 +129,7 @@ class Broker:
 
     async def crash(self) -> None:
         """Vanish without a word, as a process that is killed."""
+        self._hush()
         self._is_ready = False
         if self._server is not None:
             self._server.close()
@@ -121,6 +138,7 @@ class Broker:
     async def stop(self) -> None:
         """Leave in good order."""
         self._is_ready = False
+        self._hush()
         self.logger.info("draining")
         if self._server is not None:
             self._server.close()
@@ -222,12 +240,15 @@ class Broker:
         """Its links."""
         return self._links
 
+    def _overview(self) -> dict[str, Any]:
+        overview: dict[str, Any] = getattr(self._links.host.node, "overview", dict)()
+        return overview
+
     def report(self) -> dict[str, Any]:
         """All that `gapless status` shows."""
         links = self._links
         node = links.host.node
         counters = links.counters
-        overview = getattr(node, "overview", dict)
         return {
             "broker": self.name,
             "protocol": self.config.spec.name,
@@ -252,7 +273,7 @@ class Broker:
             },
             "client_queue": max((len(link.outbox) for link in links.links.values() if link.is_client), default=0),
             "state": {} if node is None else dict(node.state_size()),
-            "overview": overview(),
+            "overview": self._overview(),
             "messages_in": counters.messages_in,
             "messages_out": counters.messages_out,
             "frames_in": counters.frames_in,

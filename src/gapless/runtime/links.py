@@ -13,7 +13,8 @@ lost with it, and so is what is sent until the next: `Connected` tells the node,
 which nothing has come for `suspect_ms` is suspected, whether or not there is a connection, and trusted when it is
 heard again. Each suspicion that turns out wrong, because the peer was only busy, lets it be silent for longer before
 the next, so that on a slow machine suspicions end and do not make it slower still; with time that is forgotten. Who
-says goodbye is suspected at once. If this process itself was asleep, its own silence is not held against others.
+says goodbye is suspected at once. If this process itself was asleep, its own silence is not held against others. As no
+more than f brokers fail at a time, who hears nothing of more than f has reason to doubt itself: they get longer.
 
 **Queues.** What a turn of the event loop causes for one peer leaves in as few frames as possible, in one write. If a
 connection takes no more, messages wait in the peer's outbox; from `queue_pause` on, clients are not read, which holds
@@ -41,6 +42,9 @@ __all__ = ["Links", "Owner"]
 
 SILENT_SUSPICIONS = 10
 """After that many times `suspect_ms` without a byte, a connection is given up: nobody holds the other end."""
+
+DOUBT = 3
+"""How many times longer than usual brokers may be silent if more than may fail fell silent within that time."""
 
 PATIENCE_STEP = 1.5
 PATIENCE_MAX = 8.0
@@ -132,6 +136,7 @@ class Links:
         self._is_closing = False
         self._ping = (frame(PING),)
         self._ticked_us = now_us()
+        self._failing_max = 1 << 30
         self._tick_s = settings.heartbeat_ms / 2000
         self._ticking = self.loop.call_later(self._tick_s, self._tick)
 
@@ -405,8 +410,9 @@ class Links:
 
     # ---- the failure detector -----------------------------------------------------------------------------
 
-    def watch(self, peers: list[str]) -> None:
-        """Keep connected to these brokers, and suspect those that are not heard of."""
+    def watch(self, peers: list[str], failing_max: int) -> None:
+        """Keep connected to these brokers, and suspect those that are not heard of; so many may fail at a time."""
+        self._failing_max = failing_max
         for peer in peers:
             self.open(peer)
 
@@ -416,31 +422,37 @@ class Links:
         self._ticked_us = now
         suspect_us = int(self.settings.suspect_ms * 1000)
         heartbeat_us = int(self.settings.heartbeat_ms * 1000)
-        for link in list(self.links.values()):
+        links = list(self.links.values())
+        for link in links:
             if asleep > suspect_us // 4:
                 link.heard_us += asleep
             link.patience = max(1.0, link.patience * PATIENCE_FADES)
-            self._look_at(link, now, suspect_us, heartbeat_us)
+            self._listen(link, now, heartbeat_us)
+        silent = {link: now - link.heard_us for link in links if now - link.heard_us > suspect_us * link.patience}
+        doubtful = {
+            link for link, silence in silent.items()
+            if not link.is_client and silence < DOUBT * suspect_us * link.patience
+        }  # fmt: skip
+        for link, silence in silent.items():
+            if link not in doubtful or len(doubtful) <= self._failing_max:
+                self._suspect(link)
+            if link.connection is not None and silence > SILENT_SUSPICIONS * suspect_us:
+                self._give_up(link)
         self._ticking = self.loop.call_later(self._tick_s, self._tick)
 
-    def _look_at(self, link: Link, now: int, suspect_us: int, heartbeat_us: int) -> None:
+    def _listen(self, link: Link, now: int, heartbeat_us: int) -> None:
         connection = link.connection
-        if connection is not None:
-            if connection.bytes_out != link.seen_out:
-                link.seen_out, link.sent_us = connection.bytes_out, now
-            elif now - link.sent_us >= heartbeat_us // 2 and not connection.is_congested:
-                connection.write(self._ping)
-            if connection.bytes_in != link.seen_in or (self.is_paused and link.is_client):
-                if link.is_suspected:
-                    link.patience = min(link.patience * PATIENCE_STEP, PATIENCE_MAX)
-                link.seen_in, link.heard_us = connection.bytes_in, now
-                self._trust(link)
-                return
-        silence = now - link.heard_us
-        if silence > suspect_us * link.patience:
-            self._suspect(link)
-        if connection is not None and silence > SILENT_SUSPICIONS * suspect_us:
-            self._give_up(link)
+        if connection is None:
+            return
+        if connection.bytes_out != link.seen_out:
+            link.seen_out, link.sent_us = connection.bytes_out, now
+        elif now - link.sent_us >= heartbeat_us // 2 and not connection.is_congested:
+            connection.write(self._ping)
+        if connection.bytes_in != link.seen_in or (self.is_paused and link.is_client):
+            if link.is_suspected:
+                link.patience = min(link.patience * PATIENCE_STEP, PATIENCE_MAX)
+            link.seen_in, link.heard_us = connection.bytes_in, now
+            self._trust(link)
 
     def _suspect(self, link: Link) -> None:
         if not link.is_suspected:

@@ -14,10 +14,12 @@ again. The tables are made from the runs when all are there, in the order of the
 what when. A sweep that begins takes the tables away first, so that they are never older than the runs.
 """
 
+import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +57,9 @@ class Store:
         self.directory = directory.absolute()
         self.runs = self.directory / "runs"
 
-    def open(self, experiment: str) -> None:
-        """Make the directory ready; an error if something else is in it."""
+    @contextmanager
+    def open(self, experiment: str) -> Iterator[None]:
+        """The directory is ready, and this sweep's alone, for the block; an error if something else is in it."""
         marker = self.directory / "sweep.json"
         if self.directory.exists() and not self.directory.is_dir():
             raise ExperimentError(f"{self.directory} is a file; name a directory for the results")
@@ -68,7 +71,23 @@ class Store:
                 f"{self.directory} holds something other than a sweep ({first}); choose another directory"
             )
         self.runs.mkdir(parents=True, exist_ok=True)
-        _write_whole(marker, msgspec.json.encode({"format": FORMAT, "experiment": experiment}))
+        lock = os.open(self.runs, os.O_RDONLY)
+        try:
+            self._take(lock)
+            _write_whole(marker, msgspec.json.encode({"format": FORMAT, "experiment": experiment}))
+            yield
+        finally:
+            os.close(lock)
+
+    def _take(self, lock: int) -> None:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ExperimentError(
+                f"another sweep is at work in {self.directory}; wait for it, or choose another directory"
+            ) from None
+        except OSError:
+            pass  # not every file system has locks
 
     def _check_marker(self, marker: Path, experiment: str) -> None:
         try:

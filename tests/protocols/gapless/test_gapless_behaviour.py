@@ -56,7 +56,7 @@ class Scene:
         self.client(name, broker)
         self.actions.append(AdvertiseAction(at_ms, name, f"a-{name}", "TRUE"))
 
-    def publish(self, at_ms: float, name: str, count: int = 1, every_ms: float = 10.0, **attributes: int) -> None:
+    def publish(self, at_ms: float, name: str, count: int = 1, every_ms: float = 10.0, **attributes: int | str) -> None:
         self.actions.append(PublishAction(at_ms, name, {"x": 1, **attributes}, count, every_ms))
 
     def subscribe(self, at_ms: float, client: str, name: str, text: str = "TRUE") -> None:
@@ -370,20 +370,22 @@ def test_who_was_let_go_stays_let_go_when_its_broker_dies() -> None:
     assert delivered(trace, "s") == events("p", first, last)
 
 
-def test_while_a_client_is_away_no_broker_keeps_more_than_two_windows_and_then_publishing_resumes() -> None:
+@pytest.mark.parametrize(("window", "text"), [(5, ""), (50, "x" * 10_000)])
+def test_while_a_client_is_away_no_broker_keeps_more_than_two_windows_and_then_publishing_resumes(
+    window: int, text: str
+) -> None:
     """One broker admits: it lets out `window` events before they have reached everyone, and further ones wait.
 
-    Others may forget an event one wave later than the broker that admitted it.
+    Others may forget an event one wave later than the broker that admitted it. An event with 9 KiB counts for ten.
     """
-    window = 5
     scene = Scene(window=window, sample_ms=10, settle_ms=20_000)
     scene.publisher("p", "b0")
     scene.client("c", "b4")
     scene.subscribe(1000, "c", "s")
-    scene.publish(2000, "p", 60, 10.0)
+    scene.publish(2000, "p", 60, 10.0, text=text)
     away(scene, 2100, 5000)
     result, trace = scene.play()
-    assert max(retained(result).values()) <= 2 * window
+    assert max(retained(result).values()) <= 2 * 5
     assert delivered(trace, "s") == events("p", 1, 60)
     times = [row.time_ms for row in trace.history if row.subscription_id == "s"]
     assert sum(2160 < time < 5000 for time in times) == 0

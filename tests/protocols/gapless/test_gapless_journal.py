@@ -1,7 +1,7 @@
 """The journal: what the backups hold, who they are, and what they may forget."""
 
 from gapless.events import Event
-from gapless.protocols.gapless.journal import PAST_MAX, Journal, JournalCopy
+from gapless.protocols.gapless.journal import PAST_MAX, WEIGHED, Journal, JournalCopy
 from gapless.protocols.gapless.messages import Backup, BackupAll, BackupEnd, Body, Cuts, Edge
 from gapless.protocols.gapless.sessions import Session
 
@@ -44,6 +44,21 @@ def test_without_backups_everything_is_held() -> None:
     journal, sent = make()
     assert journal.write([edge("c")]) == journal.held == journal.number == 1
     assert sent == []
+
+
+def test_admissions_weigh_by_number_and_by_bytes_until_they_are_forgotten() -> None:
+    journal, _ = make()
+    journal.admit([event("p", 1), event("p", 2)])
+    assert journal.weight == 2
+    journal.admit([Event("p", 3, {"text": "x" * 5 * WEIGHED}, bytes(5 * WEIGHED))])
+    journal.write([edge("c")])
+    assert journal.weight == 2 + 1 + 10
+    journal.forget([1])
+    assert journal.weight == 2 + 1 + 10, "a batch weighs until all of it is forgotten"
+    journal.forget([2])
+    assert journal.weight == 1 + 10
+    journal.forget([3])
+    assert journal.weight == 0
 
 
 def test_as_much_is_held_as_the_slowest_backup_holds() -> None:

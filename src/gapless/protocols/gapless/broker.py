@@ -160,7 +160,7 @@ class GaplessBroker:
             self._log.cut,
             self._forget,
             is_busy=lambda: len(self._log) > 0,
-            is_pressed=lambda: PRESSED * len(self._journal.copy) > self._options.window,
+            is_pressed=lambda: PRESSED * self._journal.weight > self._options.window,
         )
         self._estates = Estates(self._home, self._membership, self._journal, self._tell_near)
         self._clients = ClientSide(

@@ -42,6 +42,8 @@ __all__ = ["ClientSide"]
 EPOCH_STEP = 1_000
 """An attempt of the client outranks any number of inheritances of the attempt before."""
 TOMBSTONES_MAX = 10_000
+ADMITTED_MAX = 512
+"""Publications that are admitted at once: what they weigh is known only then, so they may exceed the window."""
 BEHIND = 4
 """How many windows are open to clients that everybody waits for."""
 
@@ -326,7 +328,7 @@ class ClientSide:
                 session.inbox.popleft()
             else:
                 room = self._room(session)
-                if room <= 0:
+                if not room:
                     self._stuck[session.client] = None
                     return
                 events = session.take_publications(room)
@@ -343,7 +345,7 @@ class ClientSide:
         wait for what it publishes, as one who answers each event before it takes the next.
         """
         window = self._options.window * (BEHIND if session.outbox else 1)
-        return window - len(self._journal.copy)
+        return min(self._journal.room(window), ADMITTED_MAX)
 
     def hear_those_behind(self) -> None:
         """Go on with those that had no room and lie behind by now."""

@@ -20,6 +20,9 @@ __all__ = ["Journal", "JournalCopy"]
 
 PAST_MAX = 100
 """Publishers in the past of a journal's entries; from there on, those of which nothing is kept are left out."""
+WEIGHED = 1024
+"""So many bytes of admitted events weigh as much as one more event."""
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class JournalCopy:
@@ -128,6 +131,10 @@ class Journal:
         self._done: set[int] = set()
         self._backups: dict[str, tuple[int, int]] = {}
         self._fresh: Cuts = {}
+        self.weight = 0
+        """Of the admissions that are kept: how many, and their bytes (see `WEIGHED`)."""
+        self._weights: deque[tuple[int, int]] = deque()
+        self._mean = 1.0
 
     @property
     def held(self) -> int:
@@ -156,8 +163,17 @@ class Journal:
         self._number += len(events)
         after, self._fresh = self._fresh, {}
         self.copy.admit(self._number, after, events, original)
+        weight = len(events) + len(_encode(events)) // WEIGHED
+        self._weights.append((self._number, weight))
+        self.weight += weight
+        self._mean = weight / len(events)
         self._tell(Backup(self._number, self._forgotten, after, [], events, original))
         return self._number
+
+    def room(self, window: int) -> int:
+        """How many more admissions the window has room for, if they weigh as much as the last ones."""
+        free = window - self.weight
+        return max(1, int(free / self._mean)) if free > 0 else 0
 
     def _tell(self, message: Backup) -> None:
         for name in self._backups:
@@ -168,6 +184,8 @@ class Journal:
         before = self._forgotten
         self._done.update([number for number in numbers if number > before])
         self._forgotten = self.copy.forget_done(self._done, before)
+        while self._weights and self._weights[0][0] <= self._forgotten:
+            self.weight -= self._weights.popleft()[1]
         if self._forgotten > before:
             self.write([])
 

@@ -21,8 +21,8 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     window: int = 10_000
     """How many of its clients' publications a broker lets out before they have reached everyone; further ones
-    wait. It bounds what any broker has to keep. Clients that lie behind with what they were delivered, so that all
-    others wait for them, may use four times as much."""
+    wait. Each KiB of them counts as one more. It bounds what any broker has to keep. Clients that lie behind with
+    what they were delivered, so that all others wait for them, may use four times as much."""
 
     client_window: int = 8_000
     """How many publications a client keeps that are not safe yet; further calls are refused. Over TCP also no more

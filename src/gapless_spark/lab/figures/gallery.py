@@ -65,10 +65,10 @@ class Gallery:
         """Run what is missing of an experiment, and draw it."""
         cases = cases_of(experiment, quick=self._quick)
         store = Store(self._directory / "sweeps" / experiment.name)
-        store.open(experiment.name)
-        report = run_sweep(experiment, cases, store, spark, quick=self._quick, on_progress=on_progress)
-        store.forget_others(case.key() for quick in (False, True) for case in cases_of(experiment, quick=quick))
-        runs = Runs.of(*store.read())
+        with store.open(experiment.name):
+            report = run_sweep(experiment, cases, store, spark, quick=self._quick, on_progress=on_progress)
+            store.forget_others(case.key() for quick in (False, True) for case in cases_of(experiment, quick=quick))
+            runs = Runs.of(*store.read())
         chapter = Chapter(
             experiment=experiment, runs=len(runs), pictures=tuple(self._pictures(experiment, runs)),
             judgements=tuple(judge_claim(claim, runs, quick=self._quick) for claim in experiment.claims),
