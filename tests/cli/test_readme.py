@@ -49,6 +49,18 @@ def test_the_scenario_delivers_through_the_crash() -> None:
     assert verdict.deliveries > 10
 
 
+def test_commands_that_go_on_for_ever_have_the_options_that_are_shown(cli: Cli) -> None:
+    lines = [shlex.split(line, comments=True) for block in _blocks(README, "bash") for line in block.splitlines()]
+    commands = [words[1:] for words in lines if words and words[0] == "gapless"]
+    assert len(commands) >= 9
+    for words in commands:
+        name = words[: 2 if words[0] == "trace" else 1]
+        told = cli(*name, "--help")
+        assert told.code == 0, words
+        for option in words:
+            assert not option.startswith("--") or f"{option} " in told.out, words
+
+
 @pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
 def test_make_has_what_is_promised(text: str) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
