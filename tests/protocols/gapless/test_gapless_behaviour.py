@@ -5,6 +5,7 @@ Where a run's figures depend on times, links take 50 ms and clients sit beside t
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from gapless.checkers import check
@@ -403,3 +404,25 @@ def test_a_client_that_publishes_far_ahead_of_what_is_safe_is_refused() -> None:
     published = 30 - len(result.refusals)
     assert 10 <= published < 30
     assert delivered(trace, "s") == events("p", 1, published)
+
+
+def test_who_is_represented_anew_gets_the_cuts_of_its_new_representative() -> None:
+    """Nobody can ask the dead publisher's broker: `late` waits for `wide`, which ends, and is left to `other`.
+
+    `other` has had its cut from `old`, before the broker died, so that no marker of it will ever come by.
+    """
+    scene = Scene()
+    scene.network = msgspec.structs.replace(scene.network, detection=Delay(2000.0, 2000.0))
+    scene.publisher("p", "b4")
+    for name, broker in {"c": "b0", "d": "b1"}.items():
+        scene.client(name, broker)
+    scene.subscribe(1000, "c", "old", "x = 1")
+    scene.faults.append(Crash(1500, "b4"))
+    scene.subscribe(1600, "c", "wide")
+    scene.subscribe(1800, "d", "other", "x = 1")
+    scene.unsubscribe(1900, "c", "old")
+    scene.subscribe(2000, "c", "late", "x = 1")
+    scene.unsubscribe(2200, "c", "wide")
+    scene.publish(6000, "p", 10)
+    _, trace = scene.play()
+    assert delivered(trace, "late") == delivered(trace, "other") == events("p", 1, 10)

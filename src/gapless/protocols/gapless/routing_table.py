@@ -15,7 +15,9 @@ covering subscription has not reached, and the cuts it gives are those of one co
 the representative's cut of one publisher reaches, on FIFO links, any other publisher behind the subscription.
 
 **Make before break.** When a representative ends, those it represented are sent first. They keep the cuts they have,
-inherit those that the representative has further on, and those of its markers that are still on their way.
+inherit those that the representative has further on, and those of its markers that are still on their way. Where
+another one covers such a subscription and knows all cuts that it lacks, it takes those and is represented anew; but not
+where a cut is still open: the marker that is on its way belongs to the one that ended, and would find nobody.
 
 Markers go back to the subscriber alone; on a tree that is enough.
 """
@@ -383,13 +385,26 @@ class RoutingTable:
         if not self._needs(link, subscription):
             return
         cover = self._find_cover(link, subscription)
+        if cover is not None and inherits and self._leaves_open(link, cover, subscription):
+            cover = None
         if cover is not None and "coverage" not in self._off:
             if not self._speaks_for_some_only(link, cover, subscription):
                 link.represented[name] = cover.name
                 link.represents.setdefault(cover.name, {})[name] = None
+                if inherits:
+                    self.answer(subscription)
                 return
             self._report(subscription, self._stable_cuts(link, cover, subscription))
         self._send_subscription(link, subscription, inherits)
+
+    def _leaves_open(self, link: Link, cover: Subscription, subscription: Subscription) -> bool:
+        """Whether there is a publisher behind the link that neither of the two has a cut of."""
+        return any(
+            ad.publisher not in cover.cuts
+            and ad.publisher not in subscription.cuts
+            and _overlap(ad.filter, subscription.filter)
+            for ad in link.advertisements.values()
+        )
 
     def _speaks_for_some_only(self, link: Link, cover: Subscription, subscription: Subscription) -> bool:
         """Without the pivots' repair: send also what is represented, where not all its publishers are stable."""
