@@ -302,8 +302,24 @@ class Takeover:
                     found[publisher] = Bound(min(bounds), max(min(bounds), self._last(publisher) + 1))
         return found
 
+    def _unprocessed(self) -> dict[str, tuple[int, list[Filter]]]:
+        """By publisher whose session is inherited: its first event that nobody processed, and what it advertises."""
+        offers = {share.edge.client: share.edge.advertisements.values() for share in self.inherited}
+        found: dict[str, tuple[int, list[Filter]]] = {}
+        for event in self._events:
+            publisher = event.publisher
+            if publisher in offers and publisher not in found and event.seq > self._last(publisher):
+                found[publisher] = (event.seq, [parse(text) for text, _ in offers[publisher]])
+        return found
+
     def _infer_marks(self) -> None:
-        """A subscription that holds some cuts, and was represented at an excluded broker, holds the others too."""
+        """Cuts that may have been lost with an excluded broker.
+
+        A subscription that holds some cuts, and was represented there, holds the others too. And it starts before
+        what a publisher's broker had admitted and let out to nobody who is left: that may be an effect of what the
+        subscription gets.
+        """
+        unprocessed = self._unprocessed()
         candidates = [
             (item.subscription, item.filter, item.cuts, member)
             for member, sync in self._handover.ordered()
@@ -319,6 +335,10 @@ class Takeover:
                 for publisher, bound in self._bounds(pattern, known, home).items():
                     cut = find_start(self._events, self._pasts, pattern, publisher, bound, known)
                     self._marks.setdefault(name, {})[publisher] = cut
+                known |= self._marks.get(name, {})
+                for publisher, (first, offers) in unprocessed.items():
+                    if publisher not in known and any(offer.overlaps(pattern) for offer in offers):
+                        self._marks.setdefault(name, {})[publisher] = first
 
     def _give_inherited_cuts(self) -> None:
         """The cuts that inherited subscriptions had. Where none is known, nothing was delivered either."""
