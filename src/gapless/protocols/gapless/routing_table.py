@@ -16,8 +16,8 @@ the representative's cut of one publisher reaches, on FIFO links, any other publ
 
 **Make before break.** When a representative ends, those it represented are sent first. They keep the cuts they have,
 inherit those that the representative has further on, and those of its markers that are still on their way. Where
-another one covers such a subscription and knows all cuts that it lacks, it takes those and is represented anew; but not
-where a cut is still open: the marker that is on its way belongs to the one that ended, and would find nobody.
+another one covers such a subscription, inherits as well or knows all cuts that it lacks, it takes those and is
+represented anew; but not where a cut is still open: the marker that is on its way would find nobody.
 
 Markers go back to the subscriber alone; on a tree that is enough.
 """
@@ -377,15 +377,18 @@ class RoutingTable:
     def _needs(self, link: Link, subscription: Subscription) -> bool:
         return any(_overlap(ad.filter, subscription.filter) for ad in link.advertisements.values())
 
-    def _offer(self, link: Link, subscription: Subscription, inherits: str = "") -> None:
-        """Send the subscription over the link if it is needed there and nothing represents it."""
+    def _offer(self, link: Link, subscription: Subscription, inherits: str = "", heirs: Container[str] = ()) -> None:
+        """Send the subscription over the link if it is needed there and nothing represents it.
+
+        It may inherit from one that represented it and has ended, as the other heirs do.
+        """
         name = subscription.name
         if subscription.origin is link or name in link.sent or name in link.represented:
             return
         if not self._needs(link, subscription):
             return
         cover = self._find_cover(link, subscription)
-        if cover is not None and inherits and self._leaves_open(link, cover, subscription):
+        if cover is not None and inherits and cover.name not in heirs and self._leaves_open(link, cover, subscription):
             cover = None
         if cover is not None and "coverage" not in self._off:
             if not self._speaks_for_some_only(link, cover, subscription):
@@ -453,7 +456,7 @@ class RoutingTable:
         for other_name in orphaned:
             del link.represented[other_name]
             if "make-before-break" not in self._off and other_name in self.subscriptions:
-                self._offer(link, self.subscriptions[other_name], inherits=name)
+                self._offer(link, self.subscriptions[other_name], name, orphaned)
         for heirs in link.ghosts.values():
             if name in heirs:
                 heirs.update(orphaned)

@@ -110,6 +110,7 @@ class Takeover:
             self._filters.update({name: parse(text) for name, text in share.edge.subscriptions.items()})
         for known in table.subscriptions.values():
             self._filters.setdefault(known.name, known.filter)
+        self._unseen = self._find_unseen()
         self._infer_marks()
         self._ended: dict[str, list[str]] = {}
         """By peer: the subscriptions that ended on this side since it sent its contribution."""
@@ -302,24 +303,32 @@ class Takeover:
                     found[publisher] = Bound(min(bounds), max(min(bounds), self._last(publisher) + 1))
         return found
 
-    def _unprocessed(self) -> dict[str, tuple[int, list[Filter]]]:
-        """By publisher whose session is inherited: its first event that nobody processed, and what it advertises."""
+    def _unprocessed(self, pattern: Filter, known: Cuts) -> dict[str, Bound]:
+        """The same for inherited publishers, for what was let out to nobody who is left."""
+        found: dict[str, Bound] = {}
+        for publisher, (bound, offers) in self._unseen.items():
+            if publisher not in known and any(offer.overlaps(pattern) for offer in offers):
+                found[publisher] = bound
+        return found
+
+    def _find_unseen(self) -> dict[str, tuple[Bound, list[Filter]]]:
+        """By inherited publisher: between which numbers lies what nobody processed, and what it advertises."""
         offers = {share.edge.client: share.edge.advertisements.values() for share in self.inherited}
-        found: dict[str, tuple[int, list[Filter]]] = {}
+        found: dict[str, tuple[Bound, list[Filter]]] = {}
         for event in self._events:
-            publisher = event.publisher
-            if publisher in offers and publisher not in found and event.seq > self._last(publisher):
-                found[publisher] = (event.seq, [parse(text) for text, _ in offers[publisher]])
+            publisher, seq = event.publisher, event.seq
+            if publisher in found:
+                bound, filters = found[publisher]
+                found[publisher] = (Bound(bound.least, seq + 1), filters)
+            elif publisher in offers and seq > self._last(publisher):
+                found[publisher] = (Bound(seq, seq + 1), [parse(text) for text, _ in offers[publisher]])
         return found
 
     def _infer_marks(self) -> None:
-        """Cuts that may have been lost with an excluded broker.
+        """A subscription that holds some cuts, and was represented at an excluded broker, holds the others too.
 
-        A subscription that holds some cuts, and was represented there, holds the others too. And it starts before
-        what a publisher's broker had admitted and let out to nobody who is left: that may be an effect of what the
-        subscription gets.
+        And whatever that broker let out to nobody who is left, it gets from the first effect of what it gets on.
         """
-        unprocessed = self._unprocessed()
         candidates = [
             (item.subscription, item.filter, item.cuts, member)
             for member, sync in self._handover.ordered()
@@ -332,13 +341,10 @@ class Takeover:
             known = {**cuts, **self._marks.get(name, {})}
             if known:
                 pattern = parse(text)
-                for publisher, bound in self._bounds(pattern, known, home).items():
+                bounds = {**self._unprocessed(pattern, known), **self._bounds(pattern, known, home)}
+                for publisher, bound in bounds.items():
                     cut = find_start(self._events, self._pasts, pattern, publisher, bound, known)
                     self._marks.setdefault(name, {})[publisher] = cut
-                known |= self._marks.get(name, {})
-                for publisher, (first, offers) in unprocessed.items():
-                    if publisher not in known and any(offer.overlaps(pattern) for offer in offers):
-                        self._marks.setdefault(name, {})[publisher] = first
 
     def _give_inherited_cuts(self) -> None:
         """The cuts that inherited subscriptions had. Where none is known, nothing was delivered either."""
@@ -512,7 +518,7 @@ def side_subscriptions(
             coverage and any(other.filter.covers(subscription.filter) for other in kept)
         ):
             kept.append(subscription)
-    return [SideSubscription(item.name, item.filter.text, dict(item.cuts), item.client) for item in kept]
+    return [SideSubscription(item.name, item.filter.text, {**item.former, **item.cuts}, item.client) for item in kept]
 
 
 def side_advertisements(
