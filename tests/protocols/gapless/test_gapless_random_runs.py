@@ -3,6 +3,7 @@
 More of them by hand: `gapless sim search --protocol gapless --faults all --runs 5000`.
 """
 
+import random
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 
 from gapless.protocol import find_protocol
 from gapless.simulator import GeneratorLimits, generate, run_scenario, try_scenario
-from gapless.simulator.scenario import PublishAction
+from gapless.simulator.scenario import Delay, PublishAction
 
 RUNS = 150
 CHUNK = 25
@@ -30,6 +31,13 @@ ONCE_FAILED = {
     "all": (97, 112, 468, 583, 615, 616, 631, 842, 1210, 1574, 2044, 2086, 4261, 5597, 7027, 8329),
 }  # fmt: skip
 """By faults: seeds that showed a violation while the protocol was being made."""
+
+
+LATE = GeneratorLimits(
+    brokers=(5, 8), publishers=(4, 6), subscribers=(4, 8), subscriptions=(40, 90), publications=(150, 250),
+    active_ms=(3000, 5000),
+)  # fmt: skip
+LATE_ONCE_FAILED = {"crash": (99, 1312), "all": ()}
 
 
 def run(seed: int, faults: str) -> str:
@@ -53,6 +61,18 @@ def test_what_once_failed(faults: str, seed: int) -> None:
 def test_no_violation(faults: str, first: int) -> None:
     statuses = [run(seed, faults) for seed in range(first, first + CHUNK)]
     assert statuses.count("unknown") <= max(1, UNKNOWN_MOST * CHUNK)
+
+
+@pytest.mark.parametrize("faults", LATE_ONCE_FAILED)
+def test_no_violation_when_failures_are_noticed_late(faults: str) -> None:
+    """So that much comes and goes meanwhile."""
+    for seed in (*LATE_ONCE_FAILED[faults], *range(25)):
+        scenario = generate(seed, "gapless", faults, limits=LATE)
+        least = random.Random(seed).choice([200.0, 500.0, 1000.0])
+        network = msgspec.structs.replace(scenario.network, detection=Delay(least, 1.3 * least))
+        run_part = msgspec.structs.replace(scenario.run, settle_ms=9000.0)
+        outcome = try_scenario(msgspec.structs.replace(scenario, network=network, run=run_part))
+        assert not outcome.failed, (seed, outcome.symptoms)
 
 
 @pytest.mark.parametrize("faults", ["none", "all"])

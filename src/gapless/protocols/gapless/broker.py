@@ -529,6 +529,7 @@ class GaplessBroker:
         for client, session in inherited.items():
             names = session.matching(event)
             if names:
+                session.pasts[event.publisher, event.seq] = after or {}
                 self._clients.deliver(client, [(event, names)])
 
     # ---- waves --------------------------------------------------------------------------------------------

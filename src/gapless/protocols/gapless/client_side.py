@@ -115,6 +115,7 @@ class ClientSide:
         voided = [name for name, standing in standings.items() if name in session.untold and not standing.got]
         for name, standing in standings.items():
             if name not in fresh and name not in voided:
+                session.reconcile(standing)
                 self._table.restore_cuts(session.subscriptions[name], standing.cuts)
         session.claim(message, EPOCH_STEP, voided)
         self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts))

@@ -9,7 +9,8 @@ rule for a lost connection and a lost broker.
 - Nothing is delivered to a client before the backups know its subscriptions and their cuts. So a subscription that was
   lost with its broker has delivered nothing, and starts afresh with a later cut.
 - A session whose client has not come back yet (an *orphan*) collects everything that matches; what lies before
-  the cuts and positions is sorted out when the client brings them.
+  the cuts and positions is sorted out when the client brings them. It may bring cuts that it was told and the backups
+  were not; its other cuts are then made to go with these.
 """
 
 from bisect import insort
@@ -49,6 +50,8 @@ class Session:
         """What was delivered or is to be, and not confirmed."""
         self.last_cuts: dict[str, Cuts] = {}
         """By subscription: the cuts of publishers, also of those that have left since; kept for an absent client."""
+        self.pasts: dict[tuple[str, int], Cuts] = {}
+        """Of what an orphan collected in a hand-over: how far the past of each event reaches."""
         self.untold: dict[str, None] = {}
         """Inherited subscriptions that were lost before the backups knew any cut: they have delivered nothing."""
         self.is_away = False
@@ -103,6 +106,25 @@ class Session:
                 self._keep_cuts(event.publisher, names)
         self.outbox += deliveries
         self._total += len(deliveries)
+
+    def reconcile(self, standing: Standing) -> None:
+        """The client knows its cuts; where the heir took one for later, it did so for the others, too.
+
+        Of publishers that the client knows no cut of, it starts at the first effect of what it gets.
+        """
+        subscription = self.subscriptions[standing.subscription]
+        if all(subscription.cuts.get(publisher, 0) <= cut for publisher, cut in standing.cuts.items()):
+            return
+        found = dict(standing.cuts)
+        for event, names in self.outbox:
+            past = self.pasts.get((event.publisher, event.seq))
+            if past is None or event.publisher in found or subscription.name not in names:
+                continue
+            if any(past.get(publisher, 0) >= cut for publisher, cut in standing.cuts.items()):
+                found[event.publisher] = event.seq
+                for known in (subscription.cuts, self.last_cuts.get(subscription.name, {})):
+                    if event.seq < known.get(event.publisher, 0):
+                        known[event.publisher] = event.seq
 
     def _keep_cuts(self, publisher: str, names: list[str]) -> None:
         for name in names:
@@ -170,6 +192,7 @@ class Session:
         self.epoch = message.attempt * epoch_step
         self.farewells.clear()
         standings = {standing.subscription: standing for standing in message.standings}
+        self.pasts = {}
         self.untold = {}
         kept = []
         for event, names in self.outbox:
