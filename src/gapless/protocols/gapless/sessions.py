@@ -23,6 +23,7 @@ from gapless.protocols.gapless.routing_table import Advertisement, Subscription
 
 __all__ = ["Session"]
 
+NEVER = 1 << 62
 DELIVERY_MAX = 256
 """Events in one message."""
 
@@ -52,6 +53,8 @@ class Session:
         """By subscription: the cuts of publishers, also of those that have left since; kept for an absent client."""
         self.pasts: dict[tuple[str, int], Cuts] = {}
         """Of what an orphan collected in a hand-over: how far the past of each event reaches."""
+        self.inferred: dict[str, Cuts] = {}
+        """By inherited subscription: cuts that the heir had to infer, by publisher, and how early they may be."""
         self.untold: dict[str, None] = {}
         """Inherited subscriptions that were lost before the backups knew any cut: they have delivered nothing."""
         self.is_away = False
@@ -108,23 +111,24 @@ class Session:
         self._total += len(deliveries)
 
     def reconcile(self, standing: Standing) -> None:
-        """The client knows its cuts; where the heir took one for later, it did so for the others, too.
+        """The client knows its cuts; where the heir took one for later, it did so for those that it inferred, too.
 
-        Of publishers that the client knows no cut of, it starts at the first effect of what it gets.
+        Each of them is where the first effect is of what the client gets.
         """
         subscription = self.subscriptions[standing.subscription]
         if all(subscription.cuts.get(publisher, 0) <= cut for publisher, cut in standing.cuts.items()):
             return
-        found = dict(standing.cuts)
+        least = {p: seq for p, seq in self.inferred.get(subscription.name, {}).items() if p not in standing.cuts}
         for event, names in self.outbox:
-            past = self.pasts.get((event.publisher, event.seq))
-            if past is None or event.publisher in found or subscription.name not in names:
+            publisher, seq = event.publisher, event.seq
+            if seq < least.get(publisher, NEVER) or subscription.name not in names:
                 continue
-            if any(past.get(publisher, 0) >= cut for publisher, cut in standing.cuts.items()):
-                found[event.publisher] = event.seq
+            past = self.pasts.get((publisher, seq), {})
+            if any(past.get(other, 0) >= cut for other, cut in standing.cuts.items()):
+                del least[publisher]
                 for known in (subscription.cuts, self.last_cuts.get(subscription.name, {})):
-                    if event.seq < known.get(event.publisher, 0):
-                        known[event.publisher] = event.seq
+                    if seq < known.get(publisher, 0):
+                        known[publisher] = seq
 
     def _keep_cuts(self, publisher: str, names: list[str]) -> None:
         for name in names:
@@ -193,6 +197,7 @@ class Session:
         self.farewells.clear()
         standings = {standing.subscription: standing for standing in message.standings}
         self.pasts = {}
+        self.inferred = {}
         self.untold = {}
         kept = []
         for event, names in self.outbox:

@@ -110,6 +110,8 @@ class Takeover:
             self._filters.update({name: parse(text) for name, text in share.edge.subscriptions.items()})
         for known in table.subscriptions.values():
             self._filters.setdefault(known.name, known.filter)
+        self._inferred: dict[str, Cuts] = {}
+        """By subscription and publisher: how early a cut may be that was inferred."""
         self._unseen = self._find_unseen()
         self._infer_marks()
         self._ended: dict[str, list[str]] = {}
@@ -273,6 +275,7 @@ class Takeover:
             self.sessions[share.edge.client] = session
             for name in share.edge.subscriptions:
                 session.subscriptions[name] = self._table.subscriptions[name]
+                session.inferred[name] = self._inferred.get(name, {})
             for name, (_, is_stable) in share.edge.advertisements.items():
                 advertisement = self._table.advertisements[name]
                 session.advertisements[name] = advertisement
@@ -345,6 +348,7 @@ class Takeover:
                 for publisher, bound in bounds.items():
                     cut = find_start(self._events, self._pasts, pattern, publisher, bound, known)
                     self._marks.setdefault(name, {})[publisher] = cut
+                    self._inferred.setdefault(name, {})[publisher] = bound.least
 
     def _give_inherited_cuts(self) -> None:
         """The cuts that inherited subscriptions had. Where none is known, nothing was delivered either."""
