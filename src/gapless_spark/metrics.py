@@ -25,9 +25,10 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from gapless_spark.audit.due import all_due
 from gapless_spark.audit.encoding import encode
 from gapless_spark.audit.keeping import Keeper
-from gapless_spark.audit.matching import match_events
+from gapless_spark.audit.matching import match_events, number_filters
 from gapless_spark.tables import TraceTables
 
 __all__ = [
@@ -119,7 +120,8 @@ def delivery_ratio(tables: TraceTables) -> DataFrame:
     encoded = encode(tables, keeper)
     lives = encoded.subscriptions.select("s", "run", "subscription_id", "active_ms", "ended_ms")
     in_time = F.expr("published_ms >= active_ms AND (ended_ms IS NULL OR published_ms <= ended_ms)")
-    due = match_events(encoded).join(lives, "s").where(in_time).select("s", "p", "seq")
+    asked = number_filters(encoded)
+    due = all_due(match_events(encoded, asked), asked).join(lives, "s").where(in_time).select("s", "p", "seq")
     came = encoded.acts.where("NOT publishes AND mine").select("s", "p", "seq").distinct()
     joined = due.join(came.withColumn("came", F.lit(True)), ["s", "p", "seq"], "left")
     counted = joined.groupBy("s").agg(F.count("*").alias("due"), F.count("came").alias("delivered"))

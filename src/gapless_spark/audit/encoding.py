@@ -64,6 +64,26 @@ class Encoded:
     keeper: Keeper
     """For what is used more than once."""
 
+    def only(self, runs: DataFrame) -> "Encoded":
+        """The same of some of the runs: those that are listed by `run_no` and `run`."""
+        chosen = F.broadcast(runs.select(F.col("run_no").alias("chosen_no")))
+
+        def kept(frame: DataFrame, key: Column) -> DataFrame:
+            return frame.join(chosen, key == F.col("chosen_no"), "left_semi")
+
+        return Encoded(
+            runs=shared(kept(self.runs, F.col("run_no"))),
+            names=shared(kept(self.names, run_of("actor"))),
+            publishers=shared(kept(self.publishers, run_of("p"))),
+            subscriptions=shared(kept(self.subscriptions, F.col("run_no"))),
+            cuts=shared(kept(self.cuts, run_of("s"))),
+            events=kept(self.events, run_of("p")),
+            acts=kept(self.acts, run_of("c")),
+            claims=kept(self.claims, run_of("q")),
+            strays=self.strays,
+            keeper=self.keeper,
+        )
+
 
 def run_of(key: Column | str) -> Column:
     """The number of the run that a key belongs to."""

@@ -13,9 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from gapless.checkers import ANOMALY_KINDS
 from gapless_spark.audit import anomalies
 from gapless_spark.audit.causal_order import find_inversions
+from gapless_spark.audit.due import BLURRED, all_due, is_much, nearest_due
 from gapless_spark.audit.encoding import Encoded, encode, refuse, run_of
-from gapless_spark.audit.keeping import Keeper, settle
-from gapless_spark.audit.matching import match_events
+from gapless_spark.audit.keeping import Keeper, settle, shared
+from gapless_spark.audit.matching import match_events, number_filters
 from gapless_spark.audit.missing_effects import find_missing_effects
 from gapless_spark.audit.pairs import ACCEPTED, AFTER_LAST, BEFORE_START, OTHER, WITHIN, lay_pairs
 from gapless_spark.audit.relations import Relations, relate
@@ -43,18 +44,45 @@ class Audit:
         self.keeper.release()
 
 
-def audit(spark: SparkSession, tables: TraceTables) -> Audit:
-    """Judge every run of the trace by the guarantee that it claims; a `TraceError` if no run can have left it."""
+def audit(spark: SparkSession, tables: TraceTables, *, look_first: bool | None = None) -> Audit:
+    """Judge every run of the trace by the guarantee that it claims; a `TraceError` if no run can have left it.
+
+    `look_first` decides whether there is a first look (see `due`); if it is not given, the trace does.
+    """
     keeper = Keeper()
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", str(_partitions(int(before or 4), tables.rows["history"])))
     try:
-        return _Judge(encode(tables, keeper)).audit()
+        return _audited(encode(tables, keeper), tables.rows["history"], look_first)
     except BaseException:
         keeper.release()
         raise
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", str(before))
+
+
+def _audited(encoded: Encoded, acts: int, look_first: bool | None) -> Audit:
+    asked = shared(number_filters(encoded))
+    matches = encoded.keeper.keep(match_events(encoded, asked))
+    refuse(matches, "sentence")
+    asked = asked.drop("filter")
+    if look_first is None:
+        look_first = is_much(matches, asked, acts)
+    if not look_first:
+        return _Judge(encoded, all_due(matches, asked)).audit()
+    first = _Judge(encoded, nearest_due(encoded, matches, asked)).audit()
+    unsure = first.anomalies.where(F.col("kind").isin(*BLURRED)).select("run")
+    wrong = settle(encoded.runs.join(unsure, "run", "left_semi"))
+    if wrong.isEmpty():
+        return first
+    chosen = encoded.only(wrong)
+    again = _Judge(chosen, all_due(matches, asked.join(wrong.select("run_no"), "run_no", "left_semi"))).audit()
+    verdicts, found = (
+        table.join(wrong.select("run"), "run", "left_anti") for table in (first.verdicts, first.anomalies)
+    )
+    return Audit(
+        settle(verdicts.unionByName(again.verdicts)), settle(found.unionByName(again.anomalies)), encoded.keeper
+    )
 
 
 def first_anomalies(found: DataFrame, count: int) -> DataFrame:
@@ -70,14 +98,11 @@ def _partitions(at_least: int, rows: int) -> int:
 
 
 class _Judge:
-    def __init__(self, encoded: Encoded) -> None:
+    def __init__(self, encoded: Encoded, due: DataFrame) -> None:
         self._encoded = encoded
         self._namer = anomalies.Namer(encoded)
-        matches = encoded.keeper.keep(match_events(encoded))
-        refuse(matches, "sentence")
-        self._pairs = encoded.keeper.keep(lay_pairs(encoded, matches))
+        self._pairs = encoded.keeper.keep(lay_pairs(encoded, due))
         self._summary = settle(_summary(self._pairs, encoded))
-        matches.unpersist()
         self._totals = self._summary.agg(*(F.sum(name).alias(name) for name in _COUNTED)).collect()[0].asDict()
 
     def audit(self) -> Audit:

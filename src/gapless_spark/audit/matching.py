@@ -22,7 +22,7 @@ from gapless.filters import FilterIndex
 from gapless.trace import attributes_from_text
 from gapless_spark.audit.encoding import Encoded, run_of
 
-__all__ = ["match_events", "read_topics"]
+__all__ = ["match_events", "number_filters", "read_topics"]
 
 EVENTS_PER_BUCKET = 50_000
 """Building an index costs about as much as matching this many events."""
@@ -34,11 +34,14 @@ _MATCHED = pa.schema([
 _MATCHED_DDL = "run_no int, filter_no int, p bigint, seq bigint, published_ms double, sentence string"
 
 
-def match_events(encoded: Encoded) -> DataFrame:
-    """s, p, seq, published_ms of every match, or, in their place, a sentence about what cannot be read."""
-    subscriptions = encoded.subscriptions
+def number_filters(encoded: Encoded) -> DataFrame:
+    """s, run_no, filter_no, filter: equal texts in a run have one number."""
     filter_no = F.dense_rank().over(Window.partitionBy("run_no").orderBy("filter"))
-    asked = subscriptions.select("s", "run_no", "filter", filter_no.alias("filter_no"))
+    return encoded.subscriptions.select("s", "run_no", "filter", filter_no.alias("filter_no"))
+
+
+def match_events(encoded: Encoded, asked: DataFrame) -> DataFrame:
+    """run_no, filter_no, p, seq, published_ms of every match, or a sentence about what cannot be read."""
     events = encoded.events.withColumn("run_no", run_of("p"))
     sizes = events.groupBy("run_no").agg(F.ceil(F.count("*") / EVENTS_PER_BUCKET).cast("int").alias("buckets"))
     filters = asked.select("run_no", "filter_no", "filter").distinct().join(sizes, "run_no", "left")
@@ -62,10 +65,7 @@ def match_events(encoded: Encoded) -> DataFrame:
     )
     stream = copies.union(dealt).repartition("run_no", "bucket")
     stream = stream.sortWithinPartitions("run_no", "bucket", F.col("filter_no").asc_nulls_last())
-    matched = stream.mapInArrow(_matched_batches, _MATCHED_DDL)
-    return matched.join(asked.select("s", "run_no", "filter_no"), ["run_no", "filter_no"], "left").select(
-        "s", "p", "seq", "published_ms", "sentence"
-    )
+    return stream.mapInArrow(_matched_batches, _MATCHED_DDL)
 
 
 def read_topics(events: DataFrame) -> DataFrame:

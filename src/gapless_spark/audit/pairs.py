@@ -28,7 +28,7 @@ OTHER, ACCEPTED, BEFORE_START, WITHIN, AFTER_LAST = range(5)
 
 
 def lay_pairs(encoded: Encoded, matches: DataFrame) -> DataFrame:
-    """One row a pair.
+    """One row a pair, of the matches that are given and of all deliveries.
 
     s, p, seq; matches; published_ms; came: how often; step, time_ms: of the first delivery; from_seq, to_seq; sound:
     nothing is wrong with it but, perhaps, the time; state; low, high: lowest and highest accepted number of the
@@ -39,7 +39,7 @@ def lay_pairs(encoded: Encoded, matches: DataFrame) -> DataFrame:
 
 def _paired(encoded: Encoded, matches: DataFrame) -> DataFrame:
     deliveries = encoded.acts.where("NOT publishes AND mine AND p IS NOT NULL")
-    due = matches.where("s IS NOT NULL").select(
+    due = matches.select(
         "s",
         "p",
         "seq",
