@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(2 * PATIENCE
 
 ENVIRONMENT = {
     **os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1",
-    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "PYSPARK_PYTHON": sys.executable,
 }  # fmt: skip
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
@@ -124,7 +124,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal")
     settings = {
         "spark.connect.grpc.binding.port": port, "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.ui.enabled": "false", "spark.pyspark.python": sys.executable,
+        "spark.ui.enabled": "false",
     }  # fmt: skip
     words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     submit = ("org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--driver-memory", "1g", *words, *server)
@@ -142,6 +142,7 @@ def test_a_sweep_and_its_audit(option: str, request: pytest.FixtureRequest, tmp_
     command = [sys.executable, "-c", COMMANDS, option, address, str(file), str(tmp_path / "out")]
     ran = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 1, ran.stderr
+    assert "AND" in ran.stdout, ran.stderr
     swept, audited = ran.stdout.split("AND\n")
     places = ran.stderr.split()
     assert len(places) == 2

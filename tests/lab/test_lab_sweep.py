@@ -89,7 +89,7 @@ def test_a_run_that_fails_is_reported_and_leaves_the_others_alone(
     assert failure.repeat == f"gapless lab run {tmp_path / 'sweep.toml'} --only run.max_steps=10,seed=0"
     assert (tmp_path / "out" / "failures.json").exists()
     assert {row["run"] for row in pq.read_table(tmp_path / "out" / "metrics").to_pylist()} == {
-        "runaway/run.max_steps=100000,seed=0"
+        "sweep/run.max_steps=100000,seed=0"
     }
     again = carried_out(experiment, store, lambda: spark)
     assert (again.found, len(again.failures)) == (1, 1)

@@ -20,6 +20,8 @@ from gapless_spark.audit import audit
 from gapless_spark.spark_errors import plain_errors
 from gapless_spark.tables import read_tables, write_tables
 
+pytestmark = pytest.mark.xdist_group("spark")
+
 
 def refused(spark: SparkSession, place: Path) -> str:
     """What is said of a trace that is refused."""
