@@ -45,8 +45,8 @@ LOAD = Load(askers=4, rate=14.0, answerers=3, observers=9, visitors=1)
 DELIVERIES_A_MINUTE = 34_000
 """It goes on until there were as many: half a million in a quarter of an hour, also on a machine with other work."""
 PEAK_MAX_MIB = 256
-"""More than any broker may use under this load. An event that is kept costs about 2 KiB, and in the worst of all
-hand-overs some ten thousand of them are kept, told and merged at once."""
+"""More than any broker may use under this load: in the worst of all hand-overs, some ten thousand events are kept, told
+and merged at once."""
 
 
 def main(arguments: list[str]) -> int:

@@ -21,7 +21,7 @@ _FOR_SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",
 }
-"""For thousands of rows, Spark spends most of its time on compiling plans that run once: half of it is saved."""
+"""For thousands of rows, Spark spends most of its time on compiling plans that run once."""
 
 
 class LiveVerdict(msgspec.Struct, frozen=True):

@@ -30,7 +30,7 @@ __all__ = ["PARTS", "PartRecorder", "merge_parts"]
 
 PARTS = "parts"
 ROWS_PER_FILE = 4_096
-"""Writing happens in the client's event loop: so many take some 20 ms, in which nobody takes the client for dead."""
+"""Writing happens in the client's event loop: so few that nobody takes the client for dead meanwhile."""
 
 
 class PartRecorder:

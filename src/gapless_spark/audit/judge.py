@@ -71,14 +71,14 @@ def _audited(encoded: Encoded, acts: int, look_first: bool | None) -> Audit:
     if not look_first:
         return _Judge(encoded, all_due(matches, asked)).audit()
     first = _Judge(encoded, nearest_due(encoded, matches, asked)).audit()
-    unsure = first.anomalies.where(F.col("kind").isin(*BLURRED)).select("run")
-    wrong = settle(encoded.runs.join(unsure, "run", "left_semi"))
-    if wrong.isEmpty():
+    blurred = first.anomalies.where(F.col("kind").isin(*BLURRED)).select("run")
+    unsure = settle(encoded.runs.join(blurred, "run", "left_semi").select("run_no", "run"))
+    if unsure.isEmpty():
         return first
-    chosen = encoded.only(wrong)
-    again = _Judge(chosen, all_due(matches, asked.join(wrong.select("run_no"), "run_no", "left_semi"))).audit()
+    chosen = encoded.only(unsure)
+    again = _Judge(chosen, all_due(matches, asked.join(unsure.select("run_no"), "run_no", "left_semi"))).audit()
     verdicts, found = (
-        table.join(wrong.select("run"), "run", "left_anti") for table in (first.verdicts, first.anomalies)
+        table.join(unsure.select("run"), "run", "left_anti") for table in (first.verdicts, first.anomalies)
     )
     return Audit(
         settle(verdicts.unionByName(again.verdicts)), settle(found.unionByName(again.anomalies)), encoded.keeper

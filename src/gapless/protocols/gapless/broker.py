@@ -529,7 +529,8 @@ class GaplessBroker:
         for client, session in inherited.items():
             names = session.matching(event)
             if names:
-                session.pasts[event.publisher, event.seq] = after or {}
+                if session.inferred:
+                    session.pasts[event.publisher, event.seq] = after or {}
                 self._clients.deliver(client, [(event, names)])
 
     # ---- waves --------------------------------------------------------------------------------------------

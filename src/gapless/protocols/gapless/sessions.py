@@ -52,7 +52,7 @@ class Session:
         self.last_cuts: dict[str, Cuts] = {}
         """By subscription: the cuts of publishers, also of those that have left since; kept for an absent client."""
         self.pasts: dict[tuple[str, int], Cuts] = {}
-        """Of what an orphan collected in a hand-over: how far the past of each event reaches."""
+        """Of what an orphan collected in a hand-over in which cuts were inferred: how far each past reaches."""
         self.inferred: dict[str, Cuts] = {}
         """By inherited subscription: cuts that the heir had to infer, by publisher, and how early they may be."""
         self.untold: dict[str, None] = {}

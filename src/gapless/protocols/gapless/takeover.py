@@ -275,7 +275,8 @@ class Takeover:
             self.sessions[share.edge.client] = session
             for name in share.edge.subscriptions:
                 session.subscriptions[name] = self._table.subscriptions[name]
-                session.inferred[name] = self._inferred.get(name, {})
+                if name in self._inferred:
+                    session.inferred[name] = self._inferred[name]
             for name, (_, is_stable) in share.edge.advertisements.items():
                 advertisement = self._table.advertisements[name]
                 session.advertisements[name] = advertisement
