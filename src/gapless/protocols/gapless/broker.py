@@ -595,4 +595,4 @@ class GaplessBroker:
         self._table.forget_silent(lambda: self._log.publishers() | self._clients.sessions.keys())
         if not self._log:
             self._table.forget_former()
-        self._clients.forgotten()
+        self._clients.go_on()

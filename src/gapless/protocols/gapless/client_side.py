@@ -102,6 +102,8 @@ class ClientSide:
                 self._send(client, Expired(message.attempt))
                 return
             session = self.sessions[client] = Session(client, 0)
+            if message.home != self._home:
+                self._table.moved[client] = None
             self._table.passed[client] = max(self._table.passed.get(client, 0), message.first - 1)
         elif message.attempt <= session.attempt:
             return
@@ -149,6 +151,7 @@ class ClientSide:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
         session = self.sessions[edge.client] = Session(edge.client, edge.epoch + 1)
         session.admitted = session.queued = edge.admitted
+        self._table.moved[edge.client] = None
         self._await(session.client)
         return session
 
@@ -189,6 +192,7 @@ class ClientSide:
         for name in list(session.advertisements):
             self._end_advertisement(session, name)
         del self.sessions[client]
+        self._table.moved.pop(client, None)
         self._journal.write([], client)
         self._expired[client] = None
         while len(self._expired) > TOMBSTONES_MAX:
@@ -197,6 +201,7 @@ class ClientSide:
     def yield_session(self, client: str) -> Session | None:
         """Let go of a session that another broker holds in a newer state, if it is still here."""
         session = self.sessions.pop(client, None)
+        self._table.moved.pop(client, None)
         if session is not None:
             self._journal.write([], client)
             if not session.is_orphan:
@@ -342,9 +347,13 @@ class ClientSide:
     def _room(self, session: Session) -> int:
         """How many more of its publications may go out.
 
+        None of a client that was another broker's before, while a part of the tree is handed over: among the logs may
+        be what it published there, and that comes first.
         Who lies behind with what it was delivered may go beyond the window: everybody waits for it, and it may itself
         wait for what it publishes, as one who answers each event before it takes the next.
         """
+        if session.client in self._table.moved and not self._table.is_settled:
+            return 0
         window = self._options.window * (BEHIND if session.outbox else 1)
         return min(self._journal.room(window), ADMITTED_MAX)
 
@@ -376,8 +385,8 @@ class ClientSide:
                 del self._insecure[client]
                 self._flush(self.sessions[client])
 
-    def forgotten(self) -> None:
-        """The journal has room again."""
+    def go_on(self) -> None:
+        """The journal has room again, or nothing is handed over any more: go on with those that had to wait."""
         stuck, self._stuck = self._stuck, {}
         for client in stuck:
             if client in self.sessions:

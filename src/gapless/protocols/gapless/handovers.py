@@ -84,7 +84,7 @@ class Handovers:
         for unit in units:
             if unit.tag not in self._completed and unit.tag not in self.under_way:
                 self._begin(unit)
-        self._table.settle(not self.under_way)
+        self._settle_table()
 
     def has_completed(self, tag: int) -> bool:
         """Whether this broker is done with the unit."""
@@ -182,7 +182,7 @@ class Handovers:
             self._clients.secure(session)
         successors = {name: name if name in unit.group else self._membership.stand_in(name) for name in unit.core}
         self._estates.divided(takeover, self._name, successors)
-        self._table.settle(not self.under_way)
+        self._settle_table()
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
         self._links_changed()
         while len(self._completed) > COMPLETED_MAX:
@@ -194,6 +194,11 @@ class Handovers:
             link = self._table.links.get(peer)
             if link is not None and link.tag == unit.tag:
                 self._replay(link, early)
+
+    def _settle_table(self) -> None:
+        self._table.settle(not self.under_way)
+        if not self.under_way:
+            self._clients.go_on()
 
     def _settle_if_taken_in(self, unit: Unit) -> None:
         taken_in = self._taken_in.get(unit.tag, {})

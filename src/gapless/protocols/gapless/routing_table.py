@@ -117,6 +117,8 @@ class RoutingTable:
         self.advertisements: dict[str, Advertisement] = {}
         self.passed: Cuts = {}
         """The last event of each publisher that this broker processed."""
+        self.moved: dict[str, None] = {}
+        """Clients of this broker that were another's before: what they published there, others may know first."""
         self.is_settled = True
         self._has_former = False
         self._publishers: dict[str, dict[str, Advertisement]] = {}
@@ -189,7 +191,8 @@ class RoutingTable:
                 continue
             next_one = self.passed.get(publisher, 0) + 1
             if advertisement.origin is None:
-                news[publisher] = next_one
+                if self.is_settled or publisher not in self.moved:
+                    news[publisher] = next_one
                 continue
             representative = self._representative(advertisement.origin, subscription)
             if representative is not None and publisher in representative.cuts:
@@ -313,6 +316,8 @@ class RoutingTable:
             for advertisement in list(self.advertisements.values()):
                 if advertisement.is_deferred:
                     self.conclude(advertisement)
+            for subscription in list(self.subscriptions.values()) if self.moved else ():
+                self.answer(subscription)
 
     def remove_advertisement(self, name: str) -> None:
         """The publisher will publish nothing more under the advertisement."""

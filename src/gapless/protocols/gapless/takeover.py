@@ -119,7 +119,7 @@ class Takeover:
 
     def run(self) -> None:
         """All steps, in order."""
-        aliases = self._yield_sessions()
+        lasting = self._yield_sessions() + self._revive_ended()
         self._take_marks()
         gone_advertisements = self._enter_advertisements()
         gone_subscriptions = self._enter_subscriptions()
@@ -133,7 +133,7 @@ class Takeover:
         for name in gone_advertisements:
             self._table.remove_advertisement(name)
         self._install()
-        for name in aliases:
+        for name in lasting:
             self._table.remove_subscription(name)
         self._send_late_marks()
         self._answer_advertisements()
@@ -168,6 +168,16 @@ class Takeover:
                 for advertisement in session.advertisements.values():
                     self._table.move_advertisement(advertisement, self._link_to(owner))
         return aliases
+
+    def _revive_ended(self) -> list[str]:
+        """What ended here since the contribution was sent represents others at the other members until it is removed.
+
+        Returns the names of those subscriptions, which go on here until the links are installed.
+        """
+        ended = [item for item in self._handover.own.subscriptions if item.subscription not in self._table.subscriptions]
+        for item in ended:
+            self._table.enter_subscription(item.subscription, item.filter, None, item.cuts)
+        return [item.subscription for item in ended]
 
     # ---- 1: markers ---------------------------------------------------------------------------------------
 
