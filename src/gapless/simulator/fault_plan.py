@@ -4,6 +4,8 @@
   over before anyone notices, some lose the memory and some only a while. After many of them a neighbour crashes soon
   (if f allows), so that it dies during the hand-over.
 - Cuts: of tree links, of further pairs, and of clients from their brokers; too short to notice, or longer.
+- Isolations: of brokers that are cut off from all others, and not from their clients. Only where asked for by name, and
+  only of brokers that see at least 2 f others: with fewer it could not know that it is not them.
 - Suspicions: of living brokers by others nearby, or by their clients.
 - Relinks: of any link of the tree by any that joins the two parts, at once or after a while. Only where asked for by
   name, as few protocols cope with them; they need no budget, but wait for one another and avoid the dead.
@@ -28,6 +30,8 @@ __all__ = ["FAULT_KINDS", "LINK_KINDS", "FaultPlan", "Hazards", "fault_kinds"]
 
 FAULT_KINDS = ("crash", "cut", "suspicion")
 """What `all` stands for."""
+NAMED_KINDS = ("isolation",)
+"""What is drawn where asked for by name only."""
 LINK_KINDS = ("relink", "loss", "duplication")
 """What is drawn where asked for by name only, and refused for protocols that do not claim to cope with it."""
 
@@ -40,8 +44,8 @@ def fault_kinds(text: str) -> tuple[str, ...]:
         return FAULT_KINDS
     kinds = tuple(word.strip() for word in text.split(","))
     for kind in kinds:
-        if kind not in FAULT_KINDS + LINK_KINDS:
-            known = ", ".join(FAULT_KINDS + LINK_KINDS)
+        if kind not in FAULT_KINDS + NAMED_KINDS + LINK_KINDS:
+            known = ", ".join(FAULT_KINDS + NAMED_KINDS + LINK_KINDS)
             raise ScenarioError(f"faults: there is no kind {kind!r}; choose none, all, or some of {known}")
     return kinds
 
@@ -80,7 +84,7 @@ class FaultPlan:
         """At least one fault, and as many more as were drawn and fit."""
         draw = {
             "crash": self._draw_crash, "cut": self._draw_cut, "suspicion": self._draw_suspicion,
-            "relink": self._draw_relink,
+            "isolation": self._draw_isolation, "relink": self._draw_relink,
         }  # fmt: skip
         planned = [kind for kind in kinds if kind in draw]
         for _ in range(self._rng.randint(2, 8) if planned else 0):
@@ -142,6 +146,20 @@ class FaultPlan:
         end_ms = self._rounded(at_ms + rng.uniform(0.1, most))
         if self._budget.take(broker, at_ms, end_ms) and not self._is_cut(broker, other, at_ms, end_ms):
             self._faults += [Cut(at_ms, (broker, other)), Heal(end_ms, (broker, other))]
+
+    def _draw_isolation(self) -> None:
+        rng, detection, f = self._rng, self._hazards.detection, self._hazards.f
+        broker = self._draw_broker()
+        at_ms = self._draw_moment()
+        end_ms = self._rounded(at_ms + rng.uniform(0.5, 1) * rng.choice([detection.min_ms, detection.max_ms * 3, 3_000]))
+        others = [other for other in self._overlay.brokers if other != broker]
+        if (
+            len(self._overlay.within(broker, f + 1)) >= 2 * f
+            and self._budget.take(broker, at_ms, end_ms)
+            and not any(self._is_cut(broker, other, at_ms, end_ms) for other in others)
+        ):
+            for other in others:
+                self._faults += [Cut(at_ms, (broker, other)), Heal(end_ms, (broker, other))]
 
     def _is_cut(self, a: str, b: str, start_ms: float, end_ms: float) -> bool:
         """Is there a cut of the same pair at the same time, charged to the other end?"""

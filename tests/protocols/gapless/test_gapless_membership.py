@@ -17,12 +17,12 @@ from gapless.protocols.gapless.membership import Membership
 from gapless.protocols.gapless.status import alive_status, excluded_status, is_excluded, is_unsettled, life_of
 
 TREE = binary(2)
-RADIUS = 4
+F = 1
 OUT = excluded_status(0)
 
 
-def make(name: str, life: int = 0, radius: int = RADIUS) -> Membership:
-    return Membership(name, life, TREE, radius)
+def make(name: str, life: int = 0, f: int = F) -> Membership:
+    return Membership(name, life, TREE, f)
 
 
 def suspect(member: Membership, *names: str, witness: str = "") -> Membership:
@@ -59,7 +59,7 @@ def test_news_in_any_order_gives_the_same_view(news: list[dict[str, int]], dice:
 
 
 def test_far_away_brokers_are_nobodys_business() -> None:
-    member = make("b3", radius=2)
+    member = make("b3", f=0)
     assert member.merge({"b5": OUT, "b0": OUT}) == {"b0": OUT}
     member.meet("b5", 3)
     assert member.lives("b5", 3)
@@ -201,7 +201,7 @@ def test_doubt_takes_back_what_was_believed_settled() -> None:
 
 
 def test_who_hears_nobody_knows_it() -> None:
-    member = make("b3", radius=2)
+    member = make("b3", f=0)
     assert member.hears_somebody()
     suspect(member, "b1")
     assert not member.hears_somebody()

@@ -146,7 +146,7 @@ class GaplessBroker:
         self._life = life
         self._home = name_life(self._name, life)
         self._channels: dict[str, Channel] = {}
-        self._membership = Membership(self._name, life, self._overlay, self._radius)
+        self._membership = Membership(self._name, life, self._overlay, self._f)
         switched_off = frozenset(self._options.switched_off) | (set() if self._options.coverage else {"coverage"})
         self._table = RoutingTable(
             send=self._send_tree,

@@ -11,6 +11,8 @@ life.
   harm, and a broker that is itself cut off, or was asleep, excludes nobody. If nobody else ever joins in, because
   only the link is broken or nobody else is left, the suspicion counts after a while (`overdue`); as only one end of
   a link may judge the other, only the lower end of a broken link is then excluded.
+- Who suspects more than f at a time (and more than one) excludes nobody: no more than f fail, so it is rather itself
+  that is cut off.
 
 A suspicion counts against the life that was known when it arose. If a new life turns up while the detector still
 suspects the broker, the suspicion is renewed after a while.
@@ -26,9 +28,9 @@ __all__ = ["Membership"]
 
 
 class Membership:
-    """One broker's knowledge of who lives, within `radius` of it."""
+    """One broker's knowledge of who lives, around it."""
 
-    def __init__(self, name: str, life: int, overlay: Overlay, radius: int) -> None:
+    def __init__(self, name: str, life: int, overlay: Overlay, f: int) -> None:
         self.name = name
         self.overlay = overlay
         self.status: Statuses = {name: alive_status(life)} if life else {}
@@ -36,8 +38,9 @@ class Membership:
         """The lives that everyone around has taken in, as far as is known here."""
         self.was_taken_in = life == 0
         """Whether this life has been settled once."""
-        self._near = frozenset(overlay.within(name, radius)) | {name}
-        self.watch = radius // 2
+        self._f = f
+        self._near = frozenset(overlay.within(name, 2 * (f + 1))) | {name}
+        self.watch = f + 1
         """How far failure detectors look."""
         self._watched = overlay.within(name, self.watch)
         self._suspected: dict[str, int] = {}
@@ -109,7 +112,7 @@ class Membership:
     def verdicts(self) -> dict[str, int]:
         """The brokers that this one has to exclude now, with their new statuses."""
         found: dict[str, int] = {}
-        again = True
+        again = sum(self.lives(name, life) for name, life in self._suspected.items()) <= max(1, self._f)
         while again:
             again = False
             for name, life in sorted(self._suspected.items(), key=lambda item: self.overlay.rank[item[0]]):
