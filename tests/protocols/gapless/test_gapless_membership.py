@@ -133,7 +133,7 @@ def test_the_nearest_ancestor_that_is_left_judges() -> None:
 
 
 def test_one_verdict_may_make_the_judge_of_the_next() -> None:
-    assert suspect(make("b0"), "b3", "b1", witness="b4").verdicts() == {"b1": OUT, "b3": OUT}
+    assert suspect(make("b0", f=2), "b3", "b1", witness="b4").verdicts() == {"b1": OUT, "b3": OUT}
 
 
 def test_the_root_needs_every_neighbour_that_can_be_heard() -> None:
@@ -145,9 +145,24 @@ def test_the_root_needs_every_neighbour_that_can_be_heard() -> None:
 
 
 def test_of_those_who_cannot_be_heard_no_word_is_needed() -> None:
-    member = suspect(make("b1"), "b0", witness="b3")
+    member = suspect(make("b1", f=2), "b0", witness="b3")
     member.suspect("b2")
     assert member.verdicts()["b0"] == OUT
+
+
+def test_who_suspects_more_than_f_excludes_nobody() -> None:
+    member = suspect(make("b1"), "b0", "b3", witness="b4")
+    for name in ("b0", "b3"):
+        member.grow_overdue(name)
+    assert member.verdicts() == {}
+    member.trust("b0")
+    assert member.verdicts() == {"b3": OUT}
+
+
+def test_who_is_out_already_is_not_counted() -> None:
+    member = suspect(make("b1"), "b4", witness="b3")
+    assert member.verdicts() == {"b4": OUT}
+    assert suspect(member, "b3", witness="b0").verdicts() == {"b3": OUT}
 
 
 def test_an_accusation_against_an_earlier_life_does_not_count() -> None:

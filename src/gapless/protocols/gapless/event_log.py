@@ -43,12 +43,11 @@ class EventLog:
         if entry.number:
             self._numbers.add(entry.number)
 
-    def unnumbered(self) -> dict[tuple[str, int], int]:
-        """Where the events stand that are not in the journal of this broker, by publisher and number."""
+    def places(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Where each event stands, by publisher and number, and its number in the journal of this broker, or 0."""
         return {
-            (entry.event.publisher, entry.event.seq): place
+            (entry.event.publisher, entry.event.seq): (place, entry.number)
             for place, entry in enumerate(self._entries, self._dropped)
-            if not entry.number
         }
 
     def number(self, place: int, number: int) -> None:

@@ -11,7 +11,7 @@ from gapless.filters import Filter, parse
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.client_side import ClientSide
 from gapless.protocols.gapless.contraction import Unit, effective_links, path_inside
-from gapless.protocols.gapless.event_log import EventLog
+from gapless.protocols.gapless.event_log import EventLog, Logged
 from gapless.protocols.gapless.handover import (
     Handover,
     Inheritance,
@@ -264,11 +264,15 @@ class Takeover:
         self._answer_represented()
 
     def _answer_represented(self) -> None:
-        """This broker is the pivot of its own side's subscriptions that others of them cover, now as before."""
+        """This broker is the pivot of its own side's subscriptions that others of them cover, now as before.
+
+        Not of those that it inherits: they come from elsewhere.
+        """
+        inherited = {name for share in self.inherited for name in share.edge.subscriptions}
         shared = dict.fromkeys(item.subscription for item in self._handover.own.subscriptions)
         covers = [self._table.subscriptions[name] for name in shared if name in self._table.subscriptions]
         for other in list(self._table.subscriptions.values()):
-            if other.name in shared or self._is_inside(other.origin):
+            if other.name in shared or other.name in inherited or self._is_inside(other.origin):
                 continue
             for cover in covers:
                 if any(publisher not in other.cuts for publisher in cover.cuts) and cover.filter.covers(other.filter):
@@ -393,16 +397,19 @@ class Takeover:
             if self.heirs[life] == self._name or item.event.publisher in self.sessions
         }
         self._give_inherited_cuts()
-        unnumbered = self._log.unnumbered() if own else {}
+        places = self._log.places() if own else {}
         for event in self._events:
             key = (event.publisher, event.seq)
             member = entered.get(key, self._name)
             via = self._via if member == self._name else self._link_to(member).via
             is_new = event.seq > self._table.passed.get(event.publisher, 0)
-            is_owed = key in own and (is_new or key in unnumbered)
+            place, known = places.get(key, (None, 0))
+            is_owed = key in own and not known
             number = self._journal.admit([event], self._pasts[key]) if is_owed else 0
-            if is_owed and not is_new:
-                self._log.number(unnumbered[key], number)
+            if place is not None and number:
+                self._log.number(place, number)
+            elif number and not is_new:  # it never came by here, but later ones of its publisher did
+                self._log.append(Logged(event, via, number, self._pasts[key]))
             self._process(event, via, self._pasts[key], self.sessions, number)
             if number and event.seq >= self._doubtful.get(event.publisher, NEVER):
                 self._clients.hold_back(event, number)
