@@ -266,17 +266,23 @@ class Takeover:
     def _answer_represented(self) -> None:
         """This broker is the pivot of its own side's subscriptions that others of them cover, now as before.
 
-        Not of those that it inherits: they come from elsewhere.
+        For publishers that are, or were, on the others' sides; and not of subscriptions that it inherits.
         """
+        shared = {item.subscription for item in self._handover.own.subscriptions}
         inherited = {name for share in self.inherited for name in share.edge.subscriptions}
-        shared = dict.fromkeys(item.subscription for item in self._handover.own.subscriptions)
-        covers = [self._table.subscriptions[name] for name in shared if name in self._table.subscriptions]
+        inside = {share.edge.client for share in self.inherited}
+        inside |= {ad.publisher for ad in self._table.advertisements.values() if self._is_inside(ad.origin)}
+        covers = [
+            (cover.filter, {publisher: cut for publisher, cut in cover.cuts.items() if publisher in inside})
+            for cover in self._table.subscriptions.values()
+            if cover.name in shared
+        ]
         for other in list(self._table.subscriptions.values()):
             if other.name in shared or other.name in inherited or self._is_inside(other.origin):
                 continue
-            for cover in covers:
-                if any(publisher not in other.cuts for publisher in cover.cuts) and cover.filter.covers(other.filter):
-                    self._table.inherit_passing(other, cover.cuts)
+            for pattern, cuts in covers:
+                if any(publisher not in other.cuts for publisher in cuts) and pattern.covers(other.filter):
+                    self._table.inherit_passing(other, cuts)
 
     # ---- the clients of the excluded ----------------------------------------------------------------------
 
