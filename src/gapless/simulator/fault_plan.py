@@ -151,7 +151,8 @@ class FaultPlan:
         rng, detection, f = self._rng, self._hazards.detection, self._hazards.f
         broker = self._draw_broker()
         at_ms = self._draw_moment()
-        end_ms = self._rounded(at_ms + rng.uniform(0.5, 1) * rng.choice([detection.min_ms, detection.max_ms * 3, 3_000]))
+        most = rng.choice([detection.min_ms, detection.max_ms * 3, 3_000])
+        end_ms = self._rounded(at_ms + rng.uniform(0.5, 1) * most)
         others = [other for other in self._overlay.brokers if other != broker]
         if (
             len(self._overlay.within(broker, f + 1)) >= 2 * f

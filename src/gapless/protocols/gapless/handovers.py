@@ -15,7 +15,7 @@ from gapless.protocols.gapless.event_log import EventLog
 from gapless.protocols.gapless.handover import Handover
 from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.membership import Membership
-from gapless.protocols.gapless.messages import Body, Completed, Cuts, Settled, Sync, TreeBody
+from gapless.protocols.gapless.messages import Body, Completed, Cuts, Settled, SideSubscription, Sync, TreeBody
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.routing_table import Link, RoutingTable
 from gapless.protocols.gapless.sessions import Session
@@ -72,6 +72,8 @@ class Handovers:
         self._settled = settled
         self.under_way: dict[int, Handover] = {}
         """By the tag of the unit."""
+        self._told: dict[str, SideSubscription] = {}
+        """What this broker contributed to hand-overs that came to nothing here, and to none since that it completed."""
         self._retired: dict[str, Link] = {}
         self._completed: dict[int, None] = {}
         self._taken_in: dict[int, dict[str, None]] = {}
@@ -80,7 +82,9 @@ class Handovers:
         """Begin what the statuses ask for; drop what they no longer do."""
         units = self._units()
         current = {unit.tag: None for unit in units}
-        self.under_way = {tag: item for tag, item in self.under_way.items() if tag in current}
+        for tag in [tag for tag in self.under_way if tag not in current]:
+            dropped = self.under_way.pop(tag)
+            self._told.update({item.subscription: item for item in dropped.own.subscriptions})
         for unit in units:
             if unit.tag not in self._completed and unit.tag not in self.under_way:
                 self._begin(unit)
@@ -143,7 +147,7 @@ class Handovers:
             tag=unit.tag,
             core=list(unit.core),
             status=dict(self._membership.status),
-            subscriptions=side_subscriptions(self._table, is_own, self._options.coverage),
+            subscriptions=side_subscriptions(self._table, is_own, self._options.coverage, self._told),
             advertisements=side_advertisements(self._table, is_own, inside),
             marks=side_marks(self._table, is_own),
             log=self._log.share(lambda via: is_inside(unit, self._name, via)),
@@ -161,6 +165,8 @@ class Handovers:
         unit = handover.unit
         del self.under_way[unit.tag]
         self._completed[unit.tag] = None
+        for item in handover.own.subscriptions:
+            self._told.pop(item.subscription, None)
         takeover = Takeover(
             self._name,
             self._membership.overlay,

@@ -4,7 +4,7 @@ Everything here runs within one step of the broker. Until `_install` the unit's 
 whatever the rules of the table send goes to this broker's own side alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from gapless.events import Event
 from gapless.filters import Filter, parse
@@ -174,7 +174,8 @@ class Takeover:
 
         Returns the names of those subscriptions, which go on here until the links are installed.
         """
-        ended = [item for item in self._handover.own.subscriptions if item.subscription not in self._table.subscriptions]
+        told = self._handover.own.subscriptions
+        ended = [item for item in told if item.subscription not in self._table.subscriptions]
         for item in ended:
             self._table.enter_subscription(item.subscription, item.filter, None, item.cuts)
         return [item.subscription for item in ended]
@@ -280,9 +281,12 @@ class Takeover:
         for other in list(self._table.subscriptions.values()):
             if other.name in shared or other.name in inherited or self._is_inside(other.origin):
                 continue
+            earliest: Cuts = {}
             for pattern, cuts in covers:
                 if any(publisher not in other.cuts for publisher in cuts) and pattern.covers(other.filter):
-                    self._table.inherit_passing(other, cuts)
+                    for publisher, cut in cuts.items():
+                        earliest[publisher] = min(cut, earliest.get(publisher, NEVER))
+            self._table.inherit_passing(other, earliest)
 
     # ---- the clients of the excluded ----------------------------------------------------------------------
 
@@ -537,16 +541,26 @@ def is_inside(unit: Unit, name: str, via: str) -> bool:
 
 
 def side_subscriptions(
-    table: RoutingTable, is_own: Callable[[Link | None], bool], coverage: bool
+    table: RoutingTable, is_own: Callable[[Link | None], bool], coverage: bool, told: Mapping[str, SideSubscription]
 ) -> list[SideSubscription]:
-    """The subscriptions of one's own side, but for those that others of them cover."""
+    """The subscriptions of one's own side, but for those that others of them cover.
+
+    Those that were `told` in a hand-over that came to nothing here are told again, also if they have ended since: the
+    others may have completed it, and know from where on they represent those that were not told.
+    """
+    ended = [item for item in told.values() if item.subscription not in table.subscriptions]
+    covers = [parse(item.filter) for item in ended]
     kept: list[Subscription] = []
     for subscription in table.subscriptions.values():
-        if is_own(subscription.origin) and not (
-            coverage and any(other.filter.covers(subscription.filter) for other in kept)
+        if is_own(subscription.origin) and (
+            subscription.name in told
+            or not (coverage and any(pattern.covers(subscription.filter) for pattern in covers))
         ):
             kept.append(subscription)
-    return [SideSubscription(item.name, item.filter.text, {**item.former, **item.cuts}, item.client) for item in kept]
+            covers.append(subscription.filter)
+    return ended + [
+        SideSubscription(item.name, item.filter.text, {**item.former, **item.cuts}, item.client) for item in kept
+    ]
 
 
 def side_advertisements(
