@@ -523,9 +523,10 @@ class GaplessBroker:
         self, event: Event, via: str, after: Cuts | None, inherited: dict[str, Session], number: int
     ) -> None:
         """An event of a merged log; sessions inherited here collect it even if this broker knew it already."""
-        self._inheriting = inherited
-        self._process([event], via, None, number, after)
-        self._inheriting = {}
+        if event.seq > self._table.passed.get(event.publisher, 0):
+            self._inheriting = inherited
+            self._process([event], via, None, number, after)
+            self._inheriting = {}
         for client, session in inherited.items():
             names = session.matching(event)
             if names:

@@ -126,8 +126,9 @@ def find_pasts(
     for event in ordered:
         name = (event.publisher, event.seq)
         past: Cuts = {}
-        for earlier in seen.get(event.publisher, ())[-1:]:
-            merge_cuts(past, pasts[event.publisher, earlier])
+        own = seen.setdefault(event.publisher, [])
+        if own:
+            past.update(pasts[event.publisher, own[-1]])
         for number, position in entries.get(name, ()):
             while reached[number] < position:
                 merge_cuts(prefixes[number], pasts.get(ids[number][reached[number]], {}))
@@ -135,12 +136,15 @@ def find_pasts(
             merge_cuts(past, prefixes[number])
         for known in after.get(name, ()):
             for publisher, last in known.items():
-                place = bisect_right(seen.get(publisher, ()), last)
-                if place:
-                    merge_cuts(past, pasts[publisher, seen[publisher][place - 1]])
+                earlier = seen.get(publisher)
+                if earlier is None or past.get(publisher, 0) >= last:
+                    continue
+                place = bisect_right(earlier, last)
+                if place and past.get(publisher, 0) < earlier[place - 1]:  # else all that comes before it is in, too
+                    merge_cuts(past, pasts[publisher, earlier[place - 1]])
         past[event.publisher] = event.seq
         pasts[name] = past
-        seen.setdefault(event.publisher, []).append(event.seq)
+        own.append(event.seq)
     return pasts
 
 
