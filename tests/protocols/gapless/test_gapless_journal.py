@@ -1,6 +1,7 @@
 """The journal: what the backups hold, who they are, and what they may forget."""
 
 from gapless.events import Event
+from gapless.protocols.gapless.handover import expand
 from gapless.protocols.gapless.journal import PAST_MAX, WEIGHED, Journal, JournalCopy
 from gapless.protocols.gapless.messages import Backup, BackupAll, BackupEnd, Body, Cuts, Edge
 from gapless.protocols.gapless.sessions import Session
@@ -25,7 +26,9 @@ def edge(client: str, admitted: int = 0) -> Edge:
 
 def held(copy: JournalCopy) -> list[tuple[Event, Cuts]]:
     """What a copy would contribute: each admission with all that preceded it."""
-    return [(item.event, item.after) for item in copy.estate("b", 0).admissions]
+    estate = copy.estate("b", 0)
+    publishers = {*estate.before, *(name for item in estate.admissions for name in item.after)}
+    return [(item.event, item.after) for item in expand(estate, publishers)]
 
 
 def entries(sent: Sent) -> list[tuple[str, int, Cuts, list[Event]]]:
@@ -170,7 +173,7 @@ def test_what_is_done_out_of_order_waits_for_what_stands_before_it() -> None:
     journal.forget([2])
     assert len(journal.copy) == 3
     journal.forget([1])
-    assert [item.number for item in journal.copy.admissions()] == [3]
+    assert [item.number for item in journal.copy.estate("b", 0).admissions] == [3]
 
 
 def test_a_copy_restored_from_the_whole_journal_is_the_same() -> None:

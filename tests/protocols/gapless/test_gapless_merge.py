@@ -6,6 +6,7 @@ from collections import deque
 import pytest
 
 from gapless.events import Event
+from gapless.protocols.gapless.handover import expand
 from gapless.protocols.gapless.journal import JournalCopy
 from gapless.protocols.gapless.merge import find_pasts, merge_logs
 from gapless.protocols.gapless.messages import Admission, LogEntry
@@ -86,7 +87,13 @@ class Star:
 
     def admissions(self, forgotten: set[Id]) -> list[Admission]:
         """What the backups bring."""
-        return [item for item in self.estate.estate("y", 0).admissions if name_of(item.event) not in forgotten]
+        return [item for item in expanded(self.estate) if name_of(item.event) not in forgotten]
+
+
+def expanded(copy: JournalCopy) -> list[Admission]:
+    """What a copy would contribute: each admission with all that preceded it."""
+    estate = copy.estate("y", 0)
+    return list(expand(estate, {*estate.before, *(name for item in estate.admissions for name in item.after)}))
 
 
 def check(star: Star, forgotten: set[Id]) -> list[Event]:
@@ -154,7 +161,7 @@ def admitted(event: Event, **after: int) -> list[Admission]:
     """The estate of a broker that admitted one event, after all that it had processed."""
     copy = JournalCopy()
     copy.admit(1, after, [event])
-    return copy.estate("y", 0).admissions
+    return expanded(copy)
 
 
 def test_an_admission_waits_for_what_its_broker_had_processed() -> None:

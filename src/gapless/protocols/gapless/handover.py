@@ -22,7 +22,7 @@ known to have processed may not have reached all backups of the life; it is proc
 heir see it, and its publisher is told that it is safe, only when the heir's own backups hold it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -32,7 +32,16 @@ from gapless.protocols.gapless.contraction import Unit, excluded, stand_in
 from gapless.protocols.gapless.messages import Admission, Cuts, Edge, Estate, Sync, TreeBody
 from gapless.protocols.gapless.status import Statuses
 
-__all__ = ["Handover", "Inheritance", "alias_of", "divide_estates", "join_admissions", "name_life", "settle_claims"]
+__all__ = [
+    "Handover",
+    "Inheritance",
+    "alias_of",
+    "divide_estates",
+    "expand",
+    "join_admissions",
+    "name_life",
+    "settle_claims",
+]
 
 
 class Handover:
@@ -143,14 +152,24 @@ def alias_of(subscription: str, member: str) -> str:
     return f"{subscription}@{member}"
 
 
-def join_admissions(copies: Iterable[Sequence[Admission]]) -> list[Admission]:
-    """One life's admissions from several copies, which may lack some at either end."""
-    numbered = {item.number: item for copy in copies for item in copy}
+def join_admissions(copies: Iterable[Estate], publishers: Container[str]) -> list[Admission]:
+    """One life's admissions, expanded, from several copies, which may lack some at either end."""
+    numbered = {item.number: item for copy in copies for item in expand(copy, publishers)}
     joined: dict[tuple[str, int], Admission] = {}
     for number in sorted(numbered):
         event = numbered[number].event
         joined.setdefault((event.publisher, event.seq), numbered[number])
     return list(joined.values())
+
+
+def expand(estate: Estate, publishers: Container[str]) -> Iterator[Admission]:
+    """The admissions, each with all that preceded it of these publishers."""
+    known = {publisher: seq for publisher, seq in estate.before.items() if publisher in publishers}
+    for item in estate.admissions:
+        news = {publisher: seq for publisher, seq in item.after.items() if publisher in publishers}
+        if news:
+            known = {**known, **news}
+        yield Admission(item.number, item.event, known if item.whole is None else item.whole, item.is_inherited)
 
 
 def _claimant(syncs: Mapping[str, Sync], life: str) -> str | None:

@@ -31,7 +31,7 @@ class JournalCopy:
     def __init__(self) -> None:
         self.edges: dict[str, Edge] = {}
         self._base: Cuts = {}
-        self._entries: deque[tuple[int, Cuts, Event, Cuts | None, bool]] = deque()
+        self._entries: deque[Admission] = deque()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -40,9 +40,7 @@ class JournalCopy:
         """Start from a whole journal."""
         self.edges = {edge.client: edge for edge in message.edges}
         self._base = dict(message.before)
-        self._entries = deque(
-            (item.number, {}, item.event, item.after, item.is_inherited) for item in message.admissions
-        )
+        self._entries = deque(message.admissions)
 
     def note_edges(self, edges: Iterable[Edge]) -> None:
         """Sessions began or changed."""
@@ -58,7 +56,7 @@ class JournalCopy:
         """
         first = number - len(events) + 1
         for place, event in enumerate(events):
-            self._entries.append((first + place, after, event, original, original is not None))
+            self._entries.append(Admission(first + place, event, after, original is not None, original))
             after = {}
         edge = self.edges.get(event.publisher)
         if edge is not None and edge.admitted < event.seq:
@@ -66,39 +64,23 @@ class JournalCopy:
 
     def forget(self, number: int) -> None:
         """Admissions up to this number have reached everyone."""
-        while self._entries and self._entries[0][0] <= number:
-            self._base.update(self._entries.popleft()[1])
+        while self._entries and self._entries[0].number <= number:
+            self._base.update(self._entries.popleft().after)
 
     def forget_done(self, done: set[int], last: int) -> int:
         """Forget up to the first that is not done, and take out of `done` what is forgotten; return the last number."""
         entries = self._entries
         gone = []
-        for number, after, *_ in entries:
-            if number not in done:
+        for item in entries:
+            if item.number not in done:
                 break
-            gone.append(number)
-            if after:
-                self._base.update(after)
+            gone.append(item.number)
+            if item.after:
+                self._base.update(item.after)
         for _ in gone:
             entries.popleft()
         done.difference_update(gone)
         return gone[-1] if gone else last
-
-    def admissions(self) -> list[Admission]:
-        """What is not forgotten, each with all that preceded it."""
-        known = dict(self._base)
-        found = []
-        for number, after, event, original, is_inherited in self._entries:
-            known.update(after)
-            found.append(Admission(number, event, dict(known) if original is None else original, is_inherited))
-        return found
-
-    def before(self) -> Cuts:
-        """All that precedes what is admitted next, but for what is new by then."""
-        known = dict(self._base)
-        for _, after, *_ in self._entries:
-            known.update(after)
-        return known
 
     def prune(self, kept: Container[str]) -> bool:
         """Of the past of all entries, forget the publishers of which nothing is kept; tell whether that was much."""
@@ -112,12 +94,16 @@ class JournalCopy:
         return len(self._base)
 
     def keep(self, item: Admission) -> None:
-        """Take over an admission as another copy holds it."""
-        self._entries.append((item.number, {}, item.event, item.after, item.is_inherited))
+        """Take over an admission, expanded, as another copy holds it."""
+        self._entries.append(Admission(item.number, item.event, {}, item.is_inherited, item.after))
 
     def estate(self, broker: str, life: int) -> Estate:
         """The copy as a member of a unit contributes it."""
-        return Estate(broker, life, dict(self.edges), self.admissions())
+        return Estate(broker, life, dict(self.edges), dict(self._base), list(self._entries))
+
+    def whole(self, number: int) -> BackupAll:
+        """The copy for one who becomes a backup when the journal has reached that number."""
+        return BackupAll(number, list(self.edges.values()), list(self._entries), dict(self._base))
 
 
 class Journal:
@@ -203,8 +189,7 @@ class Journal:
                 self._send(name, self._whole())
 
     def _whole(self) -> BackupAll:
-        edges = list(self.copy.edges.values())
-        return BackupAll(self._number, edges, self.copy.admissions(), self.copy.before())
+        return self.copy.whole(self._number)
 
     def answered(self, name: str, life: int, number: int) -> None:
         """A backup holds everything up to a number."""

@@ -188,8 +188,11 @@ class Admission(_Message, frozen=True):
     """In the journal of the broker."""
     event: Event
     after: Cuts
+    """What is new of that since the admission before; all of it, once it is expanded (`handover.expand`)."""
     is_inherited: bool
     """Another broker had admitted it; it does not come after what stands before it in this journal."""
+    whole: Cuts | None = None
+    """All that came before it, if that is known apart from the others."""
 
 
 class Estate(_Message, frozen=True):
@@ -198,6 +201,8 @@ class Estate(_Message, frozen=True):
     broker: str
     life: int
     edges: dict[str, Edge]
+    before: Cuts
+    """What precedes all admissions."""
     admissions: list[Admission]
 
 
@@ -299,7 +304,7 @@ class BackupAll(_Message, frozen=True):
     edges: list[Edge]
     admissions: list[Admission]
     before: Cuts
-    """What the sender had processed before all that follows, but for what has reached everyone."""
+    """What the sender had processed before all these, but for what has reached everyone."""
 
 
 class BackupEnd(_Message, frozen=True):

@@ -436,10 +436,12 @@ class Takeover:
         processed: Cuts = {}
         for sync in syncs:
             merge_cuts(processed, sync.passed)
+        held = [estate for sync in syncs for estate in sync.estates]
+        publishers = {item.event.publisher for estate in held for item in estate.admissions}
+        publishers |= {entry.event.publisher for sync in syncs for entry in sync.log}
         for life in self.estates:
-            self.admissions[life] = join_admissions(
-                estate.admissions for sync in syncs for estate in sync.estates if (estate.broker, estate.life) == life
-            )
+            copies = [estate for estate in held if (estate.broker, estate.life) == life]
+            self.admissions[life] = join_admissions(copies, publishers)
             for item in self.admissions[life]:
                 merge_cuts(processed, item.after)
         for items in self.admissions.values():

@@ -1,0 +1,25 @@
+"""The talk of `make chaos`, simulated, and the smallest scenarios of what it and the search found there."""
+
+from pathlib import Path
+
+import pytest
+
+from gapless.checkers import check
+from gapless.simulator import load_scenario, run_scenario
+from tests.protocols.gapless.talk import attempt
+
+SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.toml"))
+SEEDS = 24
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_what_was_found(path: Path) -> None:
+    verdict = check(run_scenario(load_scenario(path)).trace)
+    assert verdict.status == "valid", verdict.reason
+    assert verdict.deliveries
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_talk(seed: int) -> None:
+    _, outcome = attempt(seed)
+    assert outcome.status == "valid", f"seed {seed}: {', '.join(outcome.symptoms)} {outcome.summary}"
