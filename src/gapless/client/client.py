@@ -55,8 +55,8 @@ PUBLISH_BATCH = 256
 BATCH_BYTES = 32 * 1024 * 1024
 """A batch is not larger than that, however large its events."""
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
-LEAVE_S = 2.0
-"""How long a client that leaves waits for its subscriptions to end."""
+LEAVE_S = 5.0
+"""How long a client that leaves waits for its subscriptions to end, and for a broker that knows it."""
 
 
 class Advertisement:
@@ -275,7 +275,7 @@ class Client:
         for advertisement in list(self._advertisements.values()):
             await self.unadvertise(advertisement)
         await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self._subscriptions.values())))
-        while self._links.unsent:
+        while self._links.unsent or not getattr(self._links.host.node, "is_attached", True):
             await asyncio.sleep(0.005)
 
     async def __aenter__(self) -> Self:

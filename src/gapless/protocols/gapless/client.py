@@ -106,7 +106,8 @@ class GaplessClient:
         self._broker = place.broker
         self._home = ""
         self._attempt = 0
-        self._is_attached = False
+        self.is_attached = False
+        """Whether a broker holds the session, and knows what the client wants."""
         self._asked = 0
         self._redirects = 0
         self._patience = 1
@@ -164,7 +165,7 @@ class GaplessClient:
 
     def _attach(self) -> None:
         """Ask the broker that should hold the session."""
-        self._is_attached = False
+        self.is_attached = False
         self._attempt += 1
         self._received = self._delivered - self._taken
         self._untaken = deque([(self._delivered, self._received)])
@@ -195,7 +196,7 @@ class GaplessClient:
 
     def _on_timer(self, item: TimerFired) -> None:
         self._redirects = 0
-        if not self._is_attached:
+        if not self.is_attached:
             self._patience = min(2 * self._patience, PATIENCE_MAX)
             self._try_next()
 
@@ -204,7 +205,7 @@ class GaplessClient:
             return
         kind = type(message)
         if kind in (NotYet, Gone):
-            self._is_attached = False
+            self.is_attached = False
             self._patience = 1
             self._set_timer()
         elif kind is Redirect:
@@ -228,7 +229,7 @@ class GaplessClient:
             self._attach()
 
     def _on_attached(self, message: Attached) -> None:
-        self._is_attached = True
+        self.is_attached = True
         self._patience = 1
         self._home = message.home
         self._contacts = tuple(message.contacts)

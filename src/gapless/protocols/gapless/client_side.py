@@ -179,8 +179,11 @@ class ClientSide:
             self.sessions[client].is_away = self.sessions[client].is_orphan
 
     def _await(self, client: str) -> None:
-        self.sessions[client].is_away = True
-        self._set_timer(SetTimer(f"session/{client}", int(self._options.session_s * 1e6)))
+        session = self.sessions[client]
+        session.is_away = True
+        times_inherited = session.epoch % EPOCH_STEP
+        seconds = self._options.session_s / 2 ** max(0, times_inherited - 1)  # no more than twice as long in all
+        self._set_timer(SetTimer(f"session/{client}", int(seconds * 1e6)))
 
     def expire(self, client: str) -> None:
         """The time of a session without a client is over."""
