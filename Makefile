@@ -21,7 +21,7 @@ check: setup ## Format, lint, types, layers
 
 test: check ## Everything above, and all tests; those on Spark by themselves, for it takes all cores
 	@$(bin)/pytest --ignore=tests/spark --ignore=tests/lab
-	@$(bin)/pytest -n 2 $(wildcard tests/spark tests/lab)
+	@$(bin)/pytest -n 0 $(wildcard tests/spark tests/lab)
 
 bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
 	@$(bin)/python benchmarks $(ARGS)

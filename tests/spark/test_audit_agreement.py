@@ -22,16 +22,19 @@ SEEDS: dict[Guarantee, int] = {"gcd": 900, "gfd": 300, "topic-causal": 300, "bes
 class Judged(NamedTuple):
     """What both judges said of the same runs."""
 
+    traces: list[Trace]
     expected: dict[str, Verdict]
     verdicts: dict[str, dict[str, Any]]
     anomalies: dict[str, Counter[tuple[Any, ...]]]
     kinds_of_runs: Counter[str]
 
 
-def audited(spark: SparkSession, traces: list[Trace], place: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Verdicts and anomalies of all runs, by one audit: a first look, and another one at those that ask for it."""
+def audited(
+    spark: SparkSession, traces: list[Trace], place: Path, *, look_first: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Verdicts and anomalies of all runs, by one audit."""
     write_trace(traces, place)
-    result = audit(spark, read_tables(spark, place), look_first=True)
+    result = audit(spark, read_tables(spark, place), look_first=look_first)
     anomalies: dict[str, Counter[tuple[Any, ...]]] = {}
     for row in result.anomalies.toArrow().to_pylist():
         told = (
@@ -53,8 +56,9 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
         traces.append(trace)
     traces.append(a_live_run(tmp_path_factory.mktemp("live")))
     expected = {trace.runs[0].run: check(trace) for trace in traces}
-    verdicts, anomalies = audited(spark, traces, tmp_path_factory.mktemp("agreement") / "trace")
-    return Judged(expected, verdicts, anomalies, kinds)
+    place = tmp_path_factory.mktemp("agreement") / "trace"
+    verdicts, anomalies = audited(spark, traces, place, look_first=False)
+    return Judged(traces, expected, verdicts, anomalies, kinds)
 
 
 def test_every_run_is_judged(judged: Judged) -> None:
@@ -86,3 +90,14 @@ def test_the_verdicts_agree(judged: Judged) -> None:
 def test_the_anomalies_agree_with_witnesses_and_words(judged: Judged) -> None:
     for run, verdict in judged.expected.items():
         assert judged.anomalies.get(run, Counter()) == all_told(verdict), run
+
+
+def test_a_first_look_and_another_at_those_that_ask_for_it_agree(
+    spark: SparkSession, judged: Judged, tmp_path: Path
+) -> None:
+    some = [*judged.traces[::40], *judged.traces[-1:]]
+    verdicts, anomalies = audited(spark, some, tmp_path / "trace", look_first=True)
+    assert len(verdicts) == len(some)
+    for run, row in verdicts.items():
+        assert row == judged.verdicts[run]
+        assert anomalies.get(run, Counter()) == judged.anomalies.get(run, Counter()), run

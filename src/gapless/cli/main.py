@@ -351,7 +351,11 @@ def sim_search(
     runs: Annotated[int, typer.Option(min=1, help="How many seeds to try.")] = 1000,
     first_seed: Annotated[int, typer.Option(metavar="N", help="The first seed.")] = 0,
     faults: Annotated[
-        str, typer.Option(metavar="KINDS", help="none, all, or some of crash,cut,suspicion,relink,loss,duplication.")
+        str,
+        typer.Option(
+            metavar="KINDS",
+            help="none, all (crash,cut,suspicion), or some of these and of isolation,relink,loss,duplication.",
+        ),
     ] = "none",
     f: Annotated[
         int | None, typer.Option("--f", min=0, max=10, metavar="N", help="How many neighbouring brokers may fail.")

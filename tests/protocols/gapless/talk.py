@@ -13,6 +13,7 @@ from multiprocessing import Pool
 
 from rich.progress import track
 
+from gapless.events import Attributes
 from gapless.overlay import from_edges
 from gapless.simulator import Outcome, try_scenario
 from gapless.simulator.scenario import (
@@ -94,12 +95,12 @@ class Talk:
         offer = f"kind IN ('request', 'settled') AND asker = {number}"
         self._actions.append(AdvertiseAction(50, name, f"{name}/a", offer))
         self._actions.append(SubscribeAction(60, name, f"{name}/s", f"kind = 'answer' AND asker = {number}"))
-        settled = {"kind": "settled", "asker": number, "serial": 11}
+        settled: Attributes = {"kind": "settled", "asker": number, "serial": 11}
         self._replies.append(Reply(name, settled, f"{name}/s", probability=0.5, at_most=1_000))
         at_ms, serial = 300.0, 0
         while at_ms < UNTIL_MS - 1_500:
             serial += 1
-            request = {"kind": "request", "asker": number, "serial": serial, "topic": serial % ANSWERERS}
+            request: Attributes = {"kind": "request", "asker": number, "serial": serial, "topic": serial % ANSWERERS}
             self._actions.append(PublishAction(at_ms, name, request))
             at_ms += self._dice.expovariate(1 / 160)
 
@@ -107,7 +108,7 @@ class Talk:
         name = self._client(f"answerer{number}")
         self._actions.append(AdvertiseAction(50, name, f"{name}/a", f"kind = 'answer' AND answerer = {number}"))
         self._actions.append(SubscribeAction(60, name, f"{name}/s", f"kind = 'request' AND topic = {number}"))
-        answer = {"kind": "answer", "answerer": number, "asker": self._dice.randrange(ASKERS), "serial": 11}
+        answer: Attributes = {"kind": "answer", "answerer": number, "asker": self._dice.randrange(ASKERS), "serial": 11}
         self._replies.append(Reply(name, answer, f"{name}/s", at_most=2_000))
 
     def _observe(self, number: int) -> None:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from tests.protocols.gapless.talk import attempt
 
 from gapless.checkers import check
 from gapless.simulator import load_scenario, run_scenario
-from tests.protocols.gapless.talk import attempt
 
 SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.toml"))
 SEEDS = 24
@@ -14,7 +14,9 @@ SEEDS = 24
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_what_was_found(path: Path) -> None:
-    verdict = check(run_scenario(load_scenario(path)).trace)
+    trace = run_scenario(load_scenario(path)).trace
+    assert trace is not None
+    verdict = check(trace)
     assert verdict.status == "valid", verdict.reason
     assert verdict.deliveries
 

@@ -38,7 +38,8 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long a broker suspects another that nobody else suspects before it acts on it alone."""
 
     session_s: float = 60.0
-    """How long a session waits for its client; then its subscriptions end where the client stopped."""
+    """How long a session waits for its client; then its subscriptions end where the client stopped. If it is inherited
+    again before the client came, it waits half as long each time."""
 
     switched_off: tuple[str, ...] = ()
     """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`."""
