@@ -16,6 +16,7 @@ from gapless.protocols.gapless.messages import (
     ClientUnsubscribe,
     Cut,
     Delivery,
+    Edge,
     Expired,
     Invite,
     NotYet,
@@ -152,3 +153,12 @@ def test_who_stays_away_for_too_long_is_told_so_and_begins_anew() -> None:
     assert desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {})) == [Expired(3)]
     assert desk.hear("c", Attach(4, "", [], {}, [], 1)) == [Invite(4, "b0/0")]
     assert desk.attach("c", 5)[0] == Attached(5, "b0/0", [], ["b0"])
+
+
+def test_a_session_that_is_inherited_unclaimed_waits_half_as_long_each_time() -> None:
+    desk = Desk(session_s=60.0)
+    for epoch, seconds in ((2000, 60), (2001, 30), (2002, 15), (3000, 60)):
+        desk.node.step(Start(), 0)
+        desk.node._clients.inherit(Edge("c", epoch, 1, {}, {}, {}, 0))
+        timers = [effect for effect in desk.node._effects if isinstance(effect, SetTimer)]
+        assert timers[-1] == SetTimer("session/c", seconds * 1_000_000)

@@ -319,6 +319,16 @@ def test_a_subscription_that_was_about_to_end_ends_where_it_stands_when_its_brok
     assert attaches(effects)[0][1].standings == []
 
 
+def test_it_is_attached_only_while_a_broker_holds_its_session() -> None:
+    bench = Bench()
+    bench.step(Start())
+    assert not bench.node.is_attached
+    bench.hear(Attached(1, "b/0", [], ["b"]))
+    assert bench.node.is_attached
+    bench.hear(Gone(1))
+    assert not bench.node.is_attached
+
+
 def test_it_waits_longer_each_time_that_no_answer_came_in_time() -> None:
     bench = Bench()
     [timer] = retries(bench.step(Start()))
