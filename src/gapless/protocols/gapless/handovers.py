@@ -84,7 +84,7 @@ class Handovers:
         current = {unit.tag: None for unit in units}
         for tag in [tag for tag in self.under_way if tag not in current]:
             dropped = self.under_way.pop(tag)
-            self._told.update({item.subscription: item for item in dropped.own.subscriptions})
+            self._told.update({item.ended or item.subscription: item for item in dropped.own.subscriptions})
         for unit in units:
             if unit.tag not in self._completed and unit.tag not in self.under_way:
                 self._begin(unit)
@@ -147,7 +147,7 @@ class Handovers:
             tag=unit.tag,
             core=list(unit.core),
             status=dict(self._membership.status),
-            subscriptions=side_subscriptions(self._table, is_own, self._options.coverage, self._told),
+            subscriptions=side_subscriptions(self._name, self._table, is_own, self._options.coverage, self._told),
             advertisements=side_advertisements(self._table, is_own, inside),
             marks=side_marks(self._table, is_own),
             log=self._log.share(lambda via: is_inside(unit, self._name, via)),
@@ -166,7 +166,7 @@ class Handovers:
         del self.under_way[unit.tag]
         self._completed[unit.tag] = None
         for item in handover.own.subscriptions:
-            self._told.pop(item.subscription, None)
+            self._told.pop(item.ended or item.subscription, None)
         takeover = Takeover(
             self._name,
             self._membership.overlay,

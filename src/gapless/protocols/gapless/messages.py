@@ -224,6 +224,8 @@ class SideSubscription(_Message, frozen=True):
     filter: str
     cuts: Cuts
     client: str
+    ended: str = ""
+    """The name of a subscription that has ended and goes on under another, until those it represents took its place."""
 
 
 class SideAdvertisement(_Message, frozen=True):

@@ -94,6 +94,10 @@ class Takeover:
         for _, sync in handover.ordered():
             for subscription, cuts in sync.marks.items():
                 merge_cuts(self._marks.setdefault(subscription, {}), cuts)
+        for _, sync in handover.ordered():
+            for item in sync.subscriptions:
+                if item.ended in self._marks:
+                    merge_cuts(self._marks.setdefault(item.subscription, {}), self._marks[item.ended])
         logs = [sync.log for _, sync in handover.ordered()]
         self.admissions: dict[tuple[str, int], list[Admission]] = {}
         """By life: what it had admitted, or was about to."""
@@ -174,8 +178,10 @@ class Takeover:
 
         Returns the names of those subscriptions, which go on here until the links are installed.
         """
-        told = self._handover.own.subscriptions
-        ended = [item for item in told if item.subscription not in self._table.subscriptions]
+        alive = {item.subscription for member in self._others() for item in self._handover.syncs[member].subscriptions}
+        alive |= {name for share in self.inherited for name in share.edge.subscriptions}
+        alive |= self._table.subscriptions.keys()
+        ended = [item for item in self._handover.own.subscriptions if item.subscription not in alive]
         for item in ended:
             self._table.enter_subscription(item.subscription, item.filter, None, item.cuts)
         return [item.subscription for item in ended]
@@ -543,14 +549,23 @@ def is_inside(unit: Unit, name: str, via: str) -> bool:
 
 
 def side_subscriptions(
-    table: RoutingTable, is_own: Callable[[Link | None], bool], coverage: bool, told: Mapping[str, SideSubscription]
+    name: str,
+    table: RoutingTable,
+    is_own: Callable[[Link | None], bool],
+    coverage: bool,
+    told: Mapping[str, SideSubscription],
 ) -> list[SideSubscription]:
-    """The subscriptions of one's own side, but for those that others of them cover.
+    """The subscriptions of the broker's own side, but for those that others of them cover.
 
     Those that were `told` in a hand-over that came to nothing here are told again, also if they have ended since: the
-    others may have completed it, and know from where on they represent those that were not told.
+    others may have completed it, and know from where on they represent those that were not told. They get a name of
+    their own, for they may have ended here alone, and live elsewhere.
     """
-    ended = [item for item in told.values() if item.subscription not in table.subscriptions]
+    ended = [
+        item if item.ended else SideSubscription(f"{original}~{name}", item.filter, item.cuts, "", original)
+        for original, item in told.items()
+        if original not in table.subscriptions
+    ]
     covers = [parse(item.filter) for item in ended]
     kept: list[Subscription] = []
     for subscription in table.subscriptions.values():
