@@ -40,7 +40,7 @@ from gapless.simulator.scenario import (
 EDGES = (("b0", "b1"), ("b0", "b2"), ("b0", "b3"), ("b3", "b4"), ("b4", "b5"), ("b2", "b6"))
 TREE = from_edges(EDGES)
 ASKERS, ANSWERERS = 4, 3
-UNTIL_MS = 20_000.0
+UNTIL_MS = 40_000.0
 CALM_MS = 6_000.0
 """How long before the end the last fault begins."""
 
@@ -102,7 +102,7 @@ class Talk:
             serial += 1
             request: Attributes = {"kind": "request", "asker": number, "serial": serial, "topic": serial % ANSWERERS}
             self._actions.append(PublishAction(at_ms, name, request))
-            at_ms += self._dice.expovariate(1 / 160)
+            at_ms += self._dice.expovariate(1 / 300)
 
     def _answer(self, number: int) -> None:
         name = self._client(f"answerer{number}")
@@ -141,13 +141,13 @@ class Talk:
             for broker in victims:
                 start_ms = at_ms + (0.0 if broker == first else dice.choice([0.0, 0.5, 3.0, 50.0, 300.0, 1_200.0]))
                 end_ms = max(end_ms, self._strike(broker, start_ms, parted))
-            at_ms = end_ms + dice.uniform(100, 3_000) + 2 * self._detection_ms + 1_500
+            at_ms = end_ms + dice.uniform(100, 1_500) + self._detection_ms + 900
 
     def _strike(self, broker: str, at_ms: float, parted: set[frozenset[str]]) -> float:
         """One broker; returns when it is over."""
         dice = self._dice
         kind = dice.choice(["kill", "freeze", "cut", "isolate"])
-        end_ms = at_ms + dice.choice([300, 1_200, 2_500, 4_000])
+        end_ms = at_ms + dice.choice([20, 300, 1_200, 2_500, 4_000])
         if kind in ("kill", "freeze"):
             self._faults += [Crash(at_ms, broker), Restart(end_ms, broker, kind == "freeze")]
             return end_ms

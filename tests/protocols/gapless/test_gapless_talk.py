@@ -9,7 +9,7 @@ from gapless.checkers import check
 from gapless.simulator import load_scenario, run_scenario
 
 SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.toml"))
-SEEDS = 24
+SEEDS = 16
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)

@@ -32,6 +32,10 @@ class Unit(msgspec.Struct, frozen=True):
     """The live brokers that take part, in rank order."""
     tag: int
 
+    def touches(self, other: "Unit") -> bool:
+        """Whether the two have an unsettled broker in common."""
+        return not set(self.core).isdisjoint(other.core)
+
 
 def excluded(status: Statuses, name: str) -> bool:
     """Whether the broker is out."""

@@ -5,6 +5,7 @@ begun, one that has become another is dropped, and a broker that came back is se
 has completed. While one is under way the table sends nothing that assumes a whole tree, and no wave starts.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from gapless.events import Event
@@ -32,6 +33,8 @@ __all__ = ["Handovers"]
 
 COMPLETED_MAX = 1_000
 """How many hand-overs a broker remembers to have completed."""
+TOLD_MAX = 16
+"""How many hand-overs may come to nothing, one after the other, before the first is forgotten."""
 
 
 class Handovers:
@@ -72,8 +75,8 @@ class Handovers:
         self._settled = settled
         self.under_way: dict[int, Handover] = {}
         """By the tag of the unit."""
-        self._told: dict[str, SideSubscription] = {}
-        """What this broker contributed to hand-overs that came to nothing here, and to none since that it completed."""
+        self._told: deque[tuple[Unit, list[SideSubscription]]] = deque(maxlen=TOLD_MAX)
+        """What was told in those that came to nothing here, but that others may have completed; until the next is."""
         self._retired: dict[str, Link] = {}
         self._completed: dict[int, None] = {}
         self._taken_in: dict[int, dict[str, None]] = {}
@@ -84,7 +87,7 @@ class Handovers:
         current = {unit.tag: None for unit in units}
         for tag in [tag for tag in self.under_way if tag not in current]:
             dropped = self.under_way.pop(tag)
-            self._told.update({item.ended or item.subscription: item for item in dropped.own.subscriptions})
+            self._told.append((dropped.unit, dropped.own.subscriptions))
         for unit in units:
             if unit.tag not in self._completed and unit.tag not in self.under_way:
                 self._begin(unit)
@@ -143,11 +146,17 @@ class Handovers:
             return link is None or not is_inside(unit, self._name, link.via)
 
         inside = {peer for peer, link in self._retired.items() if not is_own(link)}
+        told = {
+            item.ended or item.subscription: item
+            for earlier, items in self._told
+            if earlier.touches(unit)
+            for item in items
+        }
         return Sync(
             tag=unit.tag,
             core=list(unit.core),
             status=dict(self._membership.status),
-            subscriptions=side_subscriptions(self._name, self._table, is_own, self._options.coverage, self._told),
+            subscriptions=side_subscriptions(self._name, self._table, is_own, self._options.coverage, told),
             advertisements=side_advertisements(self._table, is_own, inside),
             marks=side_marks(self._table, is_own),
             log=self._log.share(lambda via: is_inside(unit, self._name, via)),
@@ -165,8 +174,8 @@ class Handovers:
         unit = handover.unit
         del self.under_way[unit.tag]
         self._completed[unit.tag] = None
-        for item in handover.own.subscriptions:
-            self._told.pop(item.ended or item.subscription, None)
+        for item in [item for item in self._told if item[0].touches(unit)]:
+            self._told.remove(item)
         takeover = Takeover(
             self._name,
             self._membership.overlay,
