@@ -16,7 +16,7 @@ from gapless.filters import Filter, parse
 STATES: tuple[Any, ...] = (
     *generated.WORLD,
     *("".join(letters) for length in range(6) for letters in product("xyz", repeat=length)),
-    *("".join(letters) for length in range(4) for letters in product("xz%_", repeat=length)),
+    *("".join(letters) for length in range(5) for letters in product("xyz%_", repeat=length)),
 )
 
 

@@ -150,9 +150,9 @@ def test_of_those_who_cannot_be_heard_no_word_is_needed() -> None:
     assert member.verdicts()["b0"] == OUT
 
 
-def test_who_suspects_more_than_f_excludes_nobody() -> None:
-    member = suspect(make("b1"), "b0", "b3", witness="b4")
-    for name in ("b0", "b3"):
+def test_who_suspects_more_than_f_and_more_than_it_hears_excludes_nobody() -> None:
+    member = suspect(make("b1"), "b0", "b2", "b3", witness="b4")
+    for name in ("b0", "b2", "b3"):
         member.grow_overdue(name)
     assert member.verdicts() == {}
     member.trust("b0")
