@@ -1,4 +1,4 @@
-"""One Spark session for each worker. Modules are in two groups, `audit` and `spark`, which take about as long."""
+"""One Spark session for each worker. Modules are in two groups, so that no more than two workers start Spark."""
 
 from collections.abc import Iterator
 

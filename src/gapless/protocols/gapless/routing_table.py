@@ -311,8 +311,8 @@ class RoutingTable:
 
     def settle(self, is_settled: bool) -> None:
         """A hand-over began, or none is left: what was deferred is answered then."""
-        self.is_settled = is_settled
-        if is_settled:
+        was_settled, self.is_settled = self.is_settled, is_settled
+        if is_settled and not was_settled:
             for advertisement in list(self.advertisements.values()):
                 if advertisement.is_deferred:
                     self.conclude(advertisement)
