@@ -70,8 +70,8 @@ def generate(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
     limits: GeneratorLimits | None = None,
 ) -> Scenario:  # fmt: skip
-    """The scenario of this seed. `faults`: none, all (crash, cut, suspicion), or some of these and of isolation, relink,
-    loss and duplication, with commas between.
+    """The scenario of this seed. `faults`: none, all (crash, cut, suspicion), or some of these and of isolation,
+    relink, loss and duplication, with commas between.
     """
     spec = protocols().get(protocol)
     draft = _Draft if spec is None or not spec.topics_only else partial(_TopicDraft, spec)
