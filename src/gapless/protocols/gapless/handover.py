@@ -121,16 +121,20 @@ def divide_estates(
     return [share for _, share in sorted(newest.items())], heirs, edges
 
 
-def settle_claims(handover: Handover) -> dict[str, str]:
+def settle_claims(handover: Handover, inherited: list[Inheritance]) -> dict[str, str]:
     """Who keeps the session of a client that several members hold, and what becomes of what the others list for it.
 
-    Two halves that lost sight of each other may both have inherited it. The client is where its session is newest.
-    Elsewhere its subscriptions go on under another name, for they may represent others, until those took their place.
+    Two halves that lost sight of each other may both have inherited it, or it is inherited anew from a life that the
+    client went back to. The client is where its session is newest. Elsewhere its subscriptions go on under another
+    name, for they may represent others, until those took their place.
     """
     claims: dict[str, list[tuple[int, str]]] = {}
     for member, sync in handover.ordered():
         for client, epoch in sync.owned.items():
             claims.setdefault(client, []).append((epoch, member))
+    renewed = {share.edge.client for share in inherited if share.edge.client in claims}
+    for share in inherited:
+        claims.setdefault(share.edge.client, []).append((share.edge.epoch, share.heir))
     owners = {client: max(held, key=lambda claim: claim[0])[1] for client, held in claims.items() if len(held) > 1}
     if owners:
         for member, sync in handover.ordered():
@@ -142,7 +146,11 @@ def settle_claims(handover: Handover) -> dict[str, str]:
                     else item
                     for item in sync.subscriptions
                 ],
-                advertisements=[item for item in sync.advertisements if owners.get(item.publisher, member) == member],
+                advertisements=[
+                    item
+                    for item in sync.advertisements
+                    if owners.get(item.publisher, member) == member and item.publisher not in renewed
+                ],
             )
     return owners
 

@@ -132,7 +132,7 @@ class Session:
 
     def _keep_cuts(self, publisher: str, names: list[str]) -> None:
         for name in names:
-            cut = self.subscriptions[name].cuts.get(publisher) if name in self.subscriptions else None
+            cut = self.subscriptions[name].cuts.get(publisher)
             if cut is not None:
                 self.last_cuts.setdefault(name, {}).setdefault(publisher, cut)
 

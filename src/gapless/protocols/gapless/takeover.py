@@ -74,10 +74,10 @@ class Takeover:
         self._process = process
         self._journal = journal
         self._log = log
-        self.owners = settle_claims(handover)
-        """Of the clients that several members held: who keeps the session."""
         inherited, self.heirs, self.estates = divide_estates(overlay, status, dict(handover.ordered()))
         self.inherited: list[Inheritance] = inherited
+        self.owners = settle_claims(handover, inherited)
+        """Of the clients that several members held: who keeps the session."""
         self._towards = path_inside(overlay, status, handover.unit.group, name)
         self._links = {
             peer: Link(peer, via, handover.unit.tag)
@@ -123,7 +123,7 @@ class Takeover:
 
     def run(self) -> None:
         """All steps, in order."""
-        lasting = self._yield_sessions() + self._revive_ended()
+        lasting = self._yield_sessions() + self._outdate_sessions() + self._revive_ended()
         self._take_marks()
         gone_advertisements = self._enter_advertisements()
         gone_subscriptions = self._enter_subscriptions()
@@ -173,6 +173,20 @@ class Takeover:
                     self._table.move_advertisement(advertisement, self._link_to(owner))
         return aliases
 
+    def _outdate_sessions(self) -> list[str]:
+        """A session is inherited here in a newer state than it is held: what the client has ended since is over.
+
+        Returns the names of those subscriptions, which go on here until the links are installed.
+        """
+        ended = []
+        for share in self._own_shares():
+            session = self._clients.sessions.get(share.edge.client)
+            if session is not None:
+                for name in session.subscriptions.keys() - share.edge.subscriptions.keys():
+                    session.subscriptions[name].client = ""
+                    ended.append(name)
+        return sorted(ended)
+
     def _revive_ended(self) -> list[str]:
         """What ended here since the contribution was sent represents others at the other members until it is removed.
 
@@ -211,9 +225,12 @@ class Takeover:
                 else:
                     item = SideAdvertisement(name, share.edge.client, text, not is_stable)
                     arriving[name] = (item, self._link_to(share.heir))
+        own = {share.edge.client for share in self._own_shares()}
         gone = []
         for advertisement in list(self._table.advertisements.values()):
-            if not self._is_inside(advertisement.origin):
+            if advertisement.origin is None and advertisement.publisher in own and advertisement.name not in kept:
+                gone.append(advertisement.name)
+            elif not self._is_inside(advertisement.origin):
                 arriving.pop(advertisement.name, None)
             elif advertisement.name in arriving:
                 self._table.move_advertisement(advertisement, arriving[advertisement.name][1])
@@ -297,9 +314,7 @@ class Takeover:
     # ---- the clients of the excluded ----------------------------------------------------------------------
 
     def _inherit(self) -> None:
-        for share in self.inherited:
-            if share.heir != self._name or self._is_outdated(share):
-                continue
+        for share in self._own_shares():
             session = self._clients.inherit(share.edge)
             session.admitted = min(session.admitted, self._doubtful.get(share.edge.client, NEVER) - 1)
             self.sessions[share.edge.client] = session
@@ -312,6 +327,9 @@ class Takeover:
                 session.advertisements[name] = advertisement
                 if is_stable:
                     session.stable[name] = None
+
+    def _own_shares(self) -> list[Inheritance]:
+        return [share for share in self.inherited if share.heir == self._name and not self._is_outdated(share)]
 
     def _is_outdated(self, share: Inheritance) -> bool:
         """Whether the client has come here already since the contributions were sent."""
