@@ -24,7 +24,7 @@ from gapless_spark.lab.grid import cases_of
 
 PATIENCE_S = 900.0
 """For a very busy machine; an idle one takes seconds."""
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(2 * PATIENCE_S)]
+pytestmark = pytest.mark.timeout(2 * PATIENCE_S)
 
 ENVIRONMENT = {
     **os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1",
@@ -54,11 +54,12 @@ option, address, experiment, out = sys.argv[1:]
 # Executors of their own take their time to start, so both commands use one session, tuned for a handful of rows.
 settings = {
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 

@@ -11,8 +11,6 @@ from tests.conftest import Cli
 from gapless_spark.lab import collection
 from gapless_spark.lab.experiment import Experiment
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 Tiny = Callable[..., Experiment]
 ROOT = Path(__file__).parents[2]
 

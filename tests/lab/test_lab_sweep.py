@@ -18,8 +18,6 @@ from gapless_spark.lab.grid import cases_of
 from gapless_spark.lab.store import Store
 from gapless_spark.lab.sweep import SweepReport, run_sweep
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 Tiny = Callable[..., Experiment]
 
 

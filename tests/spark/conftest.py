@@ -1,4 +1,4 @@
-"""One Spark session for each worker. Modules are in two groups, so that no more than two workers start Spark."""
+"""One Spark session for each worker."""
 
 from collections.abc import Iterator
 
@@ -7,13 +7,15 @@ from pyspark.sql import SparkSession
 
 from gapless_spark.session import spark_session
 
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xmn400m"
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Spark on two cores, for tables of thousands of rows: what runs once or twice is not worth compiling."""
+    """Spark on two cores, for tables of thousands of rows: what runs once or twice is not worth compiling well."""
     settings = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",

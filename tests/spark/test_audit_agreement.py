@@ -15,7 +15,7 @@ from gapless_spark.tables import read_tables
 
 from .traces import FORGERIES, LIVE, PLANTS, a_live_run, all_told, honest_runs, planted_runs, runs_that_went_wrong
 
-pytestmark = [pytest.mark.xdist_group("audit"), pytest.mark.timeout(1_200)]
+pytestmark = pytest.mark.timeout(1_200)
 SEEDS: dict[Guarantee, int] = {"gcd": 900, "gfd": 300, "topic-causal": 300, "best-effort": 100}
 
 

@@ -14,8 +14,6 @@ from gapless.trace import read_trace, write_trace
 
 from .traces import planted_runs
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -2,13 +2,10 @@
 
 import json
 
-import pytest
 from pyspark.sql import SparkSession
 from tests.conftest import Cli
 
 from gapless.cli.demo_network import HOP_MS
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 
 def test_the_demo_as_json(spark: SparkSession, cli: Cli) -> None:

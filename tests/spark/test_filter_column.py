@@ -17,8 +17,6 @@ from gapless.filters import Filter, parse
 from gapless.trace import attributes_to_text
 from gapless_spark.filter_column import column_over_frame, column_over_json
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 EXAMPLES = 60
 COLUMNS_PER_QUERY = 40
 """Conditions in one query: Spark plans a few large ones faster than many small ones."""

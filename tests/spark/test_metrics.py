@@ -12,8 +12,6 @@ from gapless.trace import Trace, attributes_from_text, write_trace
 from gapless_spark import metrics
 from gapless_spark.tables import TraceTables, read_tables
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:

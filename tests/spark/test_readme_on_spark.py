@@ -8,8 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.conftest import Cli
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 

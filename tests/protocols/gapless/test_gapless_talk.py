@@ -9,7 +9,8 @@ from gapless.checkers import check
 from gapless.simulator import load_scenario, run_scenario
 
 SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.toml"))
-SEEDS = 16
+SEEDS = [*range(15), 410]
+"""The last: a client goes back to a broker that was excluded meanwhile, and its session is inherited a second time."""
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
@@ -21,7 +22,7 @@ def test_what_was_found(path: Path) -> None:
     assert verdict.deliveries
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_talk(seed: int) -> None:
     _, outcome = attempt(seed)
     assert outcome.status == "valid", f"seed {seed}: {', '.join(outcome.symptoms)} {outcome.summary}"
