@@ -63,27 +63,26 @@ async def publish(system: System, port: int, count: int, rate: float) -> None:
 
 
 async def subscribe(system: System, port: int, count: int, rate: float) -> None:
-    """Count, check the order, and note how old each is."""
+    """Count, check the order, note how old each is, and report the last; then wait to be killed."""
     latencies: list[int] = []
     expected = 0
     wrong = 0
-    first = 0.0
 
     def take(payload: bytes) -> bool:
-        nonlocal expected, wrong, first
+        nonlocal expected, wrong
         number, stamp = STAMP.unpack_from(payload)
         if rate:
             latencies.append(time.monotonic_ns() - stamp)
-        if not expected:
-            first = time.monotonic()
         wrong += number != expected
         expected += 1
-        return expected < count
+        if expected == count:
+            end = time.monotonic()
+            latencies.sort()
+            spread = [latencies[int(len(latencies) * share)] / 1e6 for share in (0.5, 0.99)] if latencies else []
+            say(end=end, wrong=wrong, latency_ms=spread)
+        return True  # who leaves while others still take would slow them down
 
     await system.subscribe(port, lambda: say(ready=True), take)
-    latencies.sort()
-    spread = [latencies[int(len(latencies) * share)] / 1e6 for share in (0.5, 0.99)] if latencies else []
-    say(end=time.monotonic(), first=first, wrong=wrong, latency_ms=spread)
 
 
 def main(role: str, name: str, port: str, count: str, rate: str) -> None:

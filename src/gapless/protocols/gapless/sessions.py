@@ -139,10 +139,11 @@ class Session:
     def _keep_cuts_of_outbox(self) -> None:
         """What is there was due when it came, also if its publisher has left since."""
         for event, names in self.outbox:
+            publisher = event.publisher
             for name in names:
-                if name in self.subscriptions:
-                    cut = self.subscriptions[name].cuts.get(event.publisher, event.seq)
-                    self.last_cuts.setdefault(name, {}).setdefault(event.publisher, cut)
+                if publisher not in self.last_cuts.get(name, ()) and name in self.subscriptions:
+                    cut = self.subscriptions[name].cuts.get(publisher, event.seq)
+                    self.last_cuts.setdefault(name, {})[publisher] = cut
 
     def _cuts(self, name: str) -> Cuts:
         return {**self.subscriptions[name].cuts, **self.last_cuts.get(name, {})}
@@ -199,23 +200,22 @@ class Session:
         self.pasts = {}
         self.inferred = {}
         self.untold = {}
+        due = {name: self._due(standings[name], name in voided) for name in standings if name in self.subscriptions}
         kept = []
         for event, names in self.outbox:
-            lacking = [
-                name for name in names if name in standings and self._lacks(standings[name], event, name in voided)
-            ]
+            publisher, seq = event.publisher, event.seq
+            lacking = [name for name in names if name in due and seq >= due[name].get(publisher, NEVER)]
             if lacking:
                 kept.append((event, lacking))
         self.outbox = deque(kept)
         self._sent = self._taken = 0
         self._first = message.unread + 1
 
-    def _lacks(self, standing: Standing, event: Event, is_voided: bool) -> bool:
-        if standing.subscription not in self.subscriptions:
-            return False
+    def _due(self, standing: Standing, is_voided: bool) -> Cuts:
+        """By publisher: from where on the client lacks what is there for the subscription."""
         known = self._cuts(standing.subscription)
-        cut = (known if is_voided else {**known, **standing.cuts}).get(event.publisher)
-        return cut is not None and event.seq >= cut and event.seq > standing.got.get(event.publisher, 0)
+        cuts = known if is_voided else {**known, **standing.cuts}
+        return {publisher: max(cut, standing.got.get(publisher, 0) + 1) for publisher, cut in cuts.items()}
 
     def take_publications(self, most: int) -> list[Event]:
         """The next publications out of the inbox that may go out."""
