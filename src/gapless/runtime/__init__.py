@@ -8,6 +8,7 @@ It drives the same objects as the simulator, and promises them what `gapless.pro
 | what travels: frames, hellos, batches of messages | `wire`, `codec`, `address` |
 | bytes in, frames out | `frames` |
 | one connection, from the hello to its end | `connection` |
+| who is heard in this turn of the event loop | `turns` |
 | all peers of a node: dialling, heartbeats, suspicion, queues | `link`, `links` |
 | one node: inputs in, effects carried out | `host` |
 | the file that describes a network | `network_file` |

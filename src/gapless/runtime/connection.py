@@ -113,6 +113,9 @@ class Connection(FrameStream):
 
     # ---- what comes in ------------------------------------------------------------------------------------
 
+    def may_go_on(self) -> bool:
+        return self.link is None or self._links.turns.has_time_for(self)
+
     def frame_received(self, kind: int, body: memoryview) -> None:
         try:
             if self.link is None:
@@ -150,4 +153,5 @@ class Connection(FrameStream):
 
     def closed(self, error: Exception | None) -> None:
         self._settle()
+        self._links.turns.forget(self)
         self._links.ended(self)

@@ -39,6 +39,10 @@ class FrameStream(asyncio.BufferedProtocol):
     def opened(self) -> None:
         """The connection is there."""
 
+    def may_go_on(self) -> bool:
+        """Whether what came is looked at now. If not, reading is paused, and `go_on` is called later."""
+        return True
+
     def frame_received(self, kind: int, body: memoryview) -> None:
         """A whole frame; the body is valid until this returns."""
 
@@ -125,6 +129,11 @@ class FrameStream(asyncio.BufferedProtocol):
     def buffer_updated(self, count: int) -> None:
         self.bytes_in += count
         self._end += count
+        if self.may_go_on():
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Hand up the frames that are there."""
         start, end, view = self._start, self._end, self._view
         while end - start >= 4:
             length = _LENGTH.unpack_from(view, start)[0]

@@ -36,6 +36,7 @@ from gapless.runtime.host import NodeHost, now_us
 from gapless.runtime.link import Link
 from gapless.runtime.logs import Logger
 from gapless.runtime.settings import RuntimeSettings
+from gapless.runtime.turns import Turns
 from gapless.runtime.wire import BROKER, BYE, CLIENT, PING, PROBE, WELCOME, Hello, Refusal, Welcome, frame
 
 __all__ = ["Links", "Owner"]
@@ -125,6 +126,7 @@ class Links:
         )
         self.is_paused = False
         """Whether clients are not read, because too much waits."""
+        self.turns = Turns(self.loop, self._is_readable)
         self._owner = owner
         self._logger = logger
         self._connection_kind = connection_kind
@@ -398,6 +400,9 @@ class Links:
         if link.connection is not None:
             self._disconnect(link)
         self._dial(link)
+
+    def _is_readable(self, connection: Connection) -> bool:
+        return not self.is_paused or connection.link is None or not connection.link.is_client
 
     def _pause(self, is_paused: bool) -> None:
         self.is_paused = is_paused

@@ -1,0 +1,61 @@
+"""No turn of the event loop takes long, however many peers have much to say.
+
+The loop reads from all connections that have something, and only then sends what was written and looks at its timers.
+With a hundred busy clients that may take seconds: nobody hears anything meanwhile, and takes us for dead. So whoever
+comes after `TURN_US` waits, with what it has sent, for one of the next turns, in the order in which they came.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gapless.runtime.host import now_us
+
+if TYPE_CHECKING:
+    from gapless.runtime.connection import Connection
+
+__all__ = ["Turns"]
+
+TURN_US = 100_000
+
+
+class Turns:
+    """Who is heard in this turn, and who waits. `is_readable` says whether more may be read from a connection."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, is_readable: "Callable[[Connection], bool]") -> None:
+        self._loop = loop
+        self._is_readable = is_readable
+        self._begun_us: int | None = None
+        self._waiting: dict[Connection, None] = {}
+
+    def has_time_for(self, connection: "Connection") -> bool:
+        """Whether it is heard now. If not, nothing more is read from it, and it is called when its turn comes."""
+        now = now_us()
+        if self._begun_us is None:
+            self._begun_us = now
+            self._loop.call_soon(self._begin)
+        elif now - self._begun_us > TURN_US:
+            self._waiting[connection] = None
+            connection.pause_reading()
+            return False
+        return True
+
+    def forget(self, connection: "Connection") -> None:
+        """The connection is over."""
+        self._waiting.pop(connection, None)
+
+    def _begin(self) -> None:
+        self._begun_us = None
+        if not self._waiting:
+            return
+        self._begun_us = begun = now_us()
+        self._loop.call_soon(self._begin)
+        while self._waiting:
+            connection = next(iter(self._waiting))
+            del self._waiting[connection]
+            if connection.is_open:
+                if self._is_readable(connection):
+                    connection.resume_reading()
+                connection.go_on()
+            if now_us() - begun > TURN_US:
+                return
