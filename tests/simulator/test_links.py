@@ -89,6 +89,15 @@ def test_copies_that_are_sent_are_counted() -> None:
     assert result.queues["b1"].messages == 4
 
 
+def test_nothing_queues_for_processing_that_takes_no_time() -> None:
+    quick = msgspec.structs.replace(NODE_MODEL, node_model=NodeModel(0, 2 * MS))
+    probe = Probe(chain(2), settings=quick)
+    probe.send("b0", "b1", at=0, count=4)
+    probe.send("b1", "b0", at=50 * MS, count=3)
+    result = probe.simulation.run(settle=1000 * MS)
+    assert [(result.queues[name].messages, result.queues[name].mean) for name in ("b0", "b1")] == [(4, 2.5), (3, 2.0)]
+
+
 def test_any_two_brokers_are_linked_where_the_network_is_direct() -> None:
     settings = Settings(latency=Latency(10 * MS, 10 * MS, table={("b0", "b3"): 7 * MS}, direct=True))
     probe = Probe(chain(4), settings=settings)

@@ -7,8 +7,9 @@ waits for the transmitter and keeps it busy for the transmission time; then it i
 
 Both are first in, first out with a fixed time of service, so the backlog of work says how many messages are in the
 broker: no queue is kept. A queue length is what a message finds on arrival, itself included, in either place; what
-a broker holds at any moment is the sum over its two places. Clients sit beside their broker and cost nothing, and
-neither do messages of the kinds that are called free; they still keep their place among those of the same link.
+a broker holds at any moment is the sum over its two places. Where processing takes no time, nothing queues for it.
+Clients sit beside their broker and cost nothing, and neither do messages of the kinds that are called free; they still
+keep their place among those of the same link.
 """
 
 from collections.abc import Iterable, Sequence
@@ -56,8 +57,9 @@ class _Queue:
         """A message arrives: when will it have been processed?"""
         free = self.processor_free
         self.processor_free = free = (free if free > now else now) + self.processing
-        self.processed += 1
-        self._measure(now)
+        if self.processing:
+            self.processed += 1
+            self._measure(now)
         return free
 
     def transmit(self, now: int) -> int:
