@@ -20,7 +20,7 @@ check: setup ## Format, lint, types, layers
 	@$(bin)/pytest -n 0 --no-header tests/test_layers.py
 
 test: check ## Everything above, and all tests; those on Spark file by file, for each worker starts its own
-	@$(bin)/pytest -n 3 --ignore=tests/spark --ignore=tests/lab
+	@$(bin)/pytest --ignore=tests/spark --ignore=tests/lab
 	@$(bin)/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/lab tests/spark
 
 bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
