@@ -154,7 +154,12 @@ def _mapper(processes: int, task: Callable[..., Any]) -> Iterator[Callable[..., 
     if processes <= 1 or (method == "spawn" and not _can_be_sent(task)):
         yield map
         return
-    with multiprocessing.get_context(method).Pool(processes, initializer=_obey_the_pool) as pool:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until there is a pool that ends its workers
+    try:
+        pool = multiprocessing.get_context(method).Pool(processes, initializer=_obey_the_pool)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with pool:
         yield pool.imap
 
 
