@@ -21,7 +21,7 @@ check: setup ## Format, lint, types, layers
 
 test: check ## Everything above, and all tests; those on Spark file by file, for each worker starts its own
 	@$(bin)/pytest --ignore=tests/spark --ignore=tests/lab
-	@$(bin)/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/lab tests/spark
+	@$(bin)/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/spark tests/lab
 
 bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
 	@$(bin)/python benchmarks $(ARGS)
