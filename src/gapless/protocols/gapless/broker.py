@@ -9,7 +9,7 @@
 | what survives a broker, and who inherits it | `journal`, `estates` |
 | where an event goes | `sorting` |
 | what may be forgotten | `waves`, `event_log` |
-| going round the dead, and back | `handovers`, `handover`, `merge`, `takeover` |
+| going round the dead, and back | `handovers`, `handover`, `contribution`, `merge`, `inference`, `takeover` |
 | clients | `sessions`, `client_side` |
 
 The broker itself holds one more: `process`, the way of an event through it. An event is processed once (numbers of

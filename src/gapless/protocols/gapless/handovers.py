@@ -11,6 +11,12 @@ from collections.abc import Callable, Iterable
 from gapless.events import Event
 from gapless.protocols.gapless.client_side import ClientSide
 from gapless.protocols.gapless.contraction import Unit, units_at
+from gapless.protocols.gapless.contribution import (
+    is_inside,
+    side_advertisements,
+    side_marks,
+    side_subscriptions,
+)  # fmt: skip
 from gapless.protocols.gapless.estates import Estates
 from gapless.protocols.gapless.event_log import EventLog
 from gapless.protocols.gapless.handover import Handover
@@ -20,13 +26,7 @@ from gapless.protocols.gapless.messages import Body, Completed, Cuts, Settled, S
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.routing_table import Link, RoutingTable
 from gapless.protocols.gapless.sessions import Session
-from gapless.protocols.gapless.takeover import (
-    Takeover,
-    is_inside,
-    side_advertisements,
-    side_marks,
-    side_subscriptions,
-)  # fmt: skip
+from gapless.protocols.gapless.takeover import Takeover
 from gapless.protocols.gapless.waves import Waves
 
 __all__ = ["Handovers"]

@@ -4,13 +4,14 @@ Everything here runs within one step of the broker. Until `_install` the unit's 
 whatever the rules of the table send goes to this broker's own side alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from gapless.events import Event
-from gapless.filters import Filter, parse
+from gapless.filters import parse
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.client_side import ClientSide
-from gapless.protocols.gapless.contraction import Unit, effective_links, path_inside
+from gapless.protocols.gapless.contraction import effective_links, path_inside
+from gapless.protocols.gapless.contribution import MERGED, is_inside
 from gapless.protocols.gapless.event_log import EventLog, Logged
 from gapless.protocols.gapless.handover import (
     Handover,
@@ -20,6 +21,7 @@ from gapless.protocols.gapless.handover import (
     join_admissions,
     settle_claims,
 )  # fmt: skip
+from gapless.protocols.gapless.inference import Inference
 from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.merge import find_pasts, merge_cuts, merge_logs
 from gapless.protocols.gapless.messages import (
@@ -30,19 +32,15 @@ from gapless.protocols.gapless.messages import (
     RemoveAdvertisement,
     RemoveSubscription,
     SideAdvertisement,
-    SideSubscription,
     TreeBody,
 )  # fmt: skip
-from gapless.protocols.gapless.routing_table import Advertisement, Link, RoutingTable, Subscription
+from gapless.protocols.gapless.routing_table import Advertisement, Link, RoutingTable
 from gapless.protocols.gapless.sessions import Session
-from gapless.protocols.gapless.starting_cut import Bound, find_start
 from gapless.protocols.gapless.status import Statuses
 
-__all__ = ["MERGED", "Takeover", "side_advertisements", "side_marks", "side_subscriptions"]
+__all__ = ["Takeover"]
 
 NEVER = 1 << 62
-MERGED = "*"
-"""Where an event of a merged log came from, if it entered through nobody who is left."""
 
 
 class Takeover:
@@ -107,17 +105,16 @@ class Takeover:
         estates = list(self.admissions.values())
         self._events = merge_logs(logs, estates) if with_logs else []
         self._pasts = find_pasts(self._events, logs, estates) if with_logs else {}
-        self._filters = {
+        filters = {
             item.subscription: parse(item.filter) for _, sync in handover.ordered() for item in sync.subscriptions
         }
         for share in inherited:
-            self._filters.update({name: parse(text) for name, text in share.edge.subscriptions.items()})
+            filters.update({name: parse(text) for name, text in share.edge.subscriptions.items()})
         for known in table.subscriptions.values():
-            self._filters.setdefault(known.name, known.filter)
-        self._inferred: dict[str, Cuts] = {}
+            filters.setdefault(known.name, known.filter)
+        inference = Inference(handover, inherited, self._events, self._pasts, filters, self._marks)
+        self._inferred = inference.infer_marks()
         """By subscription and publisher: how early a cut may be that was inferred."""
-        self._unseen = self._find_unseen()
-        self._infer_marks()
         self._ended: dict[str, list[str]] = {}
         """By peer: the subscriptions that ended on this side since it sent its contribution."""
 
@@ -334,70 +331,9 @@ class Takeover:
     def _is_outdated(self, share: Inheritance) -> bool:
         """Whether the client has come here already since the contributions were sent."""
         session = self._clients.sessions.get(share.edge.client)
-        return session is not None and session.epoch >= share.edge.epoch and share.edge.client not in self.sessions
+        return session is not None and session.epoch >= share.edge.epoch
 
-    # ---- cuts that were on their way ----------------------------------------------------------------------
-
-    def _bounds(self, pattern: Filter, known: Cuts, home: str) -> dict[str, Bound]:
-        """For publishers that the subscription has no cut of: from where on a covering one attracted their events."""
-        found: dict[str, Bound] = {}
-        for member, sync in self._handover.ordered():
-            for item in sync.advertisements if member != home else ():
-                publisher = item.publisher
-                if publisher in known or publisher in found or not parse(item.filter).overlaps(pattern):
-                    continue
-                bounds = [
-                    cuts[publisher]
-                    for name, cuts in sync.marks.items()
-                    if publisher in cuts and name in self._filters and self._filters[name].covers(pattern)
-                ]
-                if bounds:
-                    found[publisher] = Bound(min(bounds), max(min(bounds), self._last(publisher) + 1))
-        return found
-
-    def _unprocessed(self, pattern: Filter, known: Cuts) -> dict[str, Bound]:
-        """The same for inherited publishers, for what was let out to nobody who is left."""
-        found: dict[str, Bound] = {}
-        for publisher, (bound, offers) in self._unseen.items():
-            if publisher not in known and any(offer.overlaps(pattern) for offer in offers):
-                found[publisher] = bound
-        return found
-
-    def _find_unseen(self) -> dict[str, tuple[Bound, list[Filter]]]:
-        """By inherited publisher: between which numbers lies what nobody processed, and what it advertises."""
-        offers = {share.edge.client: share.edge.advertisements.values() for share in self.inherited}
-        found: dict[str, tuple[Bound, list[Filter]]] = {}
-        for event in self._events:
-            publisher, seq = event.publisher, event.seq
-            if publisher in found:
-                bound, filters = found[publisher]
-                found[publisher] = (Bound(bound.least, seq + 1), filters)
-            elif publisher in offers and seq > self._last(publisher):
-                found[publisher] = (Bound(seq, seq + 1), [parse(text) for text, _ in offers[publisher]])
-        return found
-
-    def _infer_marks(self) -> None:
-        """A subscription that holds some cuts, and was represented at an excluded broker, holds the others too.
-
-        And whatever that broker let out to nobody who is left, it gets from the first effect of what it gets on.
-        """
-        candidates = [
-            (item.subscription, item.filter, item.cuts, member)
-            for member, sync in self._handover.ordered()
-            for item in sync.subscriptions
-        ]
-        for share in self.inherited:
-            for name, text in share.edge.subscriptions.items():
-                candidates.append((name, text, share.edge.cuts.get(name, {}), share.broker))
-        for name, text, cuts, home in candidates:
-            known = {**cuts, **self._marks.get(name, {})}
-            if known:
-                pattern = parse(text)
-                bounds = {**self._unprocessed(pattern, known), **self._bounds(pattern, known, home)}
-                for publisher, bound in bounds.items():
-                    cut = find_start(self._events, self._pasts, pattern, publisher, bound, known)
-                    self._marks.setdefault(name, {})[publisher] = cut
-                    self._inferred.setdefault(name, {})[publisher] = bound.least
+    # ---- 3: the logs --------------------------------------------------------------------------------------
 
     def _give_inherited_cuts(self) -> None:
         """The cuts that inherited subscriptions had. Where none is known, nothing was delivered either."""
@@ -412,11 +348,6 @@ class Takeover:
                         subscription.cuts.setdefault(publisher, cut)
                 if not share.edge.cuts.get(name) and name not in self._marks:
                     session.untold[name] = None
-
-    def _last(self, publisher: str) -> int:
-        return max(sync.passed.get(publisher, 0) for sync in self._handover.syncs.values())
-
-    # ---- 3: the logs --------------------------------------------------------------------------------------
 
     def _process_logs(self) -> None:
         entered: dict[tuple[str, int], str] = {}
@@ -559,60 +490,3 @@ class Takeover:
             if name not in self._table.advertisements:
                 for link in self._links.values():
                     self._send(link, RemoveAdvertisement(name))
-
-
-def is_inside(unit: Unit, name: str, via: str) -> bool:
-    """Whether what comes that way comes from inside the unit, seen from one of its members."""
-    return via == MERGED or via in unit.core or (name in unit.core and via != "")
-
-
-def side_subscriptions(
-    name: str,
-    table: RoutingTable,
-    is_own: Callable[[Link | None], bool],
-    coverage: bool,
-    told: Mapping[str, SideSubscription],
-) -> list[SideSubscription]:
-    """The subscriptions of the broker's own side, but for those that others of them cover.
-
-    Those that were `told` in a hand-over that came to nothing here are told again, also if they have ended since: the
-    others may have completed it, and know from where on they represent those that were not told. They get a name of
-    their own, for they may have ended here alone, and live elsewhere.
-    """
-    ended = [
-        item if item.ended else SideSubscription(f"{original}~{name}", item.filter, item.cuts, "", original)
-        for original, item in told.items()
-        if original not in table.subscriptions
-    ]
-    covers = [parse(item.filter) for item in ended]
-    kept: list[Subscription] = []
-    for subscription in table.subscriptions.values():
-        if is_own(subscription.origin) and (
-            subscription.name in told
-            or not (coverage and any(pattern.covers(subscription.filter) for pattern in covers))
-        ):
-            kept.append(subscription)
-            covers.append(subscription.filter)
-    return ended + [
-        SideSubscription(item.name, item.filter.text, {**item.former, **item.cuts}, item.client) for item in kept
-    ]
-
-
-def side_advertisements(
-    table: RoutingTable, is_own: Callable[[Link | None], bool], inside: set[str]
-) -> list[SideAdvertisement]:
-    """The advertisements of one's own side; those are awaited that wait for a peer inside."""
-    return [
-        SideAdvertisement(item.name, item.publisher, item.filter.text, any(peer in inside for peer in item.waiting))
-        for item in table.advertisements.values()
-        if is_own(item.origin)
-    ]
-
-
-def side_marks(table: RoutingTable, is_own: Callable[[Link | None], bool]) -> dict[str, Cuts]:
-    """The cuts that the others' subscriptions have here: those others may have missed them."""
-    return {
-        subscription.name: {**subscription.cuts, **subscription.former}
-        for subscription in table.subscriptions.values()
-        if (subscription.cuts or subscription.former) and not is_own(subscription.origin)
-    }
