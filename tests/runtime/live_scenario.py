@@ -58,7 +58,9 @@ class _Run:
         start = loop.time()
         for row in sorted([*self._scenario.actions, *self._scenario.faults], key=lambda row: row.at_ms):
             await asyncio.sleep(start + row.at_ms / 1000 / self._speed - loop.time())
+            began = loop.time()
             await self._act(row)
+            start += loop.time() - began  # the clock of the scenario stands still while an act is waited for
         await self._settle()
         for joined in self._clients.values():
             await joined.close(leave=False)
@@ -137,15 +139,28 @@ class _Run:
         self._start(later())
 
     async def _settle(self) -> None:
-        """Until nothing has been delivered for a while, and all that was published is safe."""
+        """Until for a while nothing has been delivered, nor has anything been on its way to safety or to a new home."""
         loop = asyncio.get_running_loop()
         self._last_act = loop.time()
         async with asyncio.timeout(40):
-            while loop.time() - self._last_act < QUIET_S or not all(c.is_settled for c in self._clients.values()):
+            while loop.time() - self._last_act < QUIET_S:
+                if not self._is_calm():
+                    self._last_act = loop.time()
                 await asyncio.sleep(0.02)
         for task in [task for task in self._tasks if task.done()]:
             if not isinstance(task.exception(), EventError):  # refused, as in the simulator
                 task.result()
+
+    def _is_calm(self) -> bool:
+        """Whether all that was published is safe, no client looks for a broker, and no broker is being replaced."""
+        clients = self._clients.values()
+        at_home = (client.is_connected or not client.broker for client in clients)
+        overviews = (broker.report()["overview"] for broker in self._network.brokers.values())
+        return (
+            all(client.is_settled for client in clients)
+            and all(at_home)
+            and not any(overview.get("hand_overs") for overview in overviews)
+        )
 
 
 async def run_live(
