@@ -19,9 +19,8 @@ check: setup ## Format, lint, types, layers
 	@$(bin)/mypy --no-error-summary
 	@$(bin)/pytest -n 0 --no-header tests/test_layers.py
 
-test: check ## Everything above, and all tests; those on Spark file by file, for each worker starts its own
-	@$(bin)/pytest --ignore=tests/spark --ignore=tests/lab
-	@$(bin)/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/spark tests/lab
+test: check ## Everything above, and all tests
+	@$(bin)/pytest
 
 bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
 	@$(bin)/python benchmarks $(ARGS)

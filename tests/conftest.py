@@ -1,11 +1,18 @@
-"""Runs the command line in this process, as the shell would."""
+"""What all tests share: the command line, run in this process as the shell would; a session of Spark; and who runs
+which tests."""
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from gapless.cli.main import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xmn400m"
 
 
 class Ran(NamedTuple):
@@ -31,3 +38,36 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Ran(ended.value.code, *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """Spark on two cores, for tables of thousands of rows: what runs once or twice is not worth compiling well."""
+    from gapless_spark.session import spark_session
+
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    with spark_session(master="local[2]", settings=settings) as session:
+        yield session
+
+
+class _SparkInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
+    """Deals out tests one by one, save those that share the session of Spark: one worker starts it and does them all.
+
+    On two cores that is quickest: the session keeps about one of them busy, and the other has all the other tests.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        shares = nodeid.startswith(("tests/spark/", "tests/lab/")) and "/test_lab_cluster.py" not in nodeid
+        return "spark" if shares else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """Ours, unless the command line wants another."""
+    return _SparkInOnePlace(config, log) if config.getoption("dist") == "load" else None

@@ -49,6 +49,10 @@ _SETTINGS = {
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "64m",
     "spark.sql.autoBroadcastJoinThreshold": "64m",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    # A filter for each side of a join of tables that it takes for large costs more than it saves.
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    # Where in our code a column was made is of no use to anybody, and asking costs a walk up the stack each time.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # A page with a flipped bit must not pass for another trace.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }

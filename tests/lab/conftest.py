@@ -1,14 +1,12 @@
-"""The Spark session that the tests of the audit use, too: whoever comes first starts it."""
+"""Experiments that take a moment."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from gapless_spark.lab.experiment import Experiment
 from gapless_spark.lab.experiment_file import load_experiment, parse_experiment
-from gapless_spark.session import spark_session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TINY = """
@@ -79,10 +77,3 @@ def sweep_of_first(tmp_path: Path) -> Callable[[str], Experiment]:
         return load_experiment(file)
 
     return make
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """Spark on two cores; where one is open already, that one."""
-    with spark_session(master="local[2]", settings={"spark.driver.memory": "1g"}) as session:
-        yield session

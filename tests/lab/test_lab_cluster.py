@@ -26,9 +26,11 @@ PATIENCE_S = 900.0
 """For a very busy machine; an idle one takes seconds."""
 pytestmark = pytest.mark.timeout(2 * PATIENCE_S)
 
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""What runs once or twice is not worth compiling well."""
 ENVIRONMENT = {
     **os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1",
-    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "PYSPARK_PYTHON": sys.executable,
+    "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA, "PYSPARK_PYTHON": sys.executable,
 }  # fmt: skip
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
@@ -128,7 +130,8 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "spark.ui.enabled": "false",
     }  # fmt: skip
     words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-    submit = ("org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--driver-memory", "1g", *words, *server)
+    java = ("--driver-memory", "1g", "--driver-java-options", f"{QUICK_JAVA} -XX:ReservedCodeCacheSize=240m")
+    submit = ("org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", *java, *words, *server)
     with _daemon(folder / "connect.log", *submit):
         _said(folder / "connect.log", r"(Spark Connect server started)")
         yield f"sc://127.0.0.1:{port}"

@@ -14,7 +14,7 @@ Under `topic-causal` each topic is a relation of its own, and so is a subscripti
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from gapless_spark.audit.encoding import Encoded
+from gapless_spark.audit.encoding import Encoded, place_of
 from gapless_spark.audit.keeping import settle
 from gapless_spark.audit.pairs import ACCEPTED, AFTER_LAST
 from gapless_spark.audit.relations import Relations, relation_of
@@ -32,19 +32,15 @@ def find_inversions(encoded: Encoded, pairs: DataFrame, relations: Relations) ->
     if causal.isEmpty():
         return None
     ranked = _ranked(pairs, causal, relations)
-    rows = _with_pasts(ranked.where(F.col("state") == ACCEPTED), relations).unionByName(
-        ranked.where(F.col("state") == AFTER_LAST).withColumn("past", F.lit(None).cast("array<int>"))
-    )
-    placed = rows.join(encoded.publishers.select("p", "idx"), "p")
-    stream = placed.select("s", "rel", "step", "p", "seq", "idx", "past")
+    stream = _with_pasts(ranked, relations).select(
+        "s", "rel", "step", "p", "seq", "state", F.col("late").cast("int"), place_of("p").alias("idx"),
+        F.when(F.col("state") == ACCEPTED, F.col("past")).alias("past"),
+    )  # fmt: skip
     stream = stream.repartition("s", "rel").sortWithinPartitions("s", "rel", "step")
-    found = stream.mapInArrow(overtaken, OVERTAKEN_DDL)
-    # What came after a later event of its own publisher has its name already.
-    inverted = ranked.where("NOT late").join(found, ["s", "rel", "p", "seq"], "left_semi")
-    inverted = settle(inverted)
+    inverted = settle(stream.mapInArrow(overtaken, OVERTAKEN_DDL))
     if inverted.isEmpty():
         return None
-    return settle(_with_effects(inverted, ranked, encoded, relations))
+    return settle(_with_effects(inverted, ranked, relations))
 
 
 def _ranked(pairs: DataFrame, causal: DataFrame, relations: Relations) -> DataFrame:
@@ -52,21 +48,20 @@ def _ranked(pairs: DataFrame, causal: DataFrame, relations: Relations) -> DataFr
     taking = pairs.where(F.col("state").isin(ACCEPTED, AFTER_LAST))
     taking = taking.join(causal.select("s", "guarantee"), "s")
     taking = taking.withColumn("step", F.coalesce("step", F.lit(_NEVER)))
-    columns = ["s", "rel", "step", "p", "seq", "state", "late"]
-    ranked = taking.where(F.col("guarantee") == "gcd").withColumn("rel", relation_of("p")).select(*columns)
-    if relations.topics is None:
-        return ranked
-    topical = taking.where(F.col("guarantee") == "topic-causal").join(relations.topics, ["p", "seq"])
-    return ranked.union(topical.select(*columns))
+    rel = relation_of("p")
+    if relations.topics is not None:
+        taking = taking.join(relations.topics, ["p", "seq"], "left")
+        rel = F.when(F.col("guarantee") == "gcd", rel).otherwise(F.col("rel"))
+    return taking.select("s", rel.alias("rel"), "step", "p", "seq", "state", "late").where("rel IS NOT NULL")
 
 
 def _with_pasts(ranked: DataFrame, relations: Relations) -> DataFrame:
     return ranked.join(relations.vectors, ["rel", "p", "seq"])
 
 
-def _with_effects(inverted: DataFrame, ranked: DataFrame, encoded: Encoded, relations: Relations) -> DataFrame:
+def _with_effects(inverted: DataFrame, ranked: DataFrame, relations: Relations) -> DataFrame:
     """Add the first event of the history that has the inverted one in its past."""
-    causes = inverted.join(encoded.publishers.select("p", "idx"), "p")
+    causes = inverted.withColumn("idx", place_of("p"))
     concerned = causes.select("s", "rel", "idx").distinct()
     history = ranked.where(F.col("state") == ACCEPTED).join(
         concerned.select("s", "rel").distinct(), ["s", "rel"], "left_semi"

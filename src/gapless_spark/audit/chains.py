@@ -11,7 +11,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from gapless_spark.audit.encoding import Encoded, run_of
+from gapless_spark.audit.encoding import Encoded, place_of, publisher_at
 from gapless_spark.audit.keeping import settle, shared
 from gapless_spark.audit.relations import Relations, direct_pasts
 from gapless_spark.audit.sentences import event_name
@@ -42,15 +42,13 @@ class _Search:
         concerned = shared(effects.select("rel").distinct())
         nodes = relations.nodes.join(concerned, "rel", "left_semi")
         reads = settle(relations.reads.join(concerned, "rel", "left_semi").where("c <> p"))
-        self._publishers = encoded.publishers.select(run_of("p").alias("run_no"), "idx", F.col("p").alias("q"))
         self._direct = settle(direct_pasts(nodes, reads).select("rel", "p", "seq", F.col("past").alias("direct")))
         self._vectors = settle(relations.vectors.join(concerned, "rel", "left_semi"))
         self._delivered = reads.groupBy("rel", "c", "p", "seq").agg(F.min("step").alias("delivered"))
         self._heard = reads.groupBy("rel", "c", "idx").agg(F.min("step").alias("heard"))
         self._published = encoded.acts.where("publishes").select("p", "seq", F.col("step").alias("published"))
         self._causes = settle(causes)
-        places = encoded.publishers.select("p", "idx")
-        lowest = causes.join(places, "p").groupBy("id", "idx").agg(F.min("seq").alias("low"))
+        lowest = causes.groupBy("id", place_of("p").alias("idx")).agg(F.min("seq").alias("low"))
         self._lowest = shared(lowest.groupBy("id").agg(F.collect_list(F.struct("idx", "low")).alias("lowest")))
         level = effects.join(self._names, "p").select(
             "id",
@@ -102,7 +100,7 @@ class _Search:
             "id", "rel", "rank", F.col("p").alias("c"), "chain", F.posexplode("direct").alias("idx", "number")
         )
         leads = entries.where("number > 0").withColumn("number", F.col("number").cast("bigint"))
-        leads = leads.withColumn("run_no", run_of("rel")).join(self._publishers, ["run_no", "idx"])
+        leads = leads.withColumn("q", publisher_at("rel", "idx"))
         theirs = self._vectors.select("rel", F.col("p").alias("q"), F.col("seq").alias("number"), "past")
         leads = leads.join(theirs, ["rel", "q", "number"]).join(self._lowest, "id")
         has_cause = F.exists(

@@ -15,7 +15,7 @@ a run that shows something outside (`BLURRED`) is looked at again, with everythi
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from gapless_spark.audit.encoding import Encoded, run_of
+from gapless_spark.audit.encoding import Encoded, place_of, run_of
 from gapless_spark.audit.keeping import shared
 
 __all__ = ["BLURRED", "all_due", "is_much", "nearest_due"]
@@ -61,7 +61,9 @@ def _spans(encoded: Encoded, asked: DataFrame) -> DataFrame:
     cut = encoded.cuts.select("s", "p", "from_seq", "to_seq").join(subscriptions, "s")
     end = F.when(F.col("ended_ms").isNotNull(), F.col("to_seq"))
     cut = cut.select("filter_no", "p", "s", F.col("from_seq").alias("low"), end.alias("high"))
-    publishers = encoded.publishers.select("p", run_of("p").alias("run_no"))
+    publishers = encoded.names.where(place_of("actor") < F.col("width")).select(
+        F.col("actor").alias("p"), run_of("actor").alias("run_no")
+    )
     living = subscriptions.where("ended_ms IS NULL").join(publishers, "run_no").select("filter_no", "p", "s")
     came = encoded.acts.where("NOT publishes AND mine AND p IS NOT NULL").select("s", "p").distinct()
     served = subscriptions.join(came, "s").select("filter_no", "p", "s")

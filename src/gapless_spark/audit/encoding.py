@@ -3,6 +3,7 @@
 A client, a publisher and a subscription become one 64-bit key each: the number of the run in its upper half, the
 number of the name within the run in its lower half. So a key says which run it belongs to, keys of different runs
 never meet in a join, and what is shuffled are integers. An event is (p, seq): its publisher's key and its number.
+Those that published are numbered first, so that a publisher's key says, too, where it stands in the run's vectors.
 
 | here | what |
 | --- | --- |
@@ -10,6 +11,7 @@ never meet in a join, and what is shuffled are integers. An event is (p, seq): i
 | `p`, `q` | a publisher: a client, too, in the same numbering |
 | `s` | a subscription |
 | `idx` | the place of a publisher in the vectors of its run: 0 up to, but without, the run's `width` |
+| `width` | how many publishers the run has |
 | `before` | how far a client had published when it acted: the number of its last event, 0 without one |
 
 What cannot be encoded keeps its name, so that it can still be reported: `odd_id` is an event id that no publisher
@@ -20,6 +22,7 @@ each table carries a column with the sentence that there is to say about a row, 
 """
 
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
@@ -30,7 +33,7 @@ from gapless_spark.audit.keeping import Keeper, shared
 from gapless_spark.audit.sentences import event_name, sentence
 from gapless_spark.tables import TraceTables
 
-__all__ = ["Encoded", "encode", "refuse", "run_of"]
+__all__ = ["Encoded", "encode", "place_of", "publisher_at", "refuse", "run_of"]
 
 _HALF = 2**32
 
@@ -45,19 +48,17 @@ class Encoded:
     runs: DataFrame
     """run_no, run, guarantee, quiesced"""
     names: DataFrame
-    """actor, run, name"""
-    publishers: DataFrame
-    """p, idx, width: those that have events"""
+    """actor, run, name, width"""
     subscriptions: DataFrame
     """s, run_no, run, subscription_id, c, client, filter, requested_ms, active_ms, ended_ms, guarantee, quiesced"""
     cuts: DataFrame
     """s, p, from_seq, to_seq"""
     events: DataFrame
-    """p, seq, published_ms, attributes"""
+    """p, seq, published_ms, attributes, width"""
     acts: DataFrame
-    """c, step, publishes, p, seq, odd_id, s, mine, odd_s, odd_kind, time_ms, before, fault_no"""
+    """c, step, publishes, p, seq, odd_id, s, mine, odd_s, odd_kind, time_ms, width, before, fault_no"""
     claims: DataFrame
-    """run, p, seq, odd_id, q, reach: the rows of the certificate"""
+    """run, p, seq, odd_id, q, reach, width: the rows of the certificate"""
 
     strays: int
     """Deliveries for no subscription of the client's, or of what no publisher can have published."""
@@ -74,7 +75,6 @@ class Encoded:
         return Encoded(
             runs=shared(kept(self.runs, F.col("run_no"))),
             names=shared(kept(self.names, run_of("actor"))),
-            publishers=shared(kept(self.publishers, run_of("p"))),
             subscriptions=shared(kept(self.subscriptions, F.col("run_no"))),
             cuts=shared(kept(self.cuts, run_of("s"))),
             events=kept(self.events, run_of("p")),
@@ -90,6 +90,16 @@ def run_of(key: Column | str) -> Column:
     return F.shiftright(key, 32).cast("int")
 
 
+def place_of(key: str) -> Column:
+    """The place of an actor among those of its run, publishers first; of a publisher that in the run's vectors."""
+    return F.expr(f"CAST(({key} & {_HALF - 1}) - 1 AS int)")
+
+
+def publisher_at(key: str, place: str) -> Column:
+    """The publisher at a place in the vectors of the run that some other key belongs to."""
+    return F.expr(f"shiftleft(shiftright({key}, 32), 32) + {place} + 1")
+
+
 def refuse(frame: DataFrame, column: str = "fault") -> None:
     """A `TraceError` with the first sentence of that column, if it has one."""
     said = frame.agg(F.min(column)).collect()[0][0]
@@ -99,24 +109,20 @@ def refuse(frame: DataFrame, column: str = "fault") -> None:
 
 def encode(tables: TraceTables, keeper: Keeper) -> Encoded:
     """Number all names, and write the tables anew with numbers."""
-    runs = shared(_runs(tables))
-    refuse(runs)
+    runs = shared(_runs(tables), "fault")
     names = shared(_names(tables, runs))
-    subscriptions = shared(_subscriptions(tables, runs, names))
-    refuse(subscriptions)
-    cuts = shared(_cuts(tables, runs, subscriptions, names))
-    refuse(cuts)
-    events = _events(tables, names)
-    publishers = shared(_publishers(events))
+    subscriptions = shared(_subscriptions(tables, runs, names), "fault")
+    cuts = shared(_cuts(tables, runs, subscriptions, names), "fault")
+    events = keeper.keep(_events(tables, names))
     acts = keeper.keep(_acts(tables, names, subscriptions))
     strays = _look_through(acts, names)
     refuse(_about_publications(events, acts, names))
     claims = _claims(tables, names)
-    return Encoded(runs, names, publishers, subscriptions, cuts, events, acts, claims, strays, keeper)
+    return Encoded(runs, names, subscriptions, cuts, events, acts, claims, strays, keeper)
 
 
-def _as(names: DataFrame, key: str, name: str) -> DataFrame:
-    return names.select("run", F.col("name").alias(name), F.col("actor").alias(key))
+def _as(names: DataFrame, key: str, name: str, *more: str) -> DataFrame:
+    return names.selectExpr("run", f"name AS {name}", f"actor AS {key}", *more)
 
 
 def _runs(tables: TraceTables) -> DataFrame:
@@ -133,23 +139,21 @@ def _runs(tables: TraceTables) -> DataFrame:
 
 def _names(tables: TraceTables, runs: DataFrame) -> DataFrame:
     sources = [
-        tables.history.select("run", F.col("client").alias("name")),
-        tables.events.select("run", F.col("publisher").alias("name")),
-        tables.subscriptions.select("run", F.col("client").alias("name")),
-        tables.cuts.select("run", F.col("publisher").alias("name")),
-        tables.pasts.select("run", F.col("publisher").alias("name")),
+        tables.events.selectExpr("run", "publisher AS name", "1 AS publishes"),
+        tables.history.selectExpr("run", "client AS name", "0 AS publishes"),
+        tables.subscriptions.selectExpr("run", "client AS name", "0 AS publishes"),
+        tables.cuts.selectExpr("run", "publisher AS name", "0 AS publishes"),
+        tables.pasts.selectExpr("run", "publisher AS name", "0 AS publishes"),
     ]
-    found = sources[0]
-    for source in sources[1:]:
-        found = found.union(source)
-    found = found.distinct().join(runs.select("run", "run_no"), "run")
-    return found.select(_key("name").alias("actor"), "run", "name")
+    found = reduce(DataFrame.union, sources).groupBy("run", "name").agg(F.max("publishes").alias("publishes"))
+    found = found.join(runs.select("run", "run_no"), "run")
+    width = F.expr("CAST(sum(publishes) OVER (PARTITION BY run_no) AS int) AS width")
+    return found.select(_key("publishes DESC, name").alias("actor"), "run", "name", width)
 
 
 def _key(order: str) -> Column:
     """The number of the run above the place of the row within the run."""
-    place = F.row_number().over(Window.partitionBy("run_no").orderBy(order))
-    return F.col("run_no").cast("bigint") * F.lit(_HALF) + place
+    return F.expr(f"run_no * {_HALF} + row_number() OVER (PARTITION BY run_no ORDER BY {order})")
 
 
 def _subscriptions(tables: TraceTables, runs: DataFrame, names: DataFrame) -> DataFrame:
@@ -188,16 +192,8 @@ def _events(tables: TraceTables, names: DataFrame) -> DataFrame:
     ).when(
         F.col("seq") > SEQ_MAX, sentence(f"run {{run}}: event {{event_id}} is numbered beyond {SEQ_MAX}")
     )  # fmt: skip
-    known = tables.events.join(_as(names, "p", "publisher"), ["run", "publisher"])
-    return known.select("p", "seq", "published_ms", "attributes", fault.alias("fault"))
-
-
-def _publishers(events: DataFrame) -> DataFrame:
-    run = run_of("p")
-    found = events.select("p").distinct()
-    place = F.row_number().over(Window.partitionBy(run).orderBy("p")) - 1
-    width = F.count("*").over(Window.partitionBy(run)).cast("int")
-    return found.select("p", place.alias("idx"), width.alias("width"))
+    known = tables.events.join(_as(names, "p", "publisher", "width"), ["run", "publisher"])
+    return known.select("p", "seq", "published_ms", "attributes", "width", fault.alias("fault"))
 
 
 def _with_event(frame: DataFrame, names: DataFrame) -> DataFrame:
@@ -216,7 +212,7 @@ def _with_event(frame: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def _acts(tables: TraceTables, names: DataFrame, subscriptions: DataFrame) -> DataFrame:
-    acts = _with_event(tables.history.join(_as(names, "c", "client"), ["run", "client"]), names)
+    acts = _with_event(tables.history.join(_as(names, "c", "client", "width"), ["run", "client"]), names)
     owners = subscriptions.select("run", "subscription_id", "s", F.col("c").alias("owner"))
     known = acts.join(owners, ["run", "subscription_id"], "left")
     # From here on there are numbers only, save where something is odd: this is the widest table to be sorted.
@@ -225,7 +221,7 @@ def _acts(tables: TraceTables, names: DataFrame, subscriptions: DataFrame) -> Da
         F.coalesce(F.col("owner") == F.col("c"), F.lit(False)).alias("mine"),
         F.when(F.col("s").isNull(), F.col("subscription_id")).alias("odd_s"),
         F.when(~F.col("kind").isin("publish", "deliver"), F.col("kind")).alias("odd_kind"),
-        "time_ms",
+        "time_ms", "width",
     )  # fmt: skip
     by_step = Window.partitionBy("c").orderBy("step")
     published = F.max(F.when(F.col("publishes"), F.col("seq")))
@@ -301,5 +297,5 @@ def _about_publications(events: DataFrame, acts: DataFrame, names: DataFrame) ->
 
 def _claims(tables: TraceTables, names: DataFrame) -> DataFrame:
     rows = tables.pasts.select("run", "event_id", "publisher", F.col("seq").alias("reach"))
-    about = rows.join(_as(names, "q", "publisher"), ["run", "publisher"])
-    return _with_event(about, names).select("run", "p", "seq", "odd_id", "q", "reach")
+    about = rows.join(_as(names, "q", "publisher", "width"), ["run", "publisher"])
+    return _with_event(about, names).select("run", "p", "seq", "odd_id", "q", "reach", "width")

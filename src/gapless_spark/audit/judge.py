@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.checkers import ANOMALY_KINDS
-from gapless_spark.audit import anomalies
+from gapless_spark.audit import anomalies, pair_anomalies
 from gapless_spark.audit.causal_order import find_inversions
 from gapless_spark.audit.due import BLURRED, all_due, is_much, nearest_due
 from gapless_spark.audit.encoding import Encoded, encode, refuse, run_of
@@ -107,8 +107,9 @@ class _Judge:
 
     def audit(self) -> Audit:
         relations = relate(self._encoded, self._ghosts())
-        found = [*self._about_deliveries(), *self._about_what_is_missing(relations), *self._false_pasts(relations)]
-        table = settle(reduce(DataFrame.unionByName, found))
+        found = [anomalies.never_active(self._encoded), *self._spurious(), *self._false_pasts(relations)]
+        found += self._about_pairs(relations)
+        table = settle(reduce(DataFrame.union, found))
         return Audit(settle(_verdicts(self._encoded, table, self._summary)), table, self._encoded.keeper)
 
     def _has(self, name: str) -> bool:
@@ -123,34 +124,35 @@ class _Judge:
         listed = self._encoded.events.select("p", "seq")
         return settle(delivered.union(strays).distinct().join(listed, ["p", "seq"], "left_anti"))
 
-    def _about_deliveries(self) -> list[DataFrame]:
-        found = []
-        if self._has("unsound") or self._has("untimely") or self._encoded.strays:
-            found.append(anomalies.spurious(self._encoded, self._pairs, self._namer))
-        if self._has("repeated"):
-            found.append(anomalies.duplicates(self._encoded, self._pairs, self._namer))
-        if self._has("late"):
-            found.append(anomalies.fifo_inversions(self._pairs, self._namer))
-        return found
+    def _spurious(self) -> list[DataFrame]:
+        unsound, untimely = self._has("unsound"), self._has("untimely")
+        if not (unsound or untimely or self._encoded.strays):
+            return []
+        return [anomalies.spurious(self._encoded, self._pairs, self._namer, unsound=unsound, untimely=untimely)]
 
-    def _about_what_is_missing(self, relations: Relations) -> list[DataFrame]:
-        found = [anomalies.never_active(self._encoded)]
+    def _about_pairs(self, relations: Relations) -> list[DataFrame]:
+        facts = []
+        if self._has("repeated"):
+            facts.append(pair_anomalies.duplicates(self._encoded, self._pairs))
+        if self._has("late"):
+            facts.append(pair_anomalies.fifo_inversions(self._pairs))
         if self._has("within"):
-            found.append(anomalies.gaps(self._pairs, self._namer))
-        inverted = find_inversions(self._encoded, self._pairs, relations)
+            facts.append(pair_anomalies.gaps(self._pairs))
+        inverted, effects = find_inversions(self._encoded, self._pairs, relations), None
         if self._has("after_last"):
-            found.append(anomalies.unobserved(self._unobserved(inverted), self._namer))
-        effects = None
+            facts.append(pair_anomalies.unobserved(self._unobserved(inverted)))
         if self._has("before_start"):
             effects = find_missing_effects(self._encoded, self._pairs, relations)
+        if inverted is not None:
+            facts.append(pair_anomalies.inversions(inverted))
+        if effects is not None:
+            facts.append(pair_anomalies.missing_effects(effects))
+        if not facts:
+            return []
+        chains = None
         if inverted is not None or effects is not None:
             chains = find_witnesses(self._encoded, relations, self._pairs, inverted, effects)
-            if inverted is not None:
-                found.append(anomalies.inversions(inverted.join(chains, ["s", "p", "seq"], "left"), self._namer))
-            if effects is not None:
-                joined = effects.join(chains, ["s", "p", "seq"], "left")
-                found.append(anomalies.missing_effects(joined, self._pairs, self._namer))
-        return found
+        return [pair_anomalies.tell(facts, chains, self._namer)]
 
     def _unobserved(self, inverted: DataFrame | None) -> DataFrame:
         waiting = self._encoded.subscriptions.where(

@@ -7,6 +7,8 @@ A table that is *kept* is stored by columns, compressed: that is for the few lar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from gapless.errors import TraceError
+
 __all__ = ["Keeper", "settle", "shared"]
 
 SHARED_ROWS_MAX = 1_000_000
@@ -35,7 +37,13 @@ def settle(frame: DataFrame) -> DataFrame:
     return frame.localCheckpoint()
 
 
-def shared(frame: DataFrame) -> DataFrame:
-    """Settle a frame that is small as a rule: joins get a copy of it, if it is."""
+def shared(frame: DataFrame, fault: str | None = None) -> DataFrame:
+    """Settle a frame that is small as a rule: joins get a copy of it, if it is.
+
+    If the column `fault` has a sentence, the first one is said with a `TraceError`.
+    """
     settled = settle(frame)
-    return F.broadcast(settled) if settled.limit(SHARED_ROWS_MAX + 1).count() <= SHARED_ROWS_MAX else settled
+    rows, said = settled.agg(F.count("*"), F.min(fault) if fault else F.lit(None)).collect()[0]
+    if said is not None:
+        raise TraceError(said)
+    return F.broadcast(settled) if rows <= SHARED_ROWS_MAX else settled

@@ -12,7 +12,7 @@ one is joined with its past, and held against the lowest numbers; where it is an
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from gapless_spark.audit.encoding import Encoded
+from gapless_spark.audit.encoding import Encoded, place_of
 from gapless_spark.audit.keeping import settle
 from gapless_spark.audit.pairs import BEFORE_START
 from gapless_spark.audit.relations import Relations, relation_of
@@ -21,22 +21,22 @@ __all__ = ["find_missing_effects", "lowest_numbers"]
 
 
 def find_missing_effects(encoded: Encoded, pairs: DataFrame, relations: Relations) -> DataFrame | None:
-    """s, rel, p, seq of every missing effect; None if there is none."""
+    """s, rel, p, seq, start of every missing effect; None if there is none."""
     judged = encoded.subscriptions.where(F.col("guarantee") == "gcd").select("s", "ended_ms", "quiesced")
     missing = pairs.where(F.col("state") == BEFORE_START).join(judged, "s").where(_is_reached())
-    missing = missing.select("s", "p", "seq")
-    lowest = lowest_numbers(encoded, pairs)
-    last = missing.groupBy("s", "p").agg(F.max("seq").alias("seq"))
+    missing = missing.selectExpr("s", "p", "seq", "coalesce(from_seq, low) AS start")
+    lowest = lowest_numbers(pairs)
+    last = missing.groupBy("s", "p").agg(F.max("seq").alias("seq"), F.max("start").alias("start"))
     concerned = settle(_effects(last, lowest, relations).select("s", "p"))
     if concerned.isEmpty():
         return None
     return settle(_effects(missing.join(concerned, ["s", "p"], "left_semi"), lowest, relations))
 
 
-def lowest_numbers(encoded: Encoded, pairs: DataFrame) -> DataFrame:
+def lowest_numbers(pairs: DataFrame) -> DataFrame:
     """s, idx, low: the lowest accepted number of each publisher that a history has."""
     found = pairs.where("low IS NOT NULL").groupBy("s", "p").agg(F.min("low").alias("low"))
-    return found.join(encoded.publishers.select("p", "idx"), "p").select("s", "idx", "low")
+    return found.select("s", place_of("p").alias("idx"), "low")
 
 
 def _is_reached() -> Column:
@@ -50,5 +50,6 @@ def _is_reached() -> Column:
 def _effects(missing: DataFrame, lowest: DataFrame, relations: Relations) -> DataFrame:
     """Those of the missing whose past reaches the lowest number of some publisher."""
     pasts = missing.withColumn("rel", relation_of("p")).join(relations.vectors, ["rel", "p", "seq"])
-    entries = pasts.select("s", "rel", "p", "seq", F.posexplode("past").alias("idx", "reach")).where("reach > 0")
-    return entries.join(lowest, ["s", "idx"]).where("reach >= low").select("s", "rel", "p", "seq").distinct()
+    entries = pasts.select("s", "rel", "p", "seq", "start", F.posexplode("past").alias("idx", "reach"))
+    reached = entries.where("reach > 0").join(lowest, ["s", "idx"]).where("reach >= low")
+    return reached.select("s", "rel", "p", "seq", "start").distinct()

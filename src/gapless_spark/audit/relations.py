@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.errors import TraceError
-from gapless_spark.audit.encoding import Encoded, refuse, run_of
+from gapless_spark.audit.encoding import Encoded, place_of, publisher_at, refuse, run_of
 from gapless_spark.audit.keeping import settle, shared
 from gapless_spark.audit.matching import read_topics
 from gapless_spark.audit.sentences import event_name, sentence
@@ -99,16 +99,16 @@ def direct_pasts(nodes: DataFrame, reads: DataFrame) -> DataFrame:
 
 def _claimed(encoded: Encoded) -> DataFrame:
     nothing = F.lit(None).cast("bigint")
-    events = encoded.events.join(encoded.publishers, "p").select(
-        "p", "seq", nothing.alias("q"), "idx", "width", nothing.alias("reach")
+    events = encoded.events.select(
+        "p", "seq", nothing.alias("q"), place_of("p").alias("idx"), "width", nothing.alias("reach")
     )
-    about = encoded.publishers.select(F.col("p").alias("q"), "idx", "width")
+    place = place_of("q")
     # An id that no publisher can have given stands for an event that is not there, of nobody.
-    claims = encoded.claims.join(about, "q", "left").select(
+    claims = encoded.claims.select(
         F.coalesce("p", relation_of("q")).alias("p"),
         F.coalesce("seq", F.xxhash64("odd_id")).alias("seq"),
         "q",
-        "idx",
+        F.when(place < F.col("width"), place).alias("idx"),
         F.lit(0).alias("width"),
         "reach",
     )
@@ -138,21 +138,14 @@ def _suspects(claimed: DataFrame, vectors: DataFrame, nodes: DataFrame, reads: D
 
 def _double(nodes: DataFrame, reads: DataFrame, encoded: Encoded) -> DataFrame:
     """The pasts of these events, from what their publishers read."""
-    by_place = encoded.publishers.select(run_of("p").alias("run_no"), "idx", F.col("p").alias("q"))
     known = settle(direct_pasts(nodes, reads))
     _refuse_circles(known, encoded)
     for _ in range(ROUNDS_MAX):
-        entries = known.select(
-            "rel",
-            "p",
-            "seq",
-            F.explode("fresh").alias("idx"),
-            F.col("past").alias("own_past"),
-            run_of("rel").alias("run_no"),
-        )
-        followed = entries.join(by_place, ["run_no", "idx"]).select(
-            "rel", "p", "seq", "q", F.get("own_past", "idx").cast("bigint").alias("number")
-        )
+        entries = known.select("rel", "p", "seq", F.explode("fresh").alias("idx"), F.col("past").alias("own_past"))
+        followed = entries.select(
+            "rel", "p", "seq", publisher_at("rel", "idx").alias("q"),
+            F.get("own_past", "idx").cast("bigint").alias("number"),
+        )  # fmt: skip
         theirs = known.select("rel", F.col("p").alias("q"), F.col("seq").alias("number"), "past")
         pasts = followed.join(theirs, ["rel", "q", "number"]).select("rel", "p", "seq", "past")
         pasts = pasts.union(known.select("rel", "p", "seq", "past")).join(nodes, ["rel", "p", "seq"])
@@ -179,15 +172,13 @@ def _refuse_circles(known: DataFrame, encoded: Encoded) -> None:
 
 
 def _nodes(encoded: Encoded) -> DataFrame:
-    own = encoded.publishers.withColumnRenamed("idx", "own")
-    return encoded.events.join(own, "p").select(relation_of("p").alias("rel"), "p", "seq", "own", "width")
+    return encoded.events.select(relation_of("p").alias("rel"), "p", "seq", place_of("p").alias("own"), "width")
 
 
 def _reads(encoded: Encoded, ghosts: DataFrame | None) -> DataFrame:
     """Deliveries to clients that publish, too: only these carry the relation on."""
-    readers = encoded.publishers.select(F.col("p").alias("c"), F.col("idx").alias("own"), "width")
-    writers = encoded.publishers.select("p", "idx")
-    reads = encoded.acts.where("NOT publishes").join(readers, "c").join(writers, "p")
+    places = {"own": place_of("c"), "idx": place_of("p")}
+    reads = encoded.acts.where("NOT publishes").withColumns(places).where("own < width AND idx < width")
     if ghosts is not None:
         reads = reads.join(ghosts, ["p", "seq"], "left_anti")
     return reads.select(

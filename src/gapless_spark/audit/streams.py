@@ -32,7 +32,7 @@ ENTRIES_PER_BATCH = 2_000_000
 
 CLAIMED_DDL = "p bigint, seq bigint, past array<int>, lies boolean, twice bigint"
 MERGED_DDL = "rel bigint, p bigint, seq bigint, past array<int>, fresh array<int>, grew boolean, circular boolean"
-OVERTAKEN_DDL = "s bigint, rel bigint, p bigint, seq bigint"
+OVERTAKEN_DDL = "s bigint, rel bigint, p bigint, seq bigint, state tinyint"
 
 
 class _Lists:
@@ -287,14 +287,15 @@ def merged_pasts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def overtaken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Events of which something that they happen before had come already.
 
-    Takes s, rel, step, p, seq, idx, past, sorted by the first three. An event that never came stands behind all
-    others, without a past.
+    Takes s, rel, step, p, seq, state, late, idx, past, sorted by the first three. An event that never came stands
+    behind all others, without a past. One that is late has a name already: it came after a later event of its own
+    publisher.
     """
     place: tuple[int, int] | None = None
     covered: Numbers = np.zeros(0, NUMBER)
     for batch in batches:
-        s, rel, _, p, seq, idx = (_numbers(batch.column(number)) for number in range(6))
-        past = _Column.of(batch.column(6))
+        s, rel, _, p, seq, state, is_late, idx = (_numbers(batch.column(number)) for number in range(8))
+        past = _Column.of(batch.column(8))
         late = np.zeros(len(s), bool)
         starts = (np.flatnonzero((np.diff(s) != 0) | (np.diff(rel) != 0)) + 1).tolist()
         for start, end in zip([0, *starts], [*starts, len(s)], strict=True):
@@ -313,7 +314,7 @@ def overtaken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             if start + came < end and len(covered):
                 rows = slice(start + came, end)
                 late[rows] = covered[idx[rows]] >= seq[rows]
-        found = np.flatnonzero(late)
+        found = np.flatnonzero(late & (is_late == 0))
         yield pa.RecordBatch.from_arrays(
-            [pa.array(column[found]) for column in (s, rel, p, seq)], names=["s", "rel", "p", "seq"]
+            [pa.array(column[found]) for column in (s, rel, p, seq, state)], names=["s", "rel", "p", "seq", "state"]
         )
