@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless_spark.audit.encoding import Encoded, place_of, publisher_at
-from gapless_spark.audit.keeping import settle, shared
+from gapless_spark.audit.keeping import settle
 from gapless_spark.audit.relations import Relations, direct_pasts
 from gapless_spark.audit.sentences import event_name
 
@@ -39,7 +39,7 @@ class _Search:
 
     def __init__(self, encoded: Encoded, relations: Relations, effects: DataFrame, causes: DataFrame) -> None:
         self._names = encoded.names.select(F.col("actor").alias("p"), "name")
-        concerned = shared(effects.select("rel").distinct())
+        concerned = F.broadcast(settle(effects.select("rel").distinct()))
         nodes = relations.nodes.join(concerned, "rel", "left_semi")
         reads = settle(relations.reads.join(concerned, "rel", "left_semi").where("c <> p"))
         self._direct = settle(direct_pasts(nodes, reads).select("rel", "p", "seq", F.col("past").alias("direct")))
@@ -48,8 +48,9 @@ class _Search:
         self._heard = reads.groupBy("rel", "c", "idx").agg(F.min("step").alias("heard"))
         self._published = encoded.acts.where("publishes").select("p", "seq", F.col("step").alias("published"))
         self._causes = settle(causes)
-        lowest = causes.groupBy("id", place_of("p").alias("idx")).agg(F.min("seq").alias("low"))
-        self._lowest = shared(lowest.groupBy("id").agg(F.collect_list(F.struct("idx", "low")).alias("lowest")))
+        lowest = self._causes.groupBy("id", place_of("p").alias("idx")).agg(F.min("seq").alias("low"))
+        lowest = lowest.groupBy("id").agg(F.collect_list(F.struct("idx", "low")).alias("lowest"))
+        self._lowest = F.broadcast(settle(lowest))
         level = effects.join(self._names, "p").select(
             "id",
             "rel",
@@ -59,7 +60,7 @@ class _Search:
             F.array(event_name("name", "seq")).alias("chain"),
         )
         self._level = settle(level)
-        self._followed = level.select("id", F.lit(0).alias("idx"), F.lit(0).cast("bigint").alias("number")).limit(0)
+        self._followed = self._level.selectExpr("id", "0 AS idx", "0L AS number").limit(0)
         self.is_over = False
 
     def step(self) -> DataFrame:

@@ -70,7 +70,7 @@ def _audited(encoded: Encoded, acts: int, look_first: bool | None) -> Audit:
         look_first = is_much(matches, asked, acts)
     if not look_first:
         return _Judge(encoded, all_due(matches, asked)).audit()
-    first = _Judge(encoded, nearest_due(encoded, matches, asked)).audit()
+    first = _Judge(encoded, nearest_due(encoded, matches, asked), is_first_look=True).audit()
     blurred = first.anomalies.where(F.col("kind").isin(*BLURRED)).select("run")
     unsure = settle(encoded.runs.join(blurred, "run", "left_semi").select("run_no", "run"))
     if unsure.isEmpty():
@@ -98,11 +98,12 @@ def _partitions(at_least: int, rows: int) -> int:
 
 
 class _Judge:
-    def __init__(self, encoded: Encoded, due: DataFrame) -> None:
+    def __init__(self, encoded: Encoded, due: DataFrame, *, is_first_look: bool = False) -> None:
         self._encoded = encoded
+        self._is_first_look = is_first_look
         self._namer = anomalies.Namer(encoded)
         self._pairs = encoded.keeper.keep(lay_pairs(encoded, due))
-        self._summary = settle(_summary(self._pairs, encoded))
+        self._summary = settle(_summary(self._pairs))
         self._totals = self._summary.agg(*(F.sum(name).alias(name) for name in _COUNTED)).collect()[0].asDict()
 
     def audit(self) -> Audit:
@@ -150,7 +151,7 @@ class _Judge:
         if not facts:
             return []
         chains = None
-        if inverted is not None or effects is not None:
+        if (inverted is not None or effects is not None) and not self._is_first_look:
             chains = find_witnesses(self._encoded, relations, self._pairs, inverted, effects)
         return [pair_anomalies.tell(facts, chains, self._namer)]
 
@@ -180,26 +181,20 @@ class _Judge:
 _COUNTED = ("accepted", "unsound", "untimely", "repeated", "late", "within", "after_last", "before_start", "unserved")
 
 
-def _summary(pairs: DataFrame, encoded: Encoded) -> DataFrame:
-    """Per subscription, how many pairs of each fate; `unserved`: published later, by a publisher without a cut."""
-    active = encoded.subscriptions.select("s", "active_ms")
-    state = F.col("state")
-    unserved = (state == BEFORE_START) & (F.col("published_ms") > F.col("active_ms")) & F.col("from_seq").isNull()
-    return (
-        pairs.join(active, "s")
-        .groupBy("s")
-        .agg(
-            F.count_if(state == ACCEPTED).alias("accepted"),
-            F.count_if((F.col("came") > 0) & ~F.col("sound")).alias("unsound"),
-            F.count_if((state == OTHER) & F.col("sound")).alias("untimely"),
-            F.count_if((F.col("came") > 1) & F.col("sound")).alias("repeated"),
-            F.count_if("late").alias("late"),
-            F.count_if(state == WITHIN).alias("within"),
-            F.count_if(state == AFTER_LAST).alias("after_last"),
-            F.count_if(state == BEFORE_START).alias("before_start"),
-            F.count_if(unserved).alias("unserved"),
-        )
-    )
+def _summary(pairs: DataFrame) -> DataFrame:
+    """Per subscription, how many pairs of each fate."""
+    counted = {
+        "accepted": f"state = {ACCEPTED}",
+        "unsound": "came > 0 AND NOT sound",
+        "untimely": f"state = {OTHER} AND sound",
+        "repeated": "came > 1 AND sound",
+        "late": "late",
+        "within": f"state = {WITHIN}",
+        "after_last": f"state = {AFTER_LAST}",
+        "before_start": f"state = {BEFORE_START}",
+        "unserved": "unserved",
+    }
+    return pairs.groupBy("s").agg(*(F.expr(f"count_if({what}) AS {name}") for name, what in counted.items()))
 
 
 def _verdicts(encoded: Encoded, found: DataFrame, summary: DataFrame) -> DataFrame:
@@ -217,17 +212,17 @@ def _verdicts(encoded: Encoded, found: DataFrame, summary: DataFrame) -> DataFra
     silent = F.expr(
         lives + "((NOT quiesced AND after_last > 0) OR (quiesced AND active_ms IS NOT NULL AND unserved > 0))"
     )
-    of_subscriptions = judged.groupBy("run_no").agg(
-        F.count("*").alias("subscriptions"),
-        F.sum("accepted").alias("accepted"),
-        F.min(F.when(silent, F.struct("requested_ms", "subscription_id"))).alias("silent"),
-    )
-    events = encoded.events.groupBy(run_of("p").alias("run_no")).agg(F.count("*").alias("events"))
-    acts = encoded.acts.groupBy(run_of("c").alias("run_no")).agg(F.count_if(~F.col("publishes")).alias("deliveries"))
-    # Each of them is settled by itself: a plan that is sent to Spark Connect may be nested only so deep.
-    runs = encoded.runs.join(settle(wrong), "run", "left")
-    for counted in (of_subscriptions, events, acts):
-        runs = runs.join(settle(counted), "run_no", "left")
+    one = F.lit(1)
+    silent_one = F.when(silent, F.struct("requested_ms", "subscription_id"))
+    of_subscriptions = judged.select("run_no", one.alias("subscriptions"), "accepted", silent_one.alias("silent"))
+    of_events = encoded.events.select(run_of("p").alias("run_no"), one.alias("events"))
+    of_acts = encoded.acts.where("NOT publishes").select(run_of("c").alias("run_no"), one.alias("deliveries"))
+    counted = of_subscriptions.unionByName(of_events, allowMissingColumns=True)
+    counted = counted.unionByName(of_acts, allowMissingColumns=True)
+    summed = (F.sum(name).alias(name) for name in ("subscriptions", "accepted", "events", "deliveries"))
+    totals = counted.groupBy("run_no").agg(*summed, F.min("silent").alias("silent"))
+    # Both are settled: a plan that is sent to Spark Connect may be nested only so deep.
+    runs = encoded.runs.join(settle(wrong), "run", "left").join(settle(totals), "run_no", "left")
     runs = runs.fillna(0, ["anomalies", "subscriptions", "accepted", "events", "deliveries"])
     message = F.col("first.first.message")
     more = F.concat(message, F.lit(" (and "), (F.col("anomalies") - 1).cast("string"), F.lit(" more)"))

@@ -32,7 +32,8 @@ def lay_pairs(encoded: Encoded, matches: DataFrame) -> DataFrame:
 
     s, p, seq; matches; published_ms; came: how often; step, time_ms: of the first delivery; from_seq, to_seq; sound:
     nothing is wrong with it but, perhaps, the time; state; low, high: lowest and highest accepted number of the
-    publisher; above: the next accepted number; late: a higher number came before.
+    publisher; above: the next accepted number; late: a higher number came before; unserved: published after the
+    subscription was active, by a publisher without a cut, before the first that came.
     """
     return _placed(_judged(_paired(encoded, matches), encoded))
 
@@ -59,14 +60,14 @@ def _paired(encoded: Encoded, matches: DataFrame) -> DataFrame:
 
 
 def _judged(pairs: DataFrame, encoded: Encoded) -> DataFrame:
-    lives = encoded.subscriptions.select("s", "requested_ms", "ended_ms")
+    lives = encoded.subscriptions.select("s", "requested_ms", "active_ms", "ended_ms")
     facts = pairs.join(lives, "s").join(encoded.cuts, ["s", "p"], "left")
     matches = F.col("published_ms").isNotNull()
     in_cut = F.expr("from_seq IS NULL OR (seq >= from_seq AND (to_seq IS NULL OR seq <= to_seq))")
     timely = F.expr("time_ms >= requested_ms AND (ended_ms IS NULL OR time_ms <= ended_ms)")
     sound = (F.col("came") > 0) & matches & in_cut
     return facts.select(
-        "s", "p", "seq", "published_ms", "came", "step", "time_ms", "from_seq", "to_seq",
+        "s", "p", "seq", "published_ms", "came", "step", "time_ms", "from_seq", "to_seq", "active_ms",
         matches.alias("matches"), sound.alias("sound"), (sound & timely).alias("accepted"),
     )  # fmt: skip
 
@@ -92,7 +93,9 @@ def _placed(judged: DataFrame) -> DataFrame:
         .otherwise(AFTER_LAST)
     )
     late = F.coalesce(F.col("accepted") & (F.col("earliest_above") < F.col("step")), F.lit(False))
+    uncut = F.expr("coalesce(published_ms > active_ms AND from_seq IS NULL, false)")
+    unserved = (state == BEFORE_START) & uncut
     return placed.select(
         "s", "p", "seq", "published_ms", "came", "step", "time_ms", "from_seq", "to_seq", "matches", "sound",
-        state.cast("tinyint").alias("state"), "low", "high", "above", late.alias("late"),
+        state.cast("tinyint").alias("state"), "low", "high", "above", late.alias("late"), unserved.alias("unserved"),
     )  # fmt: skip

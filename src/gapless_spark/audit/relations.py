@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.errors import TraceError
 from gapless_spark.audit.encoding import Encoded, place_of, publisher_at, refuse, run_of
-from gapless_spark.audit.keeping import settle, shared
+from gapless_spark.audit.keeping import settle
 from gapless_spark.audit.matching import read_topics
 from gapless_spark.audit.sentences import event_name, sentence
 from gapless_spark.audit.streams import CLAIMED_DDL, MERGED_DDL, claimed_pasts, merged_pasts
@@ -68,7 +68,7 @@ def relate(encoded: Encoded, ghosts: DataFrame | None) -> Relations:
         refuse(_about_claims(claimed, encoded))
     nodes, reads = _nodes(encoded), _reads(encoded, ghosts)
     vectors = claimed.where("past IS NOT NULL").select(relation_of("p").alias("rel"), "p", "seq", "past")
-    suspects = shared(_suspects(claimed, vectors, nodes, reads))
+    suspects = F.broadcast(settle(_suspects(claimed, vectors, nodes, reads)))
     lying = not suspects.isEmpty()
     topics = _topics(encoded)
     unknown: list[tuple[DataFrame, DataFrame]] = []
@@ -139,7 +139,7 @@ def _suspects(claimed: DataFrame, vectors: DataFrame, nodes: DataFrame, reads: D
 def _double(nodes: DataFrame, reads: DataFrame, encoded: Encoded) -> DataFrame:
     """The pasts of these events, from what their publishers read."""
     known = settle(direct_pasts(nodes, reads))
-    _refuse_circles(known, encoded)
+    _grew(known, encoded)
     for _ in range(ROUNDS_MAX):
         entries = known.select("rel", "p", "seq", F.explode("fresh").alias("idx"), F.col("past").alias("own_past"))
         followed = entries.select(
@@ -151,21 +151,20 @@ def _double(nodes: DataFrame, reads: DataFrame, encoded: Encoded) -> DataFrame:
         pasts = pasts.union(known.select("rel", "p", "seq", "past")).join(nodes, ["rel", "p", "seq"])
         held = _events(nodes.join(known.select("rel", "p", "seq", "past"), ["rel", "p", "seq"]), F.col("past"))
         known = settle(_merged(held, _rows(pasts, 0, F.lit(-1), F.lit(0), F.col("past"))))
-        # A circle of two closes in the round in which nothing else grows any more.
-        _refuse_circles(known, encoded)
-        if known.where("grew").isEmpty():
+        if not _grew(known, encoded):
             return known
     raise AssertionError("chains of events cannot be that long")
 
 
-def _refuse_circles(known: DataFrame, encoded: Encoded) -> None:
-    circular = known.where("circular").orderBy("p", "seq").limit(1).join(
-        encoded.names.withColumnRenamed("actor", "p"), "p"
-    )  # fmt: skip
-    for row in circular.select("run", event_name("name", "seq").alias("event")).collect():
-        raise TraceError(
-            f"run {row['run']}: the histories contradict each other, for {row['event']} would have to precede itself"
-        )
+def _grew(known: DataFrame, encoded: Encoded) -> bool:
+    """Whether the last round added something. A `TraceError` if some event would have to happen before itself."""
+    grown, circular = known.agg(F.count_if("grew"), F.count_if("circular")).collect()[0]
+    if circular:
+        first = known.where("circular").orderBy("p", "seq").limit(1)
+        named = first.join(encoded.names.withColumnRenamed("actor", "p"), "p")
+        run, event = named.select("run", event_name("name", "seq")).collect()[0]
+        raise TraceError(f"run {run}: the histories contradict each other, for {event} would have to precede itself")
+    return bool(grown)
 
 
 # ---- rows for the passes --------------------------------------------------------------------------------------
