@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless_spark.audit.encoding import Encoded, place_of, publisher_at
-from gapless_spark.audit.keeping import settle
+from gapless_spark.audit.keeping import settle, shared
 from gapless_spark.audit.relations import Relations, direct_pasts
 from gapless_spark.audit.sentences import event_name
 
@@ -39,7 +39,7 @@ class _Search:
 
     def __init__(self, encoded: Encoded, relations: Relations, effects: DataFrame, causes: DataFrame) -> None:
         self._names = encoded.names.select(F.col("actor").alias("p"), "name")
-        concerned = F.broadcast(settle(effects.select("rel").distinct()))
+        concerned = shared(effects.select("rel").distinct())
         nodes = relations.nodes.join(concerned, "rel", "left_semi")
         reads = settle(relations.reads.join(concerned, "rel", "left_semi").where("c <> p"))
         self._direct = settle(direct_pasts(nodes, reads).select("rel", "p", "seq", F.col("past").alias("direct")))
@@ -50,7 +50,7 @@ class _Search:
         self._causes = settle(causes)
         lowest = self._causes.groupBy("id", place_of("p").alias("idx")).agg(F.min("seq").alias("low"))
         lowest = lowest.groupBy("id").agg(F.collect_list(F.struct("idx", "low")).alias("lowest"))
-        self._lowest = F.broadcast(settle(lowest))
+        self._lowest = shared(lowest)
         level = effects.join(self._names, "p").select(
             "id",
             "rel",

@@ -150,6 +150,7 @@ class _Judge:
             facts.append(pair_anomalies.missing_effects(effects))
         if not facts:
             return []
+        # Where a chain would be the witness, a first look is not the last.
         chains = None
         if (inverted is not None or effects is not None) and not self._is_first_look:
             chains = find_witnesses(self._encoded, relations, self._pairs, inverted, effects)

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.errors import TraceError
 from gapless_spark.audit.encoding import Encoded, place_of, publisher_at, refuse, run_of
-from gapless_spark.audit.keeping import settle
+from gapless_spark.audit.keeping import settle, shared
 from gapless_spark.audit.matching import read_topics
 from gapless_spark.audit.sentences import event_name, sentence
 from gapless_spark.audit.streams import CLAIMED_DDL, MERGED_DDL, claimed_pasts, merged_pasts
@@ -68,7 +68,7 @@ def relate(encoded: Encoded, ghosts: DataFrame | None) -> Relations:
         refuse(_about_claims(claimed, encoded))
     nodes, reads = _nodes(encoded), _reads(encoded, ghosts)
     vectors = claimed.where("past IS NOT NULL").select(relation_of("p").alias("rel"), "p", "seq", "past")
-    suspects = F.broadcast(settle(_suspects(claimed, vectors, nodes, reads)))
+    suspects = shared(_suspects(claimed, vectors, nodes, reads))
     lying = not suspects.isEmpty()
     topics = _topics(encoded)
     unknown: list[tuple[DataFrame, DataFrame]] = []
@@ -139,8 +139,9 @@ def _suspects(claimed: DataFrame, vectors: DataFrame, nodes: DataFrame, reads: D
 def _double(nodes: DataFrame, reads: DataFrame, encoded: Encoded) -> DataFrame:
     """The pasts of these events, from what their publishers read."""
     known = settle(direct_pasts(nodes, reads))
-    _grew(known, encoded)
     for _ in range(ROUNDS_MAX):
+        if not _grew(known, encoded):
+            return known
         entries = known.select("rel", "p", "seq", F.explode("fresh").alias("idx"), F.col("past").alias("own_past"))
         followed = entries.select(
             "rel", "p", "seq", publisher_at("rel", "idx").alias("q"),
@@ -151,8 +152,6 @@ def _double(nodes: DataFrame, reads: DataFrame, encoded: Encoded) -> DataFrame:
         pasts = pasts.union(known.select("rel", "p", "seq", "past")).join(nodes, ["rel", "p", "seq"])
         held = _events(nodes.join(known.select("rel", "p", "seq", "past"), ["rel", "p", "seq"]), F.col("past"))
         known = settle(_merged(held, _rows(pasts, 0, F.lit(-1), F.lit(0), F.col("past"))))
-        if not _grew(known, encoded):
-            return known
     raise AssertionError("chains of events cannot be that long")
 
 
