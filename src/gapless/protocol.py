@@ -36,7 +36,7 @@ __all__ = [
     "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "Consumed",
     "CutFixed", "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Linked", "Node", "ProtocolSpec",
     "Publish", "PublishMany", "Published", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe",
-    "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "check_overlay",
+    "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay",
     "convert_options", "find_protocol", "protocols",
 ]  # fmt: skip
 
@@ -269,9 +269,17 @@ class Node(Protocol):
         ...
 
 
-def _any_overlay(overlay: Overlay) -> str | None:
-    """Refuses nothing."""
+def any_overlay(overlay: Overlay) -> str | None:
+    """Refuses nothing: for protocols that run over any graph."""
     return None
+
+
+def _needs_tree(overlay: Overlay) -> str | None:
+    """Refuses graphs with cycles, as most protocols do."""
+    if overlay.is_tree:
+        return None
+    brokers, links = len(overlay.brokers), len(overlay.edges)
+    return f"it takes trees only: {brokers} brokers need {brokers - 1} edges to form a tree, but {links} are given"
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True):
@@ -298,8 +306,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """Its clients say `Confirmed`. Without that, a publication is done when its broker's connection has taken it."""
     topics_only: bool = False
     """It serves filters of the form `topic = '…'` alone; its clients reject all others."""
-    refuses: Callable[[Overlay], str | None] = _any_overlay
-    """Why it cannot run over an overlay, in a sentence; None if it can."""
+    refuses: Callable[[Overlay], str | None] = _needs_tree
+    """Why it cannot run over an overlay, in a sentence; None if it can. By default it takes trees only."""
 
 
 def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.Struct:
