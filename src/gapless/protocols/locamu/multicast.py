@@ -150,8 +150,10 @@ class CausalMulticast:
 
     def _is_due(self, packet: Packet) -> bool:
         needed = packet.due.get(self.name)
-        if not needed:
-            return True
+        return not needed or self.has(needed)
+
+    def has(self, needed: dict[str, int]) -> bool:
+        """Whether this broker has processed so much of each stream, or never will."""
         processed, dead = self.processed, self.dead
         return all(processed.get(stream, 0) >= number or stream in dead for stream, number in needed.items())
 

@@ -46,6 +46,8 @@ class AddAdvertisement(_Message, frozen=True):
     advertisement: str
     publisher: str
     filter: str
+    epoch: int = 0
+    """On a graph: how many brokers the publisher has lost."""
 
 
 class AdvertisementStable(_Message, frozen=True):

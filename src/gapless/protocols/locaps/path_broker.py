@@ -97,6 +97,8 @@ class PathBroker:
         self._outboxes: dict[str, Outbox] = {}
         self._effects: list[Effect] = []
         self._is_timing = False
+        self._ahead: dict[str, dict[str, int]] = {}
+        """Clients that have seen more than this broker, and what that is."""
         self._from_broker: dict[type, Callable[[str, Any], None]] = {
             Hop: lambda peer, hop: self._multicast.receive(peer, hop.packet, hop.extra),
             Done: lambda peer, message: self._multicast.receive_done(peer, message.done, message.due),
@@ -119,7 +121,7 @@ class PathBroker:
             Takeover: lambda packet, content: self._go_on_here(packet.stream),
             AddAdvertisement: lambda packet, content: self._routing.hear_advertisement(packet.origin, content),
             AdvertisementStable: lambda packet, content: self._hear_stable(packet, content),
-            RemoveAdvertisement: lambda packet, content: self._remove_advertisement(content.advertisement),
+            RemoveAdvertisement: self._remove_advertisement,
             PathSubscribe: lambda packet, content: self._routing.hear_subscription(content),
             EndSubscription: lambda packet, content: self._routing.hear_end(content.subscription),
             ForgetSubscription: lambda packet, content: self._forget(content.subscription),
@@ -168,6 +170,7 @@ class PathBroker:
             self._is_timing = True
             self._effects.append(SetTimer(DONE, self._done_us))
         self._contents[type(packet.content)](packet, packet.content)
+        self._let_in()
 
     def _carry(self, packet: Packet) -> Iterable[str]:
         """The homes of subscriptions that get this event by way of this broker."""
@@ -200,6 +203,7 @@ class PathBroker:
             self._activate_if_unserved(own)
         self._streams.bury(broker)
         self._returns.bury(broker)
+        self._let_in()
 
     def _forget_home(self, broker: str) -> None:
         """Those who relied on subscriptions of a broker that failed have been served by others long since."""
@@ -249,8 +253,11 @@ class PathBroker:
     def _forget(self, name: str) -> None:
         self._tables.drop_subscription(name)
 
-    def _remove_advertisement(self, name: str) -> None:
-        self._routing.drop_advertisement(name)
+    def _remove_advertisement(self, packet: Packet, content: RemoveAdvertisement) -> None:
+        ad = self._tables.advertisements.get(content.advertisement)
+        if ad is None or ad.broker != packet.origin:
+            return
+        self._routing.drop_advertisement(content.advertisement)
         for subscription in list(self._tables.own()):
             self._activate_if_unserved(subscription)
 
@@ -280,7 +287,7 @@ class PathBroker:
                     self._activate_if_unserved(subscription)
 
     def _may_leave(self, client: str, item: Event | str) -> bool:
-        if client in self._returns.coming:
+        if client in self._returns.coming or client in self._ahead:
             return False
         if isinstance(item, str):
             return not self._streams.is_pending(client)
@@ -309,7 +316,15 @@ class PathBroker:
             self._bury(broker)
         self._multicast.take_over(call.due)
         self._outboxes.setdefault(client, deque())
+        self._ahead[client] = call.due.get(self._name, {})
         self._returns.begin(client, call)
+        self._let_in()
+
+    def _let_in(self) -> None:
+        """Let clients publish that had seen more than this broker when they came, and no longer have."""
+        for client in [client for client, due in self._ahead.items() if self._multicast.has(due)]:
+            del self._ahead[client]
+            self._empty_outbox(client)
 
     def _take_over(self, client: str, coming: Inheritance) -> None:
         """All is known of what the client brings: send again what may not have come through, and that it is here."""

@@ -74,6 +74,10 @@ class Streams:
         """The last event of the publisher that was accepted."""
         return self._streams[publisher].seq
 
+    def epoch(self, publisher: str) -> int:
+        """How many brokers the publisher has lost."""
+        return self._streams[publisher].number // EPOCH
+
     def is_pending(self, publisher: str) -> bool:
         """Whether something of the publisher is not let out yet."""
         return bool(self._streams[publisher].queue)

@@ -80,11 +80,12 @@ class PathRouting:
 
     def advertise(self, name: str, publisher: str, text: str) -> None:
         """A publisher of this broker: tell everyone, and answer for it what is known here already."""
-        ad = PathAdvertisement(name, publisher, parse(text), self._name)
+        epoch = self._streams.epoch(publisher)
+        ad = PathAdvertisement(name, publisher, parse(text), self._name, epoch)
         self._tables.advertisements[name] = ad
         dead = self._multicast.dead
         ad.waiting = dict.fromkeys(other for other in self._everyone if other != self._name and other not in dead)
-        self._multicast.say(ad.waiting, AddAdvertisement(name, publisher, text))
+        self._multicast.say(ad.waiting, AddAdvertisement(name, publisher, text, epoch))
         for subscription in list(self._tables.subscriptions.values()):
             self._mark(subscription, [ad])
         if not ad.waiting:
@@ -92,8 +93,12 @@ class PathRouting:
 
     def hear_advertisement(self, origin: str, content: AddAdvertisement) -> None:
         """A publisher elsewhere: send it what may match, and answer."""
-        ad = PathAdvertisement(content.advertisement, content.publisher, parse(content.filter), origin)
+        ad = PathAdvertisement(
+            content.advertisement, content.publisher, parse(content.filter), origin, content.epoch
+        )
         former = self._tables.advertisements.get(ad.name)
+        if origin in self._multicast.dead or (former is not None and former.epoch > ad.epoch):
+            return
         self._tables.advertisements[ad.name] = ad
         if former is not None:
             self._unmark(ad.publisher)

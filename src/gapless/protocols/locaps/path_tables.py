@@ -41,11 +41,12 @@ class OwnPathSubscription(PathSubscription):
 class PathAdvertisement:
     """An advertisement, and the broker of its publisher; `waiting` are the brokers that have not answered it."""
 
-    def __init__(self, name: str, publisher: str, pattern: Filter, broker: str) -> None:
+    def __init__(self, name: str, publisher: str, pattern: Filter, broker: str, epoch: int) -> None:
         self.name = name
         self.publisher = publisher
         self.filter = pattern
         self.broker = broker
+        self.epoch = epoch
         self.waiting: dict[str, None] = {}
 
 class PathTables:
