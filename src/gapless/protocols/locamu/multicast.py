@@ -124,6 +124,7 @@ class CausalMulticast:
     def receive(self, sender: str, packet: Packet, extra: tuple[str, ...]) -> None:
         """A copy of a message."""
         key = (packet.stream, packet.number)
+        self._hear_settled(packet.settled)
         if packet.number <= self.processed.get(packet.stream, 0):
             self._repeat(packet, extra)
             return
@@ -153,9 +154,12 @@ class CausalMulticast:
         return not needed or self.has(needed)
 
     def has(self, needed: dict[str, int]) -> bool:
-        """Whether this broker has processed so much of each stream, or never will."""
-        processed, dead = self.processed, self.dead
-        return all(processed.get(stream, 0) >= number or stream in dead for stream, number in needed.items())
+        """Whether this broker has processed so much of each stream, or need not."""
+        processed, settled, dead = self.processed, self.settled, self.dead
+        return all(
+            processed.get(stream, 0) >= number or settled.get(stream, 0) >= number or stream in dead
+            for stream, number in needed.items()
+        )
 
     def _process(self, arrived: _Arrived) -> None:
         packet = arrived.packet
@@ -164,7 +168,6 @@ class CausalMulticast:
             self._repeat(packet, tuple(arrived.extra))
             return
         self.processed[stream] = number
-        self._hear_settled(packet.settled)
         self.take_over(packet.due)
         self._seen(packet)
         self._note(packet)
@@ -211,9 +214,8 @@ class CausalMulticast:
             return False
         if len(self._origins) > COPIES_MAX:
             del self._origins[next(iter(self._origins))]
-        is_new = bool(origins) or packet.number > self.settled.get(packet.stream, 0)
         origins[packet.origin] = None
-        return is_new
+        return True
 
     def _thank(self, packet: Packet) -> None:
         if packet.origin != self.name:

@@ -342,6 +342,7 @@ class PathBroker:
             before = number
         past = {name: {client: before} for name in everyone} if before else {}
         epoch = len(coming.call.brokers) * EPOCH
+        self._streams.keep(client, epoch, Takeover(), past)
         self._multicast.send_again(client, epoch, everyone, past, Takeover())
 
     def _go_on_here(self, client: str) -> None:

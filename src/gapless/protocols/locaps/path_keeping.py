@@ -94,10 +94,15 @@ class Streams:
             missing = dict.fromkeys(alive)
         stream.queue.append(_Item(stream.number, content, tuple(ends), missing))
         if alive:
-            keep = Keep(publisher, stream.number, content, self._past())
-            for name in alive:
-                self._send(name, keep)
+            self.keep(publisher, stream.number, content, self._past())
         self._release(publisher)
+
+    def keep(self, publisher: str, number: int, content: Content, due: Due) -> None:
+        """Let the backups hold something."""
+        keep = Keep(publisher, number, content, due)
+        for name in self._backups:
+            if name not in self._dead:
+                self._send(name, keep)
 
     def hear_kept(self, backup: str, message: Kept) -> None:
         """A backup holds what it was sent up to a number."""
