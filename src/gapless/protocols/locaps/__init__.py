@@ -70,6 +70,11 @@ PROTOCOL = ProtocolSpec(
     refuses=any_overlay,
     copes_with=frozenset({"crash"}),
     client_messages=(
-        ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientReturn,
+        ClientAdvertise,
+        ClientUnadvertise,
+        ClientSubscribe,
+        ClientUnsubscribe,
+        ClientPublish,
+        ClientReturn,
     ),
 )

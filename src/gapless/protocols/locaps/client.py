@@ -260,7 +260,6 @@ class LocapsClient:
         if all(offer.is_stable for offer in self._offers.values()):
             self._held_back = 0
 
-
     def _learn(self, due: Due) -> None:
         """What others must have before anything that this client publishes from now on: the latest word, which stands on
         all before it."""

@@ -151,6 +151,9 @@ class PivotMarker(_Message, frozen=True):
 class Takeover(_Message, frozen=True):
     """The publisher of this stream has come to another broker, and all that was left of it has been sent again."""
 
+    last: int
+    """Its last event that was held."""
+
 
 Content: TypeAlias = (
     Publication | AddAdvertisement | AdvertisementStable | RemoveAdvertisement | PathSubscribe | EndSubscription

@@ -50,7 +50,7 @@ from gapless.protocols.locaps.messages import (
     Takeover,
 )
 from gapless.protocols.locaps.options import LocapsOptions
-from gapless.protocols.locaps.path_keeping import EPOCH, Safekeeping, Streams, backups_of
+from gapless.protocols.locaps.path_keeping import Safekeeping, Streams, backups_of
 from gapless.protocols.locaps.path_return import Inheritance, Returns
 from gapless.protocols.locaps.path_routing import PathRouting
 from gapless.protocols.locaps.path_start import PathStart
@@ -92,7 +92,14 @@ class PathBroker:
         )  # fmt: skip
         self._keeping = Safekeeping(lambda publisher: self._multicast.settled.get(publisher, 0))
         self._returns = Returns(
-            place.name, place.overlay, place.f, self._multicast.dead, self._keeping, self._send, self._take_over
+            place.name,
+            place.overlay,
+            place.f,
+            self._multicast.dead,
+            self._keeping,
+            self._send,
+            self._take_over,
+            self._go_on_here,
         )
         self._outboxes: dict[str, Outbox] = {}
         self._effects: list[Effect] = []
@@ -104,7 +111,7 @@ class PathBroker:
             Done: lambda peer, message: self._multicast.receive_done(peer, message.done, message.due),
             Dead: lambda peer, message: self._bury(message.broker),
             Keep: self._on_keep,
-            Kept: lambda peer, message: self._streams.hear_kept(peer, message),
+            Kept: self._on_kept,
             AskEstate: self._on_ask,
             Estate: lambda peer, message: self._returns.hear_estate(peer, message),
         }
@@ -311,6 +318,10 @@ class PathBroker:
         if peer not in self._multicast.dead:
             self._send(peer, self._keeping.keep(peer, message))
 
+    def _on_kept(self, peer: str, message: Kept) -> None:
+        self._streams.hear_kept(peer, message)
+        self._returns.hear_kept(peer, message)
+
     def _on_return(self, client: str, call: ClientReturn) -> None:
         for broker in call.brokers:
             self._bury(broker)
@@ -328,22 +339,9 @@ class PathBroker:
 
     def _take_over(self, client: str, coming: Inheritance) -> None:
         """All is known of what the client brings: send again what may not have come through, and that it is here."""
-        if not (coming.items or coming.last or coming.call.offers):
-            self._go_on_here(client)
-            return
         everyone = self._overlay.brokers
-        before = 0
-        through = self._multicast.settled.get(client, 0)
-        for number, (content, due) in sorted(coming.items.items()):
-            if number <= through:
-                continue
-            past = {name: {**due.get(name, {}), client: before} for name in everyone} if before else due
-            self._multicast.send_again(client, number, everyone, past, content)
-            before = number
-        past = {name: {client: before} for name in everyone} if before else {}
-        epoch = len(coming.call.brokers) * EPOCH
-        self._streams.keep(client, epoch, Takeover(), past)
-        self._multicast.send_again(client, epoch, everyone, past, Takeover())
+        for number, content, due in coming.takeover(everyone):
+            self._multicast.send_again(client, number, everyone, due, content)
 
     def _go_on_here(self, client: str) -> None:
         """What was left has been processed here: from now on it is a publisher as any other."""
@@ -352,7 +350,7 @@ class PathBroker:
             return
         del self._returns.coming[client]
         self._tables.passed[client] = max(coming.last, self._tables.passed.get(client, 0))
-        self._streams.begin(client, len(coming.call.brokers) * EPOCH, coming.last)
+        self._streams.begin(client, coming.epoch, coming.last)
         for sub in self._tables.subscriptions.values():
             sub.cuts.pop(client, None)
         fresh: list[Event | str] = [event for event in coming.call.events if event.seq > coming.last]

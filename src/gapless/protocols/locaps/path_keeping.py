@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gapless.overlay import Overlay
-from gapless.protocols.locaps.messages import AskEstate, Content, Due, Estate, Keep, Kept, Publication
+from gapless.protocols.locaps.messages import AskEstate, Content, Due, Estate, Keep, Kept, Publication, Takeover
 
 __all__ = ["EPOCH", "Safekeeping", "Streams", "backups_of"]
 
@@ -94,15 +94,10 @@ class Streams:
             missing = dict.fromkeys(alive)
         stream.queue.append(_Item(stream.number, content, tuple(ends), missing))
         if alive:
-            self.keep(publisher, stream.number, content, self._past())
-        self._release(publisher)
-
-    def keep(self, publisher: str, number: int, content: Content, due: Due) -> None:
-        """Let the backups hold something."""
-        keep = Keep(publisher, number, content, due)
-        for name in self._backups:
-            if name not in self._dead:
+            keep = Keep(publisher, stream.number, content, self._past())
+            for name in alive:
                 self._send(name, keep)
+        self._release(publisher)
 
     def hear_kept(self, backup: str, message: Kept) -> None:
         """A backup holds what it was sent up to a number."""
@@ -160,7 +155,9 @@ class Safekeeping:
         kept = self._kept.setdefault((broker, message.publisher), _Kept())
         kept.items[message.number] = (message.content, message.due)
         if isinstance(message.content, Publication):
-            kept.last = message.content.event.seq
+            kept.last = max(kept.last, message.content.event.seq)
+        elif isinstance(message.content, Takeover):
+            kept.last = max(kept.last, message.content.last)
         self._trim(message.publisher, kept)
         return Kept(message.publisher, message.number)
 

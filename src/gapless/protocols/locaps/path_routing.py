@@ -93,9 +93,7 @@ class PathRouting:
 
     def hear_advertisement(self, origin: str, content: AddAdvertisement) -> None:
         """A publisher elsewhere: send it what may match, and answer."""
-        ad = PathAdvertisement(
-            content.advertisement, content.publisher, parse(content.filter), origin, content.epoch
-        )
+        ad = PathAdvertisement(content.advertisement, content.publisher, parse(content.filter), origin, content.epoch)
         former = self._tables.advertisements.get(ad.name)
         if origin in self._multicast.dead or (former is not None and former.epoch > ad.epoch):
             return

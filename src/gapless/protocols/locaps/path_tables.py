@@ -49,6 +49,7 @@ class PathAdvertisement:
         self.epoch = epoch
         self.waiting: dict[str, None] = {}
 
+
 class PathTables:
     """All tables of one broker."""
 
