@@ -36,6 +36,10 @@ COPIES_MAX = 10_000
 """Messages whose origins and added ends are remembered, so that each copy is passed on once."""
 
 
+_NOTHING: Due = {}
+_NOBODY: dict[str, int] = {}
+
+
 class _Arrived:
     """A message that is here and waits for others."""
 
@@ -70,6 +74,8 @@ class CausalMulticast:
         self._carry = carry
         self._tell_settled = settled
         self._said = 0
+        self._heard: dict[str, Due] = {}
+        """The table in the last message of each origin that was processed."""
         self._waiting: dict[tuple[str, int], _Arrived] = {}
         self._carried: dict[tuple[str, int], dict[str, None]] = {}
         self._origins: dict[tuple[str, int], dict[str, None]] = {}
@@ -168,7 +174,8 @@ class CausalMulticast:
             self._repeat(packet, tuple(arrived.extra))
             return
         self.processed[stream] = number
-        self.take_over(packet.due)
+        self.take_over(packet.due, self._heard.get(packet.origin, {}))
+        self._heard[packet.origin] = packet.due
         self._seen(packet)
         self._note(packet)
         self._thank(packet)
@@ -242,13 +249,13 @@ class CausalMulticast:
                 elif row.get(stream, 0) < number:
                     self.due[name] = {**row, stream: number}
 
-    def take_over(self, due: Due) -> None:
-        """Learn what others must have."""
+    def take_over(self, due: Due, before: Due = _NOTHING) -> None:
+        """Learn what others must have; rows that are the same as before are known."""
         settled = self.settled
         for name, row in due.items():
-            own = self.due.get(name, {})
-            if own is row or name == self.name or name in self.dead:
+            if before.get(name) is row or name == self.name or name in self.dead:
                 continue
+            own = self.due.get(name, _NOBODY)
             news = {
                 stream: number
                 for stream, number in row.items()
