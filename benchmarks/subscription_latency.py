@@ -40,7 +40,7 @@ APART_MS = 10_000.0
 """Long enough for everything before to be stable."""
 FAR = 100
 """Topics from here on have a second publisher, at the top."""
-PROTOCOLS: dict[str, dict[str, Any]] = {"gapless": {"wave_ms": 60_000}, "locaps": {}}
+PROTOCOLS: dict[str, dict[str, Any]] = {"gapless": {"wave_ms": 60_000}, "locaps": {"paths": "one"}}
 """Compared, with options that spare large trees the traffic that has nothing to do with subscriptions."""
 
 

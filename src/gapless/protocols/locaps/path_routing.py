@@ -49,6 +49,7 @@ class PathRouting:
     def __init__(
         self,
         name: str,
+        f: int,
         everyone: tuple[str, ...],
         regions: Regions,
         options: LocapsOptions,
@@ -67,6 +68,7 @@ class PathRouting:
         self._stable = stable
         self._streams = streams
         self._covers = options.coverage
+        self._at_least = 1 if options.full_markers else f + 1
         self._cascades = options.cascade
         self._together = "together" not in options.switched_off
         self._speaks_for_all = "pivots" not in options.switched_off
@@ -292,7 +294,7 @@ class PathRouting:
         return found
 
     def _pivots(self, broker: str, home: str, cover_home: str) -> tuple[str, ...] | None:
-        return self._regions.frontier(broker, home, self._regions.way(broker, cover_home).brokers)
+        return self._regions.frontier(broker, home, self._regions.way(broker, cover_home).brokers, self._at_least)
 
     def hear_pivot(self, content: PivotMarker) -> None:
         """A partial marker for a subscription of this broker."""
