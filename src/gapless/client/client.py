@@ -19,7 +19,7 @@ from gapless.client.publications import Checked, Payload, Publication, check_pub
 from gapless.client.recording import start_recording
 from gapless.client.subscription import OnFull, Subscription
 from gapless.client.unsafe import Unsafe, refuse, settle
-from gapless.errors import CallError, ClosedError, EventError, GaplessError
+from gapless.errors import CallError, ClosedError, EventError, GaplessError, SubscriptionEndedError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocol import (
@@ -54,6 +54,11 @@ BATCH_BYTES = 32 * 1024 * 1024
 """A batch is not larger than that, however large its events."""
 LEAVE_S = 5.0
 """How long a client that leaves waits for its subscriptions to end, and for a broker that knows it."""
+
+ENDED = "the network ended the subscription: the client was away too long, or all brokers were"
+ENDED_EARLY = (
+    "the network ended the subscription before it began, because the client was away too long; subscribe again"
+)
 
 
 class Advertisement:
@@ -436,14 +441,17 @@ class Client:
             self._took()
 
     def _on_ended(self, effect: Ended) -> None:
-        subscription = self._subscriptions.pop(effect.subscription, None)
-        asked = self._ending.pop(effect.subscription, None)
+        name = effect.subscription
+        subscription = self._subscriptions.pop(name, None)
+        asked = self._ending.pop(name, None)
         if subscription is not None:
             subscription.last = effect.last_seq
-            lost = CallError("the network ended the subscription: the client was away too long, or all brokers were")
-            subscription.end(None if asked is not None else lost)
+            subscription.end(None if asked is not None else SubscriptionEndedError(ENDED, effect.last_seq))
         if asked is not None:
             settle(asked)
+        if name in self._starting:
+            left = ClosedError("the client is about to close")
+            refuse(self._starting[name], left if self._is_leaving else SubscriptionEndedError(ENDED_EARLY))
 
     def _break(self, error: BaseException) -> None:
         """The client cannot go on: no call may wait for what does not come, and nobody is kept waiting for us."""
