@@ -51,7 +51,7 @@ def test_calls_that_are_under_way_when_the_session_expires_end() -> None:
             taking = asyncio.create_task(standing.take())
             await _until_forgotten(network, bob)
             bob._links.links["b0"].address = address
-            with pytest.raises(SubscriptionEndedError, match="before it began.*subscribe again"):
+            with pytest.raises(SubscriptionEndedError, match=r"before it began.*subscribe again"):
                 await subscribing
             with pytest.raises(SubscriptionEndedError, match="the network ended the subscription") as told:
                 await taking
