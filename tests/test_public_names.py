@@ -17,17 +17,20 @@ ROOT = Path(__file__).parents[1]
 
 ERRORS = {
     "CallError", "ClosedError", "ConfigError", "ConnectError", "EventError", "ExperimentError", "FilterError",
-    "GaplessError", "OverlayError", "ProtocolError", "ScenarioError", "SlowConsumerError", "SparkError",
-    "SubscriptionEndedError", "TraceError", "WireError",
+    "GaplessError", "MisfitError", "NoReplyError", "OverlayError", "ProtocolError", "ScenarioError",
+    "SlowConsumerError", "SparkError", "SubscriptionEndedError", "TraceError", "WireError",
 }  # fmt: skip
-CLIENT = {"Advertisement", "Client", "Connecting", "Subscription", "connect"}
+CLIENT = {
+    "Advertisement", "Change", "Changes", "Client", "Connecting", "Request", "Requests", "Subscription",
+    "TypedSubscription", "connect",
+}  # fmt: skip
 
 
 def test_the_public_names_are_these() -> None:
     assert set(gapless.__all__) == ERRORS | CLIENT | {"Event", "__version__", "sync"}
     assert set(gapless.errors.__all__) == ERRORS
     assert set(gapless.client.__all__) == CLIENT
-    assert set(gapless.sync.__all__) == CLIENT - {"Connecting"}
+    assert set(gapless.sync.__all__) == CLIENT - {"Change", "Connecting"}
 
 
 @pytest.mark.parametrize("name", gapless.__all__)

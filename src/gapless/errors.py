@@ -4,6 +4,11 @@ Bugs of ours are assertions. Whoever catches a `GaplessError` can print it as it
 what is wrong, where, and what to do about it.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gapless.events import Event
+
 __all__ = [
     "CallError",
     "ClosedError",
@@ -13,6 +18,8 @@ __all__ = [
     "ExperimentError",
     "FilterError",
     "GaplessError",
+    "MisfitError",
+    "NoReplyError",
     "OverlayError",
     "ProtocolError",
     "ScenarioError",
@@ -70,6 +77,22 @@ class CallError(GaplessError):
 
 class EventError(CallError):
     """An event that cannot be published: an attribute of a type that there is not, too large, not advertised."""
+
+
+class MisfitError(GaplessError):
+    """An event that does not fit the type it is asked for as; `event` is the event."""
+
+    def __init__(self, message: str, event: "Event") -> None:
+        super().__init__(message)
+        self.event = event
+
+
+class NoReplyError(GaplessError, TimeoutError):
+    """A request that nobody answered in time; `event` is the request, if it was published."""
+
+    def __init__(self, message: str, event: "Event | None" = None) -> None:
+        super().__init__(message)
+        self.event = event
 
 
 class SubscriptionEndedError(GaplessError):
