@@ -160,8 +160,9 @@ def test_an_interrupted_take_loses_nothing(url: str) -> None:
         def interrupt() -> None:
             time.sleep(0.2)
             client.publish({"n": 1})
-            signal.raise_signal(signal.SIGINT)
+            signal.pthread_kill(caller, signal.SIGINT)
 
+        caller = threading.get_ident()
         thread = threading.Thread(target=interrupt)
         thread.start()
         seen = []
