@@ -192,6 +192,7 @@ class GaplessBroker:
         )
         self._inheriting: dict[str, Session] = {}
         self._is_ticking = False
+        self._table.is_complete = life == 0
         if life == 0:
             for peer in self._overlay.neighbours(self._name):
                 self._table.links[peer] = Link(peer, peer, 0)
@@ -421,7 +422,7 @@ class GaplessBroker:
             self._handovers.receive(peer, body)
 
     def _links_changed(self) -> None:
-        self._clients.recheck_reach()
+        self._clients.recheck_cuts()
         self._tick_if_root()
 
     def _tell_settled(self, body: Settled) -> None:
@@ -478,13 +479,13 @@ class GaplessBroker:
 
     def _on_add_advertisement(self, link: Link, body: AddAdvertisement) -> None:
         if body.advertisement not in self._table.advertisements:
-            self._table.add_advertisement(body.advertisement, body.publisher, body.filter, link)
+            self._table.add_advertisement(body.advertisement, body.publisher, body.filter, link, body.first)
 
     def _on_remove_advertisement(self, link: Link, body: RemoveAdvertisement) -> None:
         advertisement = self._table.advertisements.get(body.advertisement)
         if advertisement is not None and advertisement.origin is link:
             self._table.remove_advertisement(body.advertisement)
-            self._clients.recheck_reach()
+            self._clients.recheck_cuts()
 
     # ---- events -------------------------------------------------------------------------------------------
 
