@@ -19,6 +19,7 @@ subscriptions, publishers and brokers come and go.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from gapless.events import Event
@@ -337,13 +338,15 @@ class GaplessBroker:
 
     def _learn(self, status: Mapping[str, int]) -> None:
         """Someone knows more of who lives, or of who is settled."""
+        if not self._membership.is_news(status):
+            return
         units = self._handovers.units()
         before = dict(self._membership.status)
         news = self._membership.merge(status)
         news |= self._membership.merge(self._handovers.doubt(news))
         if self._membership.excluded(self._name):
             self._start_over(news[self._name])
-        elif news:
+        else:
             born = [name for name, value in news.items() if life_of(value) > life_of(before.get(name, 0))]
             born = [name for name in born if not self._membership.excluded(name)]
             for name in born:
@@ -421,8 +424,8 @@ class GaplessBroker:
         self._tick_if_root()
 
     def _choose_backups(self) -> None:
-        alive = [name for name in self._near if not self._membership.excluded(name)]
-        self._journal.choose_backups({name: self._membership.life(name) for name in alive[: self._f]})
+        alive = islice((name for name in self._near if not self._membership.excluded(name)), self._f)
+        self._journal.choose_backups({name: self._membership.life(name) for name in alive})
         self._clients.held()
         self._estates.resolve()
 

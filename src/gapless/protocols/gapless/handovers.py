@@ -89,6 +89,8 @@ class Handovers:
         self._settled = settled
         self.under_way: dict[int, Handover] = {}
         """By the tag of the unit."""
+        self._units: tuple[int, list[Unit]] = (-1, [])
+        """As of a version of the statuses."""
         self._told: deque[tuple[Unit, list[SideSubscription]]] = deque(maxlen=TOLD_MAX)
         """What was told in those that came to nothing here, but that others may have completed; until the next is."""
         self._retired: dict[str, Link] = {}
@@ -108,7 +110,10 @@ class Handovers:
 
     def units(self) -> list[Unit]:
         """The units that this broker is a member of."""
-        return units_at(self._membership.overlay, self._membership.status, self._name)
+        membership = self._membership
+        if self._units[0] != membership.version:
+            self._units = (membership.version, units_at(membership.overlay, membership.status, self._name))
+        return self._units[1]
 
     def doubt(self, news: Mapping[str, int]) -> dict[str, int]:
         """Of those who are settled, by this news: who has to be taken in once more, with their new statuses.

@@ -33,6 +33,8 @@ class Membership:
         self.name = name
         self.overlay = overlay
         self.status: Statuses = {name: alive_status(life)} if life else {}
+        self.version = 0
+        """Grows whenever a status does."""
         self._f = f
         self.watch = f + 1
         """How far failure detectors look."""
@@ -66,8 +68,14 @@ class Membership:
     def merge(self, status: Mapping[str, int]) -> dict[str, int]:
         """Take over what is news; return it."""
         news = {b: s for b, s in status.items() if s > self.status.get(b, 0)}
-        self.status.update(news)
+        if news:
+            self.status.update(news)
+            self.version += 1
         return news
+
+    def is_news(self, status: Mapping[str, int]) -> bool:
+        """Whether any of it is not known here yet."""
+        return any(s > self.status.get(b, 0) for b, s in status.items())
 
     def select(self, names: Iterable[str]) -> dict[str, int]:
         """The statuses of these brokers."""
@@ -111,7 +119,7 @@ class Membership:
             again = False
             for name, life in sorted(self._suspected.items(), key=lambda item: self.overlay.rank[item[0]]):
                 if self.lives(name, life) and self._may_exclude(name, life):
-                    found[name] = self.status[name] = excluded_status(life)
+                    found |= self.merge({name: excluded_status(life)})
                     again = True
         return found
 
