@@ -269,12 +269,6 @@ class Completed(_Message, frozen=True):
     tag: int
 
 
-class Settled(_Message, frozen=True):
-    """All around have taken these lives in."""
-
-    lives: dict[str, int]
-
-
 class Resolved(_Message, frozen=True):
     """The sender is the heir of that life. Once its own backups hold the estate (`secured`), others may forget it."""
 
@@ -324,7 +318,7 @@ class BackupHeld(_Message, frozen=True):
 
 
 Body: TypeAlias = (
-    Tree | Membership | Accuse | Sync | Completed | Settled | Resolved | Backup | BackupAll | BackupEnd | BackupHeld
+    Tree | Membership | Accuse | Sync | Completed | Resolved | Backup | BackupAll | BackupEnd | BackupHeld
 )  # fmt: skip
 
 
