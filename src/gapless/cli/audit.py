@@ -1,7 +1,6 @@
 """`gapless audit`: judges every run of a trace on Spark; the only door from here to `gapless_spark`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.cli.exit_codes import code_of, worst
-from gapless.cli.terminal import error_console, output_console, print_json
+from gapless.cli.terminal import output_console, print_json, sign_of_life
 from gapless.cli.verdict_view import status_text
 from gapless.errors import SparkError
 
@@ -33,8 +32,8 @@ Row = dict[str, Any]
 
 def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path | None, as_json: bool) -> int:
     """Judge, show, and return the exit code: the worst of all runs."""
-    with _progress("starting Spark"):
-        verdicts, found = judge_on_spark(trace, master, remote, out)
+    with sign_of_life("starting Spark") as tell:
+        verdicts, found = judge_on_spark(trace, master, remote, out, on_start=lambda: tell("judging on Spark"))
     status = worst(verdict["status"] for verdict in verdicts)
     if as_json:
         print_json(_document(trace, status, verdicts, found))
@@ -49,8 +48,12 @@ def judge_on_spark(
     remote: str | None = None,
     out: Path | None = None,
     settings: Mapping[str, str] | None = None,
+    on_start: Callable[[], None] = lambda: None,
 ) -> tuple[list[Row], list[Row]]:
-    """The verdict on each run, and the first anomalies; a `SparkError` where Spark or Java is missing."""
+    """The verdict on each run, and the first anomalies; a `SparkError` where Spark or Java is missing.
+
+    `on_start` is called when Spark has started.
+    """
     try:
         from gapless_spark.audit import audit, first_anomalies
         from gapless_spark.session import spark_session
@@ -62,6 +65,7 @@ def judge_on_spark(
     if out is not None:
         has_to_make_room(out, RESULTS)  # or else nobody should wait for an audit that cannot be kept
     with spark_session(master=master, remote=remote, settings=settings) as spark:
+        on_start()
         result = audit(spark, read_tables(spark, trace))
         if out is not None:
             write_tables(dict(zip(RESULTS, (result.verdicts, result.anomalies), strict=True)), out)
@@ -69,17 +73,6 @@ def judge_on_spark(
         found = first_anomalies(result.anomalies, LISTED_MAX).toArrow().to_pylist()
         result.release()
         return verdicts, found
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[None]:
-    """A sign of life, where somebody looks: Spark takes seconds to start."""
-    console = error_console()
-    if console.is_terminal:
-        with console.status(f"{what}, then judging"):
-            yield
-    else:
-        yield
 
 
 def _document(trace: str, status: str, verdicts: Sequence[Row], found: Sequence[Row]) -> Row:

@@ -129,7 +129,7 @@ def demo(
     toml: Annotated[bool, typer.Option("--toml", help="Print the scenario file of --simulated and exit.")] = False,
     json: Json = False,
 ) -> int:
-    """A real network of 7 brokers in a minute: subscribe, kill a broker, let Spark judge.
+    """A real network of 7 brokers in a minute: subscribe, kill a broker, read the verdict.
 
     In virtual time, the scenario is a file like any other:
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.text import Text
 
 from gapless.checkers import Status
 from gapless.cli.comparison_table import LEGEND, comparison_table, status_of
 from gapless.cli.exit_codes import code_of, worst
-from gapless.cli.terminal import error_console, output_console, print_json
+from gapless.cli.terminal import output_console, print_json, progress_bars
 from gapless.cli.verdict_view import print_anomalies
 from gapless.errors import ProtocolError
 from gapless.protocol import ProtocolSpec, find_protocol, protocols
@@ -60,9 +60,8 @@ def _chosen(names: str | None) -> list[ProtocolSpec]:
 
 @contextmanager
 def _progress_bar(number: int, *, hidden: bool) -> Iterator[Callable[[ProtocolSpec], None]]:
-    console = error_console()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal) as progress:
+    with progress_bars(*columns, hidden=hidden) as progress:
         task = progress.add_task("comparing", total=number)
         done = count()
 
