@@ -12,6 +12,7 @@ from gapless.cli.exit_codes import code_of, worst
 from gapless.cli.terminal import output_console, print_json, sign_of_life
 from gapless.cli.verdict_view import status_text
 from gapless.errors import SparkError
+from gapless.protocol import GUARANTEE_NAMES
 
 __all__ = ["audit_trace", "judge_on_spark"]
 
@@ -92,12 +93,13 @@ def _show(verdicts: Sequence[Row], found: Sequence[Row]) -> None:
     ordered = sorted(verdicts, key=lambda verdict: ("invalid", "unknown", "valid").index(verdict["status"]))
     shown = verdicts if len(verdicts) <= RUNS_SHOWN_MAX else ordered[:RUNS_SHOWN_MAX]
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
-    for heading in ("run", "guarantee", "events", "deliveries", "verdict", ""):
+    for heading in ("run", "promised", "events", "deliveries", "verdict", ""):
         table.add_column(heading, justify="right" if heading in ("events", "deliveries") else "left")
     for verdict in shown:
         numbers = (f"{verdict['events']:,}", f"{verdict['deliveries']:,}")
+        promised = GUARANTEE_NAMES[verdict["guarantee"]]
         why = _counted(verdict) if verdict["status"] == "invalid" else verdict["reason"]
-        table.add_row(Text(verdict["run"]), verdict["guarantee"], *numbers, status_text(verdict["status"]), Text(why))
+        table.add_row(Text(verdict["run"]), promised, *numbers, status_text(verdict["status"]), Text(why))
     console.print(table)
     if len(shown) < len(verdicts):
         console.print(Text(f"and {len(verdicts) - len(shown):,} more runs", "dim"))
