@@ -33,14 +33,22 @@ from gapless.events import Attributes, Event
 from gapless.overlay import Overlay
 
 __all__ = [
-    "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "Consumed",
-    "CutFixed", "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Linked", "Node", "ProtocolSpec",
-    "Publish", "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe",
+    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected",
+    "Consumed", "CutFixed", "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Linked", "Node",
+    "ProtocolSpec", "Publish", "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer", "Start",
+    "Subscribe",
     "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "check_overlay",
     "convert_options", "find_protocol", "protocols",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
+GUARANTEE_NAMES: Mapping[Guarantee, str] = {
+    "gcd": "gapless causal",
+    "gfd": "gapless FIFO",
+    "topic-causal": "causal per topic",
+    "best-effort": "best effort",
+}
+"""What people read; the short words are for files and programs."""
 Ready: TypeAlias = Literal["whole", "first"]
 """When a subscription is active: with a cut for every publisher that may match it, so that nothing published from then
 on is left out; or with its first cut, as the papers define it."""
