@@ -117,6 +117,8 @@ class Connection(FrameStream):
         return self.link is None or self._links.turns.has_time_for(self)
 
     def frame_received(self, kind: int, body: memoryview) -> None:
+        if not self.is_open:
+            return  # it was refused already, and what it says comes too late
         try:
             if self.link is None:
                 self._greet(kind, body)

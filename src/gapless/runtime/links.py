@@ -183,6 +183,7 @@ class Links:
             async with asyncio.timeout(self.settings.hello_ms / 1000):
                 await self.loop.create_connection(lambda: connection, host, port)
         except (OSError, TimeoutError):
+            connection.lose()
             return
         await connection.settled
         if connection.refusal is not None:
@@ -422,6 +423,9 @@ class Links:
             self.open(peer)
 
     def _tick(self) -> None:
+        """The next turn is planned first, and each peer is looked after by itself: nothing that one of them does, or a
+        bug of ours with it, is the end of the detector."""
+        self._ticking = self.loop.call_later(self._tick_s, self._tick)
         now = now_us()
         asleep = now - self._ticked_us - int(self._tick_s * 1e6)
         self._ticked_us = now
@@ -432,7 +436,7 @@ class Links:
             if asleep > suspect_us // 4:
                 link.heard_us += asleep
             link.patience = max(1.0, link.patience * PATIENCE_FADES)
-            self._listen(link, now, heartbeat_us)
+            self._attend(link, self._listen, now, heartbeat_us)
         silent = {link: now - link.heard_us for link in links if now - link.heard_us > suspect_us * link.patience}
         doubtful = {
             link for link, silence in silent.items()
@@ -440,10 +444,18 @@ class Links:
         }  # fmt: skip
         for link, silence in silent.items():
             if link not in doubtful or len(doubtful) <= self._failing_max:
-                self._suspect(link)
+                self._attend(link, self._suspect)
             if link.connection is not None and silence > SILENT_SUSPICIONS * suspect_us:
-                self._give_up(link)
-        self._ticking = self.loop.call_later(self._tick_s, self._tick)
+                self._attend(link, self._give_up)
+
+    def _attend(self, link: Link, work: Callable[..., None], *facts: int) -> None:
+        """Look after one peer; if that fails, its connection goes, and nothing else."""
+        try:
+            work(link, *facts)
+        except Exception:
+            self._logger.exception("gave up a connection: it could not be looked after", extra={"peer": link.name})
+            if link.connection is not None:
+                link.connection.lose()
 
     def _listen(self, link: Link, now: int, heartbeat_us: int) -> None:
         connection = link.connection
