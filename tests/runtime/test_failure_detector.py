@@ -9,9 +9,9 @@ import pytest
 from gapless.overlay import chain
 from gapless.protocol import Suspected, Trusted
 from gapless.runtime.connection import Connection
+from gapless.runtime.detector import Detector
 from gapless.runtime.event_loop import run
 from gapless.runtime.link import Link
-from gapless.runtime.links import Links
 
 from .local import local
 from .test_links import News, connected
@@ -51,13 +51,13 @@ def test_a_transport_that_was_closed_without_a_word_is_replaced_and_the_others_a
     run(main())
 
 
-@pytest.mark.parametrize("callback", ["_listen", "_suspect", "_trust", "_give_up"])
+@pytest.mark.parametrize("callback", ["_listen", "_suspect", "trust", "miss"])
 def test_each_callback_of_the_detector_may_fail_for_one_peer(callback: str, monkeypatch: pytest.MonkeyPatch) -> None:
     failed: list[str] = []
-    works = getattr(Links, callback)
+    works = getattr(Detector, callback)
 
-    def fail_for_b1(self: Links, link: Link, *facts: Any) -> None:
-        if self.name == "b0" and link.name == "b1":
+    def fail_for_b1(self: Detector, link: Link, *facts: Any) -> None:
+        if link.name == "b1" and "b0" not in self._links:
             failed.append(callback)
             raise RuntimeError("a bug")
         works(self, link, *facts)
@@ -66,11 +66,11 @@ def test_each_callback_of_the_detector_may_fail_for_one_peer(callback: str, monk
         async with local(chain(3), f=2) as network:
             await connected(network, pairs=3)
             news = News(network.brokers["b0"])
-            monkeypatch.setattr(Links, callback, fail_for_b1)
+            monkeypatch.setattr(Detector, callback, fail_for_b1)
             link = network.brokers["b0"].links.links["b1"]
             link.heard_us = 0
-            link.is_suspected = callback == "_trust"
-            if callback in ("_suspect", "_give_up"):
+            link.absence = "suspected" if callback == "trust" else ""
+            if callback in ("_suspect", "miss"):
                 there = network.brokers["b1"].links.links["b0"]
                 there.connection = None  # so that it does not ping any more
             async with asyncio.timeout(20):

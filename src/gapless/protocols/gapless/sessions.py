@@ -61,6 +61,10 @@ class Session:
         """Whether the client is out of sight, and the session's time runs."""
         self.in_flight = 0
         """Publications that wait for the backups."""
+        self.timed_publication: tuple[int, int] | None = None
+        """One that is not safe yet: its number, and when it came."""
+        self.timed_delivery: tuple[int, int] | None = None
+        """One that the application has not taken yet: how many there were with it, and when it was due."""
         self.farewells: list[tuple[int, Unsubscribed]] = []
         """Endings, each to be told after that many deliveries."""
         self._version = 0
