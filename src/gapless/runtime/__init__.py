@@ -8,7 +8,7 @@ It drives the same objects as the simulator, and promises them what `gapless.pro
 | what travels: frames, hellos, batches of messages | `wire`, `codec`, `address` |
 | bytes in, frames out | `frames` |
 | one connection, from the hello to its end | `connection` |
-| who is heard in this turn of the event loop | `turns` |
+| who is heard in this turn of the event loop, and the longest turn | `turns`, `turn_meter` |
 | all peers of a node: dialling, queues | `link`, `links` |
 | who is silent, who left | `detector` |
 | one node: inputs in, effects carried out | `host` |

@@ -316,6 +316,7 @@ class Broker:
             "goodbyes": links.detector.absences["left"],
             "lost_clients": links.detector.absences["lost"],
             "steps": links.host.steps,
+            "turns": links.meter.told(),
         }
 
 

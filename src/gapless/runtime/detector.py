@@ -19,6 +19,7 @@ from gapless.runtime.host import now_us
 from gapless.runtime.link import Absence, Link
 from gapless.runtime.logs import Logger
 from gapless.runtime.settings import RuntimeSettings
+from gapless.runtime.turn_meter import TurnMeter
 from gapless.runtime.wire import PING, frame
 
 __all__ = ["Detector"]
@@ -49,6 +50,7 @@ class Detector:
         give: Callable[[Input], None],
         give_up: Callable[[Link], None],
         are_clients_held_back: Callable[[], bool],
+        meter: TurnMeter,
         logger: Logger,
     ) -> None:
         self.absences: dict[Absence, int] = {"suspected": 0, "left": 0, "lost": 0}
@@ -61,6 +63,7 @@ class Detector:
         self._give = give
         self._give_up = give_up
         self._are_clients_held_back = are_clients_held_back
+        self._meter = meter
         self._logger = logger
         self._gone: dict[str, Absence] = {}
         self._ping = (frame(PING),)
@@ -82,6 +85,11 @@ class Detector:
         """The next turn is planned first, and each peer is looked after by itself: nothing that one of them does, or a
         bug of ours with it, is the end of the detector."""
         self._ticking = self._loop.call_later(self._tick_s, self._tick)
+        begun = self._meter.begin()
+        self._look_at_all()
+        self._meter.end(begun, "the failure detector", "")
+
+    def _look_at_all(self) -> None:
         now = now_us()
         asleep = now - self._ticked_us - int(self._tick_s * 1e6)
         self._ticked_us = now

@@ -50,6 +50,14 @@ class FrameStream(asyncio.BufferedProtocol):
     def frame_received(self, kind: int, body: memoryview) -> None:
         """A whole frame; the body is valid until this returns."""
 
+    def finish_frame(self) -> None:
+        """Go on with what is left of the last frame."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether something is left of the last frame; then `go_on` is called later."""
+        return False
+
     def frame_refused(self, length: int) -> None:
         """The peer wants to send a frame that is too large, or no frame at all. Nothing more is read."""
 
@@ -159,7 +167,11 @@ class FrameStream(asyncio.BufferedProtocol):
             self.go_on()
 
     def go_on(self) -> None:
-        """Hand up the frames that are there."""
+        """Hand up the frames that are there, as long as there is time."""
+        if self.is_unfinished:
+            self.finish_frame()
+            if self.is_unfinished or not self.is_open:
+                return
         start, end, view = self._start, self._end, self._view
         while end - start >= 4:
             length = _LENGTH.unpack_from(view, start)[0]
@@ -173,6 +185,8 @@ class FrameStream(asyncio.BufferedProtocol):
             if self._transport is None or self._transport.is_closing():
                 return
             start = after
+            if self.is_unfinished or (start < end and not self.may_go_on()):
+                break
         if start < end:
             self._start = start
         else:

@@ -60,7 +60,9 @@ class HttpEndpoint:
                 request = (await reader.readuntil(b"\r\n")).split()
                 while await reader.readuntil(b"\r\n") != b"\r\n":
                     pass
+                begun = self._broker.links.meter.begin()
                 status, kind, body = self._answer(request)
+                self._broker.links.meter.end(begun, "a request over HTTP", "")
                 head = (
                     f"HTTP/1.1 {status}",
                     f"Content-Type: {kind}",

@@ -30,6 +30,7 @@ from gapless.runtime.link import Link
 from gapless.runtime.logs import Logger
 from gapless.runtime.reminders import Reminders
 from gapless.runtime.settings import RuntimeSettings
+from gapless.runtime.turn_meter import TurnMeter
 from gapless.runtime.turns import Turns
 from gapless.runtime.wire import BROKER, BYE, CLIENT, PROBE, WELCOME, Hello, Refusal, Welcome, frame
 
@@ -100,8 +101,9 @@ class Links:
         self.addresses = addresses
         self.links: dict[str, Link] = {}
         self.counters = Counters()
+        self.meter = TurnMeter(self.loop, logger)
         self.host = NodeHost(
-            self.loop, self.links, open_link=self.open, flush=self._flush, failed=failed, handlers=handlers
+            self.loop, self.links, self.meter, open_link=self.open, flush=self._flush, failed=failed, handlers=handlers
         )
         self.is_paused = False
         """Whether clients are not read, because too much waits."""
@@ -121,6 +123,7 @@ class Links:
             give=self.host.give,
             give_up=self._give_up,
             are_clients_held_back=lambda: self.is_paused,
+            meter=self.meter,
             logger=logger,
         )
 
@@ -249,7 +252,11 @@ class Links:
 
     def report(self) -> dict[str, Any]:
         """Our state, for who asks."""
-        return self._owner.report()
+        begun = self.meter.begin()
+        try:
+            return self._owner.report()
+        finally:
+            self.meter.end(begun, "a report", "")
 
     # ---- the end of a connection --------------------------------------------------------------------------
 
@@ -313,15 +320,29 @@ class Links:
 
     # ---- messages -----------------------------------------------------------------------------------------
 
-    def received(self, link: Link, body: memoryview) -> None:
+    def received(self, link: Link, connection: Connection, body: memoryview) -> None:
         """A batch of messages."""
-        messages = self.codec.decode(body, is_client=link.is_client)
-        self.counters.frames_in += 1
-        self.counters.messages_in += len(messages)
+        begun = self.meter.begin()
+        messages: list[Any] = []
         try:
-            self.host.receive(link, messages)
+            messages = self.codec.decode(body, is_client=link.is_client)
+            self.counters.frames_in += 1
+            self.counters.messages_in += len(messages)
+            self.take_in(link, connection, messages)
+        finally:
+            self.meter.end(begun, link.name, messages)
+
+    def take_in(self, link: Link, connection: Connection, messages: list[Any]) -> None:
+        """Give messages to the node; what there is no time for waits with its connection."""
+        begun = self.meter.begin()
+        try:
+            connection.backlog = self.host.receive(link, messages, self.turns.deadline_us)
+            if connection.backlog:
+                self.turns.wait(connection)
         except GaplessError as error:
             self.expel(link, "malformed", str(error))
+        finally:
+            self.meter.end(begun, link.name, messages)
 
     def _flush(self, dirty: list[Link]) -> None:
         for link in dirty:

@@ -84,6 +84,10 @@ class Metrics(Collector):
         for kind, size in report["state"].items():
             kept.add_metric([kind.replace(" ", "_")], size)
         yield kept
+        longest = report["turns"]["longest_ms"] / 1000
+        yield GaugeMetricFamily("gapless_longest_turn_seconds", "Of the event loop, since the start.", value=longest)
+        long = report["turns"]["long"]
+        yield CounterMetricFamily("gapless_long_turns", "Turns that took more than 0.1 seconds.", value=long)
         yield from _links(report["links"])
         yield from _waits(report["waits"])
         yield from _protocol(report["overview"])
