@@ -34,7 +34,7 @@ MAY_IMPORT = {
 }  # fmt: skip
 """Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""
 
-PUBLIC = {"client", "errors", "events"}
+PUBLIC = {"client", "errors", "events", "sync"}
 """What `gapless` itself gives out by name, loaded when it is asked for."""
 
 REGISTRY = ("gapless/protocol.py", "gapless.protocols")

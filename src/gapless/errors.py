@@ -18,6 +18,7 @@ __all__ = [
     "ScenarioError",
     "SlowConsumerError",
     "SparkError",
+    "SubscriptionEndedError",
     "TraceError",
     "WireError",
 ]
@@ -71,7 +72,18 @@ class EventError(CallError):
     """An event that cannot be published: an attribute of a type that there is not, too large, not advertised."""
 
 
-class SlowConsumerError(GaplessError):
+class SubscriptionEndedError(GaplessError):
+    """A subscription that is over without its application's wish; `resubscribe` begins it anew, after a gap.
+
+    `last` is its ending cut: for each publisher, the number up to which everything was delivered.
+    """
+
+    def __init__(self, message: str, last: dict[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.last = last or {}
+
+
+class SlowConsumerError(SubscriptionEndedError):
     """A subscription that ended because its events were not taken in time, as its policy says."""
 
 

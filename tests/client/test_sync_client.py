@@ -37,7 +37,7 @@ def test_both_have_the_same_names() -> None:
                     "holds_back", "is_over", "oldest", "put", "end", "release"}  # fmt: skip
         names = {name for name, _ in inspect.getmembers(one) if not name.startswith("_")} - internal
         assert names <= {name for name, _ in inspect.getmembers(other)} | {"cuts", "last"}
-    parameters = inspect.signature(asynchronous.connect).parameters
+    parameters = inspect.signature(gapless.client.connect).parameters
     assert parameters == inspect.signature(gapless.sync.connect).parameters
 
 

@@ -20,7 +20,8 @@ asyncio.run(main())
 brokers. `publish` returns when the event is safe. `gapless.sync` has the same names for programs without an event loop.
 """
 
-from gapless.client.client import Advertisement, Client, Connecting, connect
+from gapless.client.client import Advertisement, Client
+from gapless.client.connecting import Connecting, connect
 from gapless.client.subscription import Subscription
 
 __all__ = ["Advertisement", "Client", "Connecting", "Subscription", "connect"]

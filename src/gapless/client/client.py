@@ -6,18 +6,20 @@ This file turns calls into its inputs, and its effects into answers: it knows no
 
 import asyncio
 import logging
-import secrets
-from collections import deque
-from collections.abc import AsyncIterable, Callable, Generator, Iterable, Mapping
-from itertools import islice
-from pathlib import Path
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self
 
-from gapless.client.bootstrap import find_network
+from gapless.client.arguments import check_count, check_text
+from gapless.client.batches import batches
+from gapless.client.feed import Feed
+from gapless.client.guarded_codec import GuardedCodec
+from gapless.client.introduction import Introduction
+from gapless.client.publications import Checked, Payload, Publication, check_publication
 from gapless.client.recording import start_recording
 from gapless.client.subscription import OnFull, Subscription
-from gapless.errors import CallError, ClosedError, ConnectError, EventError, GaplessError
+from gapless.client.unsafe import Unsafe, refuse, settle
+from gapless.errors import CallError, ClosedError, EventError, GaplessError, SubscriptionEndedError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocol import (
@@ -42,21 +44,21 @@ from gapless.protocol import (
     convert_options,
     find_protocol,
 )
-from gapless.runtime.codec import Codec
 from gapless.runtime.links import Links
-from gapless.runtime.wire import CLIENT, Hello, Refusal, Welcome, greeting
+from gapless.runtime.wire import Welcome
 
-__all__ = ["Advertisement", "Client", "Connecting", "Publication", "connect"]
-
-Publication: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], bytes]
-"""What `publish_many` takes: attributes, or attributes and a payload."""
+__all__ = ["Advertisement", "Client"]
 
 PUBLISH_BATCH = 256
 BATCH_BYTES = 32 * 1024 * 1024
 """A batch is not larger than that, however large its events."""
-INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 LEAVE_S = 5.0
 """How long a client that leaves waits for its subscriptions to end, and for a broker that knows it."""
+
+ENDED = "the network ended the subscription: the client was away too long, or all brokers were"
+ENDED_EARLY = (
+    "the network ended the subscription before it began, because the client was away too long; subscribe again"
+)
 
 
 class Advertisement:
@@ -86,19 +88,11 @@ class Client:
         self._spec = find_protocol(welcome.protocol)
         options = convert_options(self._spec, welcome.options)
         self._settings = welcome.settings
-        self._window: int = getattr(options, "client_window", 1_000)
-        self._bytes_max = welcome.settings.client_frame_max // 2
-        """What waits to become safe is told in one frame to the next broker, if this one is lost."""
+        window: int = getattr(options, "client_window", 1_000)
+        self._unsafe = Unsafe(window, welcome.settings.client_frame_max // 2)
         self._serial = 0
         self._rejection: Rejected | None = None
         self._accepted: list[Event] = []
-        self._published = 0
-        self._confirmed = 0
-        self._unsafe_bytes = 0
-        self._sizes: deque[tuple[int, int]] = deque()
-        """Of what is not safe: the last number of each batch, and its bytes."""
-        self._confirmations: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._room: deque[asyncio.Future[None]] = deque()
         self._stable: dict[str, asyncio.Future[None]] = {}
         self._starting: dict[str, asyncio.Future[None]] = {}
         self._ending: dict[str, asyncio.Future[None]] = {}
@@ -108,7 +102,9 @@ class Client:
         self._taken = 0
         self._is_telling = False
         self._error: GaplessError | None = None
+        self._is_leaving = False
         self._is_closed = False
+        self._breaking: asyncio.Task[None] | None = None
         self._handlers: dict[type, Callable[[Any], None]] = {
             Published: self._on_published,
             Confirmed: self._on_confirmed,
@@ -123,14 +119,16 @@ class Client:
         self._recording = start_recording(trace, welcome, self._spec, options, name) if trace else None
         if self._recording is not None:
             self._handlers = self._recording.wrap(self._handlers)
+        addresses = {**welcome.addresses, welcome.name: address}
+        self._introduction = Introduction(name, welcome, addresses, self._break)
         self._links = Links(
             name,
-            self,
+            self._introduction,
             welcome.settings,
-            Codec(self._spec, welcome.settings.client_frame_max),
-            {**welcome.addresses, welcome.name: address},
+            GuardedCodec(self._spec, welcome.settings.client_frame_max, self._break),
+            addresses,
             handlers=self._handlers,
-            failed=self._fail,
+            failed=self._break,
             logger=logging.getLogger("gapless.client"),
         )
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
@@ -144,7 +142,8 @@ class Client:
 
     async def advertise(self, filter: str) -> Advertisement:  # noqa: A002 - the word for it
         """Say what you will publish. Returns when the network knows, so that publications are not held back."""
-        parse(filter)
+        _check_filter(filter)
+        self._check_open()
         advertisement = Advertisement(self, self._new_name("a"), filter)
         stable = self._stable[advertisement.name] = self._future()
         try:
@@ -172,10 +171,10 @@ class Client:
         `on_full` says what happens if you do not take the events (see `gapless.client.subscription`): `block`, the
         default where the protocol can hold back, or `fail` when more than `queue` of them wait.
         """
-        parse(filter)
+        _check_filter(filter)
+        self._check_open()
         policy = self._policy(on_full)
-        if queue < 1:
-            raise CallError(f"queue must be positive, but is {queue}")
+        check_count("queue", queue)
         name = self._new_name("s")
         subscription = Subscription(self, name, filter, policy, queue, self._took)
         active = self._starting[name] = self._future()
@@ -214,33 +213,83 @@ class Client:
             self._call(Unsubscribe(name))
         await asyncio.shield(ended)
 
-    async def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Event:
+    async def publish(self, attributes: Mapping[str, Any], payload: Payload = b"") -> Event:
         """Publish an event. Returns when it is safe: it will reach every matching subscriber, whatever fails."""
-        call, size = self._publication((attributes, payload))
+        event = await self._publish_one(self._check((attributes, payload)))
+        if self._spec.confirms:
+            await self._unsafe.wait_for(event.seq)
+        return event
+
+    async def _publish_one(self, checked: Checked) -> Event:
+        """Let the node number and send it."""
+        call, size = checked
         await self._wait_for_room()
         self._accepted.clear()
         self._call(call)
         event = self._accepted.pop()
         self._note_size(size)
-        if self._spec.confirms:
-            await self._confirmation(event.seq)
         return event
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
-        """Publish events in order, as fast as the network takes them. Returns how many, when all are safe."""
+        """Publish events in order, as fast as the network takes them. Returns how many, when all are safe.
+
+        Events leave as they come. An async iterable may take its time; an ordinary one that does holds up everything
+        else in the event loop, and says so in the log. If one event is bad, or the source fails, what came before is
+        published.
+        """
         count = 0
-        async for batch in _batches(events, max(1, min(PUBLISH_BATCH, BATCH_BYTES // self._settings.event_max))):
-            checked = [self._publication(item) for item in batch]
-            while checked:
-                await self._wait_for_room()
-                room = self._window - (self._published - self._confirmed) if self._spec.confirms else len(checked)
-                self._publish_batch([call for call, _ in checked[:room]])
-                self._note_size(sum(size for _, size in checked[:room]))
-                count += len(checked[:room])
-                checked = checked[room:]
-        if self._spec.confirms and self._published > self._confirmed:
-            await self._confirmation(self._published)
+        async for batch in batches(events, self._batch_max):
+            checked, error = self._check_all(batch)
+            count += await self._publish_checked(checked)
+            if error is not None:
+                raise error
+        await self._wait_until_safe()
         return count
+
+    async def _publish_fed(self, feed: Feed) -> int:
+        """The same for what another thread gives."""
+        count = 0
+        while batch := await feed.take():
+            count += await self._publish_checked(batch)
+        if not feed.is_cut_short:
+            await self._wait_until_safe()
+        return count
+
+    @property
+    def _batch_max(self) -> int:
+        """How many events may be given to `_publish_checked` at a time."""
+        return max(1, min(PUBLISH_BATCH, BATCH_BYTES // self._settings.event_max))
+
+    def _check(self, item: Publication) -> Checked:
+        """The call that publishes it, or an `EventError` for what the network would choke on."""
+        return check_publication(item, self._settings.event_max)
+
+    def _check_all(self, batch: list[Publication]) -> tuple[list[Checked], EventError | None]:
+        """The calls up to the first that cannot be made, and why it cannot."""
+        checked = []
+        for item in batch:
+            try:
+                checked.append(self._check(item))
+            except EventError as error:
+                return checked, error
+        return checked, None
+
+    async def _publish_checked(self, checked: list[Checked]) -> int:
+        """Publish these, as there is room for them; they are not safe yet. Returns how many."""
+        done = 0
+        while done < len(checked):
+            await self._wait_for_room()
+            room = self._unsafe.room if self._spec.confirms else len(checked)
+            some = checked[done : done + room]
+            self._publish_batch([call for call, _ in some])
+            self._note_size(sum(size for _, size in some))
+            done += len(some)
+        return done
+
+    async def _wait_until_safe(self) -> None:
+        """Until everything published so far is safe."""
+        if self._spec.confirms:
+            await self._unsafe.wait_for(self._unsafe.published)
 
     def _publish_batch(self, calls: list[Publish]) -> None:
         if self._spec.takes_many:
@@ -258,15 +307,19 @@ class Client:
         """
         if self._is_closed:
             return
+        self._is_leaving = True
         try:
             if leave and self._error is None:
                 async with asyncio.timeout(LEAVE_S):
                     await self._leave()
-        except TimeoutError:
+        except (TimeoutError, GaplessError):
             pass  # nobody there to say goodbye to; the session ends by itself
         finally:
             self._is_closed = True
             self._fail(ClosedError("the client is closed"))
+            self._introduction.close()
+            if self._breaking is not None:
+                await self._breaking
             await self._links.close()
             if self._recording is not None:
                 self._recording.close()
@@ -295,6 +348,12 @@ class Client:
     def _future(self) -> "asyncio.Future[None]":
         return asyncio.get_running_loop().create_future()
 
+    def _check_open(self) -> None:
+        if self._error is not None:
+            raise self._error
+        if self._is_leaving:
+            raise ClosedError("the client is about to close")
+
     def _call(self, call: Any) -> None:
         """Give the call to the node; raise what it objects to."""
         if self._error is not None:
@@ -308,50 +367,18 @@ class Client:
             kind = EventError if isinstance(rejection.call, Publish) else CallError
             raise kind(rejection.reason)
 
-    def _publication(self, item: Publication) -> tuple[Publish, int]:
-        """The call, with all that the network would choke on noticed here, and its size."""
-        attributes, payload = item if isinstance(item, tuple) else (item, b"")
-        size = len(payload)
-        for name, value in attributes.items():
-            kind = type(value)
-            if kind is str:
-                size += len(value)
-            elif kind is int:
-                if not INT_MIN <= value <= INT_MAX:
-                    raise EventError(f"attribute {name!r} is {value}, which does not fit into 64 bits")
-            elif kind is not float and kind is not bool:
-                raise EventError(
-                    f"attribute {name!r} is a {kind.__name__}; attributes are strings, integers, floats "
-                    "and booleans (put anything else into the payload)"
-                )
-            if type(name) is not str:
-                raise EventError(f"attribute {name!r} has a name that is no string")
-        size += 16 * len(attributes)
-        if size > self._settings.event_max:
-            raise EventError(f"the event has {size:,} bytes, but {self._settings.event_max:,} is the limit")
-        return Publish({**attributes}, payload if type(payload) is bytes else bytes(payload)), size
-
     def _note_size(self, size: int) -> None:
-        """So many bytes were published, up to the last event."""
         if self._spec.confirms:
-            self._sizes.append((self._published, size))
-            self._unsafe_bytes += size
+            self._unsafe.note(size)
 
     async def _wait_for_room(self) -> None:
         """Until fewer than a window of publications wait to become safe, or at least to leave."""
-        if not self._spec.confirms:
+        self._check_open()
+        if self._spec.confirms:
+            await self._unsafe.wait_for_room()
+        else:
             await self._links.wait_for_room()
-            return
-        while self._published - self._confirmed >= self._window or self._unsafe_bytes >= self._bytes_max:
-            room = self._future()
-            self._room.append(room)
-            await room
-
-    async def _confirmation(self, seq: int) -> None:
-        if seq > self._confirmed:
-            confirmed = self._future()
-            self._confirmations.append((seq, confirmed))
-            await confirmed
+        self._check_open()
 
     def _took(self) -> None:
         """The application took something, or wants no more: tell the node, once a turn of the event loop."""
@@ -376,29 +403,23 @@ class Client:
     # ---- effects ------------------------------------------------------------------------------------------
 
     def _on_published(self, effect: Published) -> None:
-        self._published = effect.event.seq
+        self._unsafe.published = effect.event.seq
         self._accepted.append(effect.event)
 
     def _on_confirmed(self, effect: Confirmed) -> None:
-        self._confirmed = effect.seq
-        while self._sizes and self._sizes[0][0] <= effect.seq:
-            self._unsafe_bytes -= self._sizes.popleft()[1]
-        waiting = self._confirmations
-        while waiting and waiting[0][0] <= effect.seq:
-            _set(waiting.popleft()[1])
-        while self._room:
-            _set(self._room.popleft())
+        self._unsafe.confirm(effect.seq)
 
     def _on_rejected(self, effect: Rejected) -> None:
-        self._rejection = effect
+        if self._rejection is None:
+            self._rejection = effect
 
     def _on_advertised(self, effect: Advertised) -> None:
         if effect.advertisement in self._stable:
-            _set(self._stable[effect.advertisement])
+            settle(self._stable[effect.advertisement])
 
     def _on_activated(self, effect: Activated) -> None:
         if effect.subscription in self._starting:
-            _set(self._starting[effect.subscription])
+            settle(self._starting[effect.subscription])
 
     def _on_cut_fixed(self, effect: CutFixed) -> None:
         if effect.subscription in self._subscriptions:
@@ -420,52 +441,40 @@ class Client:
             self._took()
 
     def _on_ended(self, effect: Ended) -> None:
-        subscription = self._subscriptions.pop(effect.subscription, None)
-        asked = self._ending.pop(effect.subscription, None)
+        name = effect.subscription
+        subscription = self._subscriptions.pop(name, None)
+        asked = self._ending.pop(name, None)
         if subscription is not None:
             subscription.last = effect.last_seq
-            lost = CallError("the network ended the subscription: the client was away too long, or all brokers were")
-            subscription.end(None if asked is not None else lost)
+            subscription.end(None if asked is not None else SubscriptionEndedError(ENDED, effect.last_seq))
         if asked is not None:
-            _set(asked)
+            settle(asked)
+        if name in self._starting:
+            left = ClosedError("the client is about to close")
+            refuse(self._starting[name], left if self._is_leaving else SubscriptionEndedError(ENDED_EARLY))
+
+    def _break(self, error: BaseException) -> None:
+        """The client cannot go on: no call may wait for what does not come, and nobody is kept waiting for us."""
+        if self._breaking is None and not self._is_closed:
+            self._fail(error)
+            self._breaking = self._links.loop.create_task(self._links.close(with_goodbye=False))
 
     def _fail(self, error: BaseException) -> None:
         """Nothing goes on: tell everyone who waits."""
         if self._error is None:
             self._error = error if isinstance(error, GaplessError) else ClosedError(f"the client failed: {error!r}")
-        waiting = [*self._stable.values(), *self._starting.values(), *self._ending.values(), *self._room]
-        for future in [*waiting, *(future for _, future in self._confirmations)]:
-            if not future.done():
-                future.set_exception(self._error)
+        for future in [*self._stable.values(), *self._starting.values(), *self._ending.values()]:
+            refuse(future, self._error)
+        self._unsafe.fail(self._error)
         for subscription in self._subscriptions.values():
             subscription.end(None if self._is_closed else self._error)
 
-    # ---- what the links ask -------------------------------------------------------------------------------
-
-    def greeting(self) -> bytes:
-        """What we say to brokers."""
-        return greeting(CLIENT, self.name, protocol=self.protocol)
-
-    def answer(self, hello: Hello) -> Refusal:
-        """Nobody dials a client."""
-        return Refusal("name", "this is a client")
-
-    def welcomed(self, welcome: Welcome) -> None:
-        """A broker let us in."""
-
-    def refused(self, peer: str, refusal: Refusal) -> None:
-        """A broker does not want us. Others may; what no other would take either is the end."""
-        if refusal.code in ("version", "protocol", "name", "malformed"):
-            self._fail(ConnectError(f"broker {peer!r} refused us: {refusal.reason}"))
-
-    def report(self) -> dict[str, Any]:
-        """Nobody asks."""
-        return {}
+    # ---- how it is -------------------------------------------------------------------------------------------
 
     @property
     def is_settled(self) -> bool:
         """Whether everything published so far is safe."""
-        return not self._spec.confirms or self._published == self._confirmed
+        return not self._spec.confirms or self._unsafe.published == self._unsafe.confirmed
 
     @property
     def broker(self) -> str:
@@ -478,93 +487,5 @@ class Client:
         return any(link.connection is not None for link in self._links.links.values())
 
 
-def _set(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-async def _batches(events: Iterable[Any] | AsyncIterable[Any], most: int) -> AsyncIterable[list[Any]]:
-    """The events in batches: of a source that has to be waited for, all that is there at a time."""
-    if not isinstance(events, AsyncIterable):
-        remaining = iter(events)
-        while batch := list(islice(remaining, most)):
-            yield batch
-        return
-    queue: asyncio.Queue[Any] = asyncio.Queue(most)
-    collecting = asyncio.ensure_future(_collect(events, queue))
-    try:
-        while True:
-            batch = [await queue.get()]
-            while not queue.empty():
-                batch.append(queue.get_nowait())
-            end = batch.pop() if isinstance(batch[-1], _End) else None
-            if batch:
-                yield batch
-            if end is not None:
-                if end.error is not None:
-                    raise end.error
-                return
-    finally:
-        collecting.cancel()
-
-
-class _End(NamedTuple):
-    """Nothing more comes; `error` is why, if the source failed."""
-
-    error: Exception | None
-
-
-async def _collect(events: AsyncIterable[Any], queue: "asyncio.Queue[Any]") -> None:
-    error = None
-    try:
-        async for event in events:
-            await queue.put(event)
-    except Exception as caught:
-        error = caught
-    await queue.put(_End(error))
-
-
-class Connecting:
-    """What `connect` returns: await it for a client, or use it with `async with`."""
-
-    def __init__(self, url: str, name: str, timeout_s: float, trace: str | Path | None) -> None:
-        self._trace = trace
-        self._url = url
-        self._name = name
-        self._timeout_s = timeout_s
-        self._client: Client | None = None
-
-    def __await__(self) -> Generator[Any, None, Client]:
-        return self._connect().__await__()
-
-    async def _connect(self) -> Client:
-        address, welcome = await find_network(self._url, self._timeout_s)
-        trace = str(self._trace or "") if self._trace is not None else _wanted_trace(welcome)
-        self._client = Client(welcome, f"{self._name}-{secrets.token_hex(4)}", address=address, trace=trace)
-        return self._client
-
-    async def __aenter__(self) -> Client:
-        return await self._connect()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._client is not None
-        await self._client.close()
-
-
-def _wanted_trace(welcome: Welcome) -> str:
-    """Where the network wants a trace, if that is a place on this machine."""
-    return welcome.trace if welcome.trace and Path(welcome.trace).is_dir() else ""
-
-
-def connect(
-    url: str, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None
-) -> Connecting:  # fmt: skip
-    """Connect to a network by the addresses of one or more of its brokers: `gapless://host:port,host:port`.
-
-    The first that answers tells where all others are, so one is enough; more help if it is down. `name` is the first
-    part of the client's name, for logs and traces; what makes it unique is added. With `trace`, the client writes down
-    what it does, in that directory (see `docs/TRACE_FORMAT.md`); without, it does so where the network asks it to.
-    """
-    return Connecting(url, name, timeout_s, trace)
+def _check_filter(text: str) -> None:
+    parse(check_text("a filter", text))

@@ -5,58 +5,34 @@ made from any thread. Events are fetched in batches, so a loop over a subscripti
 """
 
 import asyncio
-import threading
 from collections import deque
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import wait
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from gapless.client import client as asynchronous
+from gapless.client.batches import iterator_over
+from gapless.client.connecting import connect as connect_asynchronously
+from gapless.client.feed import Feed
+from gapless.client.loop_thread import LoopThread
+from gapless.client.publications import Payload, Publication
 from gapless.client.subscription import OnFull
 from gapless.client.subscription import Subscription as AsyncSubscription
 from gapless.errors import ClosedError
 from gapless.events import Event
-from gapless.runtime.event_loop import new_event_loop
 
 __all__ = ["Advertisement", "Client", "Subscription", "connect"]
 
 FETCH = 256
 
-T = TypeVar("T")
-
-
-class _Loop:
-    """An event loop in a thread."""
-
-    def __init__(self) -> None:
-        self._loop = new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="gapless", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Let the loop do it, and wait."""
-        if self._loop.is_closed():
-            work.close()
-            raise ClosedError("the client is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result(timeout_s)
-        except BaseException:
-            future.cancel()
-            raise
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
 
 class Advertisement:
     """What this client may publish. Made by `Client.advertise`."""
 
-    def __init__(self, loop: _Loop, inner: asynchronous.Advertisement) -> None:
+    def __init__(self, loop: LoopThread, inner: asynchronous.Advertisement) -> None:
         self._loop = loop
         self._inner = inner
         self.name = inner.name
@@ -70,7 +46,7 @@ class Advertisement:
 class Subscription:
     """Iterate over it: `for event in subscription`. Made by `Client.subscribe`."""
 
-    def __init__(self, loop: _Loop, inner: AsyncSubscription) -> None:
+    def __init__(self, loop: LoopThread, inner: AsyncSubscription) -> None:
         self._loop = loop
         self._inner = inner
         self._fetched: deque[Event] = deque()
@@ -91,20 +67,30 @@ class Subscription:
         return self
 
     def __next__(self) -> Event:
-        if not self._fetched:
-            self._fetched.extend(self._loop.run(self._inner.take(FETCH)))
-        if not self._fetched:
-            raise StopIteration
-        return self._fetched.popleft()
+        while True:
+            with suppress(IndexError):  # another thread may have taken it
+                return self._fetched.popleft()
+            if not self._loop.run(self._fetch(FETCH, None)):
+                raise StopIteration
 
     def take(self, most: int = FETCH, *, timeout_s: float | None = None) -> list[Event]:
         """The next events, at least one and as many as are there; empty when the subscription is over.
 
         With a timeout, a `TimeoutError` if none comes in time.
         """
-        if self._fetched:
-            return [self._fetched.popleft() for _ in range(min(most, len(self._fetched)))]
-        return self._loop.run(asyncio.wait_for(self._inner.take(most), timeout_s))
+        while True:
+            events: list[Event] = []
+            with suppress(IndexError):
+                while len(events) < most:
+                    events.append(self._fetched.popleft())
+            if events or not self._loop.run(self._fetch(most, timeout_s)):
+                return events
+
+    async def _fetch(self, most: int, timeout_s: float | None) -> int:
+        """Lay events in where the caller takes them: a caller that is interrupted meanwhile loses none."""
+        events = await asyncio.wait_for(self._inner.take(most), timeout_s)
+        self._fetched.extend(events)
+        return len(events)
 
     def close(self) -> None:
         """End it, with an exact ending cut. What was delivered before can still be taken."""
@@ -114,7 +100,7 @@ class Subscription:
 class Client:
     """One client of the network. Made by `connect`."""
 
-    def __init__(self, loop: _Loop, inner: asynchronous.Client) -> None:
+    def __init__(self, loop: LoopThread, inner: asynchronous.Client) -> None:
         self._loop = loop
         self._inner = inner
         self._is_closed = False
@@ -131,13 +117,32 @@ class Client:
         inner = self._loop.run(self._inner.subscribe(filter, on_full=on_full, queue=queue))
         return Subscription(self._loop, inner)
 
-    def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Event:
+    def publish(self, attributes: Mapping[str, Any], payload: Payload = b"") -> Event:
         """Publish an event. Returns when it is safe."""
         return self._loop.run(self._inner.publish(attributes, payload))
 
-    def publish_many(self, events: Iterable[asynchronous.Publication]) -> int:
-        """Publish events in order, as fast as the network takes them. Returns how many, when all are safe."""
-        return self._loop.run(self._inner.publish_many(events))
+    def publish_many(self, events: Iterable[Publication]) -> int:
+        """Publish events in order, as fast as the network takes them. Returns how many, when all are safe.
+
+        Events leave as they come; the source may take its time, or wait for what this client receives.
+        """
+        remaining = iterator_over(events)
+        feed = Feed(self._loop.loop, self._inner._batch_max)
+        publishing = self._loop.start(self._inner._publish_fed(feed))
+        publishing.add_done_callback(lambda _: feed.abandon())
+        try:
+            for item in remaining:
+                if not feed.put(self._inner._check(item)):
+                    break
+            feed.end()
+            return publishing.result()
+        except Exception:
+            feed.end(is_cut_short=True)
+            wait([publishing])
+            raise
+        except BaseException:
+            publishing.cancel()
+            raise
 
     @property
     def broker(self) -> str:
@@ -154,7 +159,8 @@ class Client:
         if not self._is_closed:
             self._is_closed = True
             try:
-                self._loop.run(self._inner.close(leave=leave))
+                with suppress(ClosedError):  # its loop has ended before
+                    self._loop.run(self._inner.close(leave=leave))
             finally:
                 self._loop.stop()
 
@@ -169,10 +175,10 @@ class Client:
 
 def connect(url: str, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None) -> Client:
     """Connect to a network by the addresses of one or more of its brokers: `gapless://host:port,host:port`."""
-    loop = _Loop()
+    loop = LoopThread()
 
     async def open_client() -> asynchronous.Client:
-        return await asynchronous.connect(url, name=name, timeout_s=timeout_s, trace=trace)
+        return await connect_asynchronously(url, name=name, timeout_s=timeout_s, trace=trace)
 
     try:
         return Client(loop, loop.run(open_client()))
