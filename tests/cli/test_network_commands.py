@@ -238,18 +238,24 @@ def test_a_broker_says_what_is_wrong_with_its_file_name_and_port(fleet: Fleet, c
     assert taken.returncode == 64
     assert "is in use; stop what uses it, or choose another" in taken.stderr
     assert "Traceback" not in taken.stderr
+    loud = cli("broker", "--config", fleet.file, "--name", "b0", "--level", "loud")
+    assert loud.code == 64
+    assert "--level loud: there is no such level; choose one of: debug, info, warning, error" in loud.err
 
 
 # ---- a life -----------------------------------------------------------------------------------------------
 
 
-def test_sigterm_drains_and_a_lost_parent_ends_it(tmp_path: Path) -> None:
+def test_sigterm_drains_sighup_does_nothing_and_a_lost_parent_ends_it(tmp_path: Path) -> None:
     config = local_network(1, f=0, runtime=QUICK)
     (tmp_path / "network.toml").write_text(config.to_toml(), encoding="utf-8")
     command = [*PROGRAM, "broker", "--config", str(tmp_path / "network.toml"), "--name", "b0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as broker:
         assert broker.stderr is not None
         assert "listening" in broker.stderr.readline()
+        broker.send_signal(signal.SIGHUP)
+        while "SIGHUP: the network's file is read at the start only" not in broker.stderr.readline():
+            assert broker.poll() is None
         broker.terminate()
         assert broker.wait(20) == 0
         assert "stopped" in broker.stderr.read()

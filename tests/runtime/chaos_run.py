@@ -44,6 +44,8 @@ LOAD = Load(askers=4, rate=14.0, answerers=3, observers=9, visitors=1)
 """About 170 events a second, and six times as many deliveries."""
 DELIVERIES_A_MINUTE = 34_000
 """It goes on until there were as many: half a million in a quarter of an hour, also on a machine with other work."""
+TURN_MAX_MS = 100.0
+"""Nothing may hold a broker's event loop for longer."""
 PEAK_MAX_MIB = 256
 """More than any broker may use under this load: in the worst of all hand-overs, some ten thousand events are kept, told
 and merged at once."""
@@ -115,6 +117,11 @@ async def _hurt(fleet: Fleet, proxy: CutProxyProcess, place: Path, asked: argpar
         return await chaos.run(seconds, deliveries=least, kinds=KINDS, at_once=asked.f, told=told)
 
 
+def _longest_turn(outcome: Outcome) -> str:
+    broker, (milliseconds, what) = max(outcome.longest_turns.items(), key=lambda item: item[1])
+    return f"{milliseconds:.0f} ms of the processor, of {broker}: {what} (bound: {TURN_MAX_MS:.0f})"
+
+
 def _judged(place: Path) -> LiveVerdict:
     with sign_of_life("putting the trace together") as tell:
         write_trace([merge_parts(place / "parts", quiesced=True)], place / "trace")
@@ -134,6 +141,7 @@ def _show(console: Console, asked: argparse.Namespace, outcome: Outcome, verdict
         "deliveries": f"{verdict.deliveries:,}, to {outcome.subscriptions:,} subscriptions",
         "complaints": f"{len(outcome.failures)} of clients",
         "memory": ", ".join(f"{name} {peak:.0f}" for name, peak in peaks.items()) + f" MiB (bound: {PEAK_MAX_MIB})",
+        "longest turn": _longest_turn(outcome),
         "took": f"{seconds / 60:.1f} minutes",
         "judge": verdict.judge + (f" ({verdict.without_spark})" if verdict.without_spark else ""),
     }.items():
@@ -142,7 +150,8 @@ def _show(console: Console, asked: argparse.Namespace, outcome: Outcome, verdict
     for complaint in outcome.failures[:5]:
         console.print(Text(complaint, "red"))
     status, reason = verdict.status, verdict.reason
-    if status == "valid" and (outcome.failures or max(peaks.values()) > PEAK_MAX_MIB):
+    is_quick = max(outcome.longest_turns.values())[0] <= TURN_MAX_MS
+    if status == "valid" and (outcome.failures or max(peaks.values()) > PEAK_MAX_MIB or not is_quick):
         status, reason = "invalid", "the trace is as it should be, but see the lines above"
     console.print(Text.assemble(status_text(status), "  ", reason))
     for example in verdict.examples[:5]:

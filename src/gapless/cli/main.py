@@ -257,9 +257,9 @@ def broker(
     return serve(config, name, as_json=json, level=level, trace=trace, parent=parent)
 
 
-@app.command(epilog="Exit codes: 0 all are up, 1 some are not, 64 nobody answers.")
+@app.command(epilog="Exit codes: 0 all are up, 1 some are not, or wait for others, 64 nobody answers.")
 def status(url: Url = LOCAL, config: NetworkFile = None, json: Json = False) -> int:
-    """Show who is up, links, stand-ins, subscriptions, queues.
+    """Show who is up, what is waited for, links, stand-ins, subscriptions, queues.
 
     Example:  [bold]gapless status --url gapless://10.0.0.1:7400[/bold]
     """

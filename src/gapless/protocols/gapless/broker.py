@@ -19,6 +19,7 @@ subscriptions, publishers and brokers come and go.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from heapq import nlargest
 from itertools import islice
 from typing import Any
 
@@ -90,8 +91,8 @@ LIFE_STEP = 1_000
 WAVE = "wave"
 PRESSED = 32
 """A broker asks for wave after wave while it keeps this part of its window: at the pace of the clock it would fill."""
-WAITS_SHOWN = 10
-"""How many of those that a wave waits for an operator is told."""
+SHOWN = 10
+"""How many of those that a wave waits for, or that lie behind most, an operator is told."""
 RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
 
@@ -202,6 +203,7 @@ class GaplessBroker:
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
         self._effects = []
+        self._clients.now = now
         self._inputs[type(item)](item)
         return self._effects
 
@@ -218,14 +220,28 @@ class GaplessBroker:
     def overview(self) -> dict[str, Any]:
         """What an operator wants to know: who is out, who stands in, what is going on."""
         out = [name for name in self._near if self._membership.excluded(name)]
+        sessions = self._clients.sessions
+        missing = self._waves.missing(self._clients.confirmed)
+        lagging = nlargest(SHOWN, sessions.values(), key=lambda session: len(session.outbox))
         return {
             "life": self._life,
             "settled": self._membership.was_taken_in,
             "stand_ins": {name: self._membership.stand_in(name) for name in out},
-            "hand_overs": len(self._handovers.under_way),
-            "sessions": len(self._clients.sessions),
+            "hand_overs": [
+                {"of": list(item.unit.core), "waits_for": [name for name in item.unit.group if name not in item.syncs]}
+                for item in self._handovers.under_way.values()
+            ],
+            "sessions": len(sessions),
+            "clients": sum(not session.is_away for session in sessions.values()),
             "wave": self._waves.number,
-            "waits_for": self._waves.missing(self._clients.confirmed)[:WAITS_SHOWN],
+            "waits_for": missing[:SHOWN],
+            "held_up_by": [name for name in missing if name in sessions][:SHOWN],
+            "lag": {session.client: len(session.outbox) for session in lagging if session.outbox},
+            "away": [session.client for session in sessions.values() if session.is_away and session.outbox][:SHOWN],
+            "published": self._clients.published,
+            "delivered": self._clients.delivered,
+            "confirming": self._clients.confirming.told(),
+            "taking": self._clients.taking.told(),
         }
 
     def _on_start(self) -> None:

@@ -12,6 +12,7 @@ from gapless.errors import EventError
 from gapless.events import Event
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.journal import Journal
+from gapless.protocols.gapless.latencies import Latencies
 from gapless.protocols.gapless.messages import (
     Attach,
     Attached,
@@ -65,6 +66,14 @@ class ClientSide:
         contacts: tuple[str, ...],
     ) -> None:
         self.sessions: dict[str, Session] = {}
+        self.now = 0
+        """The clock, in microseconds; for measures only."""
+        self.published = 0
+        self.delivered = 0
+        self.confirming = Latencies()
+        """From when publications come until they are safe."""
+        self.taking = Latencies()
+        """From when deliveries are due until the application has taken them."""
         self._home = home
         self._options = options
         self._table = table
@@ -235,6 +244,10 @@ class ClientSide:
         kind = type(message)
         if kind is ClientGot:
             session.got(message.number)
+            timed = session.timed_delivery
+            if timed is not None and session.confirmed >= timed[0]:
+                session.timed_delivery = None
+                self.taking.note(self.now - timed[1])
             self._flush(session)
         elif kind is ClientPublish:
             self._queue(session, message.events)
@@ -350,12 +363,16 @@ class ClientSide:
     # ---- publications -------------------------------------------------------------------------------------
 
     def _queue(self, session: Session, events: list[Event]) -> None:
+        before = session.queued
         for event in events:
             if event.publisher != session.client:
                 raise EventError(f"{session.client!r} cannot publish in the name of {event.publisher!r}")
             if event.seq == session.queued + 1:
                 session.queued = event.seq
                 session.inbox.append(event)
+        self.published += session.queued - before
+        if session.timed_publication is None and session.queued > before:
+            session.timed_publication = (session.queued, self.now)
 
     def _advance(self, session: Session) -> None:
         """Carry out what the client did, in order, as far as nothing holds it back."""
@@ -415,6 +432,10 @@ class ClientSide:
             number, session, events = self._admissions.popleft()
             session.in_flight -= len(events)
             session.admitted = events[-1].seq
+            timed = session.timed_publication
+            if timed is not None and timed[0] <= session.admitted:
+                session.timed_publication = None
+                self.confirming.note(self.now - timed[1])
             self._confirm(session)
             self._process(events, number - len(events) + 1)
             if session.inbox and isinstance(session.inbox[0], ClientUnadvertise):
@@ -442,6 +463,9 @@ class ClientSide:
         """Events, each for some of a client's subscriptions."""
         session = self.sessions[client]
         session.put(deliveries)
+        self.delivered += len(deliveries)
+        if session.timed_delivery is None:
+            session.timed_delivery = (session.total, self.now)
         self._flush(session)
 
     def _flush(self, session: Session) -> None:

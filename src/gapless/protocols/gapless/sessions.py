@@ -64,6 +64,10 @@ class Session:
         self.unready: dict[str, int] = {}
         """Subscriptions whose client was not told that nothing is left out any more, each with the number of the entry
         of the journal that makes it known; 0 if there is none yet."""
+        self.timed_publication: tuple[int, int] | None = None
+        """One that is not safe yet: its number, and when it came."""
+        self.timed_delivery: tuple[int, int] | None = None
+        """One that the application has not taken yet: how many there were with it, and when it was due."""
         self.farewells: list[tuple[int, Unsubscribed]] = []
         """Endings, each to be told after that many deliveries."""
         self._version = 0
