@@ -14,6 +14,7 @@ from gapless.client.arguments import check_count, check_text
 from gapless.client.batches import batches
 from gapless.client.feed import Feed
 from gapless.client.guarded_codec import GuardedCodec
+from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
 from gapless.client.publications import Checked, Payload, Publication, check_publication
 from gapless.client.recording import start_recording
@@ -131,6 +132,7 @@ class Client:
             failed=self._break,
             logger=logging.getLogger("gapless.client"),
         )
+        self._hold_up = HoldUp(name, addresses, lambda: (self._unsafe.published, self._unsafe.confirmed))
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
         self._links.host.inhabit(self._spec.client(place, options))
         self._links.give(Start())
@@ -318,6 +320,7 @@ class Client:
             self._is_closed = True
             self._fail(ClosedError("the client is closed"))
             self._introduction.close()
+            self._hold_up.close()
             if self._breaking is not None:
                 await self._breaking
             await self._links.close()
@@ -475,6 +478,12 @@ class Client:
     def is_settled(self) -> bool:
         """Whether everything published so far is safe."""
         return not self._spec.confirms or self._unsafe.published == self._unsafe.confirmed
+
+    @property
+    def hold_up(self) -> str:
+        """For what the network waits, if nothing published has become safe for seconds: who holds everybody up, and for
+        how long. Empty if all goes well, or if the protocol confirms nothing."""
+        return self._hold_up.reason if self._spec.confirms else ""
 
     @property
     def broker(self) -> str:

@@ -60,6 +60,9 @@ class Owner(Protocol):
     def report(self) -> dict[str, Any]:
         """Our state, for who asks."""
 
+    def end_client(self, client: str) -> dict[str, Any]:
+        """An operator wants this client's session to end; whether it was here."""
+
 
 class Counters:
     """What went through, for metrics."""
@@ -257,6 +260,10 @@ class Links:
             return self._owner.report()
         finally:
             self.meter.end(begun, "a report", "")
+
+    def end_client(self, client: str) -> dict[str, Any]:
+        """An operator wants this client's session to end."""
+        return self._owner.end_client(client)
 
     # ---- the end of a connection --------------------------------------------------------------------------
 

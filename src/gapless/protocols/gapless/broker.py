@@ -27,6 +27,7 @@ from gapless.protocol import (
     BrokerPlace,
     Connected,
     Effect,
+    EndSession,
     Input,
     Received,
     Send,
@@ -114,6 +115,7 @@ class GaplessBroker:
             Suspected: self._on_suspected,
             Trusted: self._on_trusted,
             TimerFired: self._on_timer,
+            EndSession: self._on_end_session,
         }
         self._bodies: dict[type, Callable[[str, Any], None]] = {
             Tree: self._on_tree,
@@ -308,6 +310,15 @@ class GaplessBroker:
             self._refresh()
         elif kind == "session":
             self._clients.expire(rest)
+            self._echo()
+
+    def _on_end_session(self, item: EndSession) -> None:
+        self._clients.end(item.client)
+        self._echo()
+
+    def has_session(self, client: str) -> bool:
+        """Whether the client's session is here."""
+        return client in self._clients.sessions
 
     # ---- streams ------------------------------------------------------------------------------------------
 

@@ -197,12 +197,19 @@ class ClientSide:
     def expire(self, client: str) -> None:
         """The time of a session without a client is over."""
         session = self.sessions.get(client)
-        if session is None or not session.is_away:
+        if session is not None and session.is_away:
+            self.end(client)
+
+    def end(self, client: str) -> None:
+        """Nobody waits for this client any more; should it come back, it is told."""
+        session = self.sessions.get(client)
+        if session is None:
             return
         for name in list(session.subscriptions):
             self._end_subscription(session, name)
         for name in list(session.advertisements):
             self._end_advertisement(session, name)
+        session.inbox.clear()
         del self.sessions[client]
         self._table.moved.pop(client, None)
         self._journal.write([], client)
