@@ -33,14 +33,24 @@ from gapless.events import Attributes, Event
 from gapless.overlay import Overlay
 
 __all__ = [
-    "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "Consumed",
-    "CutFixed", "CutsVoided", "Deliver", "Effect", "EndSession", "Ended", "Guarantee", "Input", "Linked", "Node",
-    "ProtocolSpec", "Publish", "PublishMany", "Published", "Received", "Rejected", "Send", "SetTimer", "Start",
-    "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "check_overlay",
-    "convert_options", "find_protocol", "protocols",
+    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected",
+    "Consumed", "CutFixed", "CutsVoided", "Deliver", "Effect", "EndSession", "Ended", "Guarantee", "Input", "Linked",
+    "Node", "ProtocolSpec", "Publish", "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer",
+    "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe",
+    "check_overlay", "convert_options", "find_protocol", "protocols",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
+GUARANTEE_NAMES: Mapping[Guarantee, str] = {
+    "gcd": "gapless causal",
+    "gfd": "gapless FIFO",
+    "topic-causal": "causal per topic",
+    "best-effort": "best effort",
+}
+"""What people read; the short words are for files and programs."""
+Ready: TypeAlias = Literal["whole", "first"]
+"""When a subscription is active: with a cut for every publisher that may match it, so that nothing published from then
+on is left out; or with its first cut, as the papers define it."""
 Message: TypeAlias = Any  # each protocol has its own frozen msgspec structs
 
 
@@ -108,10 +118,11 @@ class Unadvertise(msgspec.Struct, frozen=True):
 
 
 class Subscribe(msgspec.Struct, frozen=True):
-    """A client's call: deliver what matches `filter`."""
+    """A client's call: deliver what matches `filter`. Protocols that know but one meaning of `ready` ignore it."""
 
     subscription: str
     filter: str
+    ready: Ready = "whole"
 
 
 class Unsubscribe(msgspec.Struct, frozen=True):
@@ -198,9 +209,10 @@ class CutsVoided(msgspec.Struct, frozen=True):
 
 
 class Activated(msgspec.Struct, frozen=True):
-    """The subscription holds a starting cut: `subscribe()` may return."""
+    """The subscription holds a starting cut, the whole one or its first part: `subscribe()` may return."""
 
     subscription: str
+    ready: Ready = "first"
 
 
 class Ended(msgspec.Struct, frozen=True):

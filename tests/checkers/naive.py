@@ -163,8 +163,16 @@ class NaiveJudge:
             reached = bool(numbers)
         else:
             reached = start is not None or self.run.quiesced
-        if self.run.guarantee == "gcd" and reached and any(self.before(c.event_id, event.event_id) for c in history):
+        if self.run.guarantee == "gcd" and reached and self._was_promised(subscription, event):
+            self._name("late-start", subscription, event.event_id)
+        elif self.run.guarantee == "gcd" and reached and any(self.before(c.event_id, event.event_id) for c in history):
             self._name("missing-effect", subscription, event.event_id)
+
+    def _was_promised(self, subscription: SubscriptionRow, event: EventRow) -> bool:
+        skew, active_ms, ended_ms = self.run.clock_skew_ms, subscription.active_ms, subscription.ended_ms
+        returned = active_ms is not None and active_ms + skew < event.published_ms
+        is_over = ended_ms is not None and ended_ms - skew <= event.published_ms
+        return subscription.ready == "whole" and returned and not is_over
 
     def _strays(self) -> None:
         owners = {row.subscription_id: row.client for row in self.trace.subscriptions}

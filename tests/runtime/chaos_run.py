@@ -21,13 +21,13 @@ from contextlib import closing
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from gapless.cli.exit_codes import INTERRUPTED, code_of
 from gapless.cli.live_verdict import LiveVerdict, judge_live
-from gapless.cli.terminal import error_console, output_console
+from gapless.cli.terminal import output_console, progress_bars, sign_of_life
 from gapless.cli.verdict_view import status_text
 from gapless.errors import GaplessError
 from gapless.overlay import random_tree
@@ -99,8 +99,7 @@ async def _hurt(fleet: Fleet, proxy: CutProxyProcess, place: Path, asked: argpar
     seconds = asked.minutes * 60
     chaos = Chaos(fleet, place / "parts", seed=asked.seed, load=LOAD, proxy=proxy)
     columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    console = error_console()
-    with Progress(*columns, console=console, transient=True) as progress:
+    with progress_bars(*columns) as progress:
         task = progress.add_task("starting", total=seconds)
         start = time.monotonic()
         minutes = 0
@@ -110,7 +109,7 @@ async def _hurt(fleet: Fleet, proxy: CutProxyProcess, place: Path, asked: argpar
             passed = time.monotonic() - start
             now = f"{len(chaos.faults)} faults, {chaos.deliveries:,} deliveries"
             progress.update(task, completed=passed, description=now)
-            if passed >= 60 * (minutes + 1) and not console.is_terminal:
+            if passed >= 60 * (minutes + 1) and not sys.stderr.isatty():
                 minutes += 1
                 print(f"{minutes} min: {now}", file=sys.stderr, flush=True)
 
@@ -124,11 +123,9 @@ def _longest_turn(outcome: Outcome) -> str:
 
 
 def _judged(place: Path) -> LiveVerdict:
-    console = error_console()
-    with console.status("putting the trace together"):
+    with sign_of_life("putting the trace together") as tell:
         write_trace([merge_parts(place / "parts", quiesced=True)], place / "trace")
-    with console.status("judging"):
-        return judge_live(place / "trace")
+        return judge_live(place / "trace", tell=lambda judge: tell(f"{judge} judges"))
 
 
 def _show(console: Console, asked: argparse.Namespace, outcome: Outcome, verdict: LiveVerdict, seconds: float) -> int:

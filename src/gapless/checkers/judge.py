@@ -10,6 +10,7 @@ from gapless.checkers.certificate import find_false_pasts
 from gapless.checkers.evidence import Evidence
 from gapless.checkers.gapless_fifo import absences, find_fifo_inversions, find_gaps
 from gapless.checkers.happens_before import HappensBefore
+from gapless.checkers.late_start import find_late_starts
 from gapless.checkers.matching import Matching
 from gapless.checkers.missing_effect import find_missing_effects
 from gapless.checkers.progress import find_unobserved, silence
@@ -83,8 +84,14 @@ class _Judge:
         self._anomalies += causal
         if self._quiesced:
             self._anomalies += find_unobserved(history, _without(missing.after_last, causal))
+        late: list[Anomaly] = []
+        if self._forbids("late-start"):
+            skew = self._evidence.run.clock_skew_ms
+            late = list(find_late_starts(history, missing.before_start, skew, self._quiesced))
+        self._anomalies += late
         if self._forbids("missing-effect"):
-            self._anomalies += find_missing_effects(history, missing.before_start, self._order, self._quiesced)
+            left = _without(missing.before_start, late)
+            self._anomalies += find_missing_effects(history, left, self._order, self._quiesced)
         why = silence(history, missing, self._quiesced)
         if why is not None:
             self._silences.append(why)
@@ -97,9 +104,11 @@ class _Judge:
             return "unknown", "nothing was delivered in the whole run"
         if self._silences:
             return "unknown", self._silences[0]
-        return "valid", f"{self._accepted} deliveries are as {self._evidence.run.guarantee} wants them"
+        return "valid", f"{self._accepted} deliveries are as promised"
 
 
 def _without(events: list[EventRow], named: list[Anomaly]) -> list[EventRow]:
+    if not named:
+        return events
     ids = {anomaly.event for anomaly in named}
     return [event for event in events if event.event_id not in ids]

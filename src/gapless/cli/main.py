@@ -136,7 +136,7 @@ def demo(
     toml: Annotated[bool, typer.Option("--toml", help="Print the scenario file of --simulated and exit.")] = False,
     json: Json = False,
 ) -> int:
-    """A real network of 7 brokers in a minute: subscribe, kill a broker, let Spark judge.
+    """A real network of 7 brokers in a minute: subscribe, kill a broker, read the verdict.
 
     In virtual time, the scenario is a file like any other:
 
@@ -301,6 +301,7 @@ def pub(
     count: Annotated[int | None, typer.Option(min=0, help="Publish so many.")] = None,
     rate: Annotated[float | None, typer.Option(min=0.001, help="So many a second (else: at full speed).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing at the end.")] = False,
+    json: Json = False,
 ) -> int:
     """Publish JSON lines; ends when all of them are safe.
 
@@ -310,7 +311,7 @@ def pub(
     """
     from gapless.cli.pub import publish
 
-    return publish(url, advertise, event, count, rate, quiet=quiet)
+    return publish(url, advertise, event, count, rate, quiet=quiet, as_json=json)
 
 
 @app.command(epilog=NETWORK_EPILOG)
@@ -319,16 +320,21 @@ def sub(
     url: Url = LOCAL,
     count: Annotated[int | None, typer.Option(min=1, help="End after so many events.")] = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="End after so long.")] = None,
-    rate: Annotated[bool, typer.Option("--rate", help="Print events a second instead of events.")] = False,
+    rate: Annotated[
+        bool, typer.Option("--rate", help="Print events a second instead of events, and the total at the end.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not print the starting cut.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print rates as JSON lines, too, as events are anyway.")] = False,
 ) -> int:
     """Subscribe, and print events as JSON lines.
 
     Example:  [bold]gapless sub "topic = 'price' AND amount < 10" --count 3[/bold]
+
+    How many come:  [bold]gapless sub --rate --seconds 10[/bold]
     """
     from gapless.cli.sub import subscribe
 
-    return subscribe(url, text, count, seconds, rate=rate, quiet=quiet)
+    return subscribe(url, text, count, seconds, rate=rate, quiet=quiet, as_json=json)
 
 
 @traces.command("merge", epilog=NETWORK_EPILOG)

@@ -22,7 +22,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gapless.filters.arithmetic import OPERATIONS, Number, fold, negate
-from gapless.filters.like import ANY_RUN, Pattern, compiled
+from gapless.filters.like import ANY_RUN, Pattern
+from gapless.filters.like_matcher import matcher
 from gapless.filters.syntax import (
     MIRRORED,
     OPPOSITE,
@@ -166,11 +167,11 @@ def _like(name: str, pattern: Pattern, wanted: bool) -> Test:
             return type(value) is str and value.startswith(prefix) is wanted
 
         return starts
-    fullmatch = compiled(pattern).fullmatch
+    matches = matcher(pattern)
 
     def like(attributes: Attributes) -> bool:
         value: Any = attributes.get(name)
-        return type(value) is str and (fullmatch(value) is not None) is wanted
+        return type(value) is str and matches(value) is wanted
 
     return like
 

@@ -29,12 +29,14 @@ class Token(NamedTuple):
     position: int
 
 
+# Nothing that was read is given back (the second + of each repetition), so a text takes time by its length alone, and a
+# string without its closing quote is noticed at its first one.
 _TOKEN = re.compile(
-    r"""\s*(?:
-      (?P<name>[^\W\d][\w$]*(?:\.[\w$]+)*|\$[\w$]*(?:\.[\w$]+)*)
-    | (?P<float>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)
-    | (?P<integer>\d+)
-    | (?P<string>'(?:[^']|'')*')
+    r"""\s*+(?:
+      (?P<name>[^\W\d][\w$]*+(?:\.[\w$]++)*+|\$[\w$]*+(?:\.[\w$]++)*+)
+    | (?P<float>(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]++)
+    | (?P<integer>[0-9]++)
+    | (?P<string>'[^']*+(?:''[^']*+)*+')
     | (?P<operator><>|<=|>=|!=|[-+*/=<>(),])
     | (?P<end>\Z)
     )""",
@@ -56,9 +58,7 @@ def tokens_of(text: str) -> list[Token]:
         raise FilterError(message, text, TEXT_LENGTH_MAX)
     tokens: list[Token] = []
     position = 0
-    for found in _TOKEN.finditer(text):
-        if found.start() != position:
-            raise _unreadable(text, position)
+    while found := _TOKEN.match(text, position):
         position = found.end()
         kind = found.lastgroup
         assert kind is not None

@@ -55,7 +55,7 @@ class Recording:
         self._recorder.void_cuts(effect.subscription)
 
     def _activated(self, slot: Slot, effect: Activated, now: int) -> None:
-        self._recorder.activate(effect.subscription, now)
+        self._recorder.activate(effect.subscription, now, effect.ready)
 
     def _ended(self, slot: Slot, effect: Ended, now: int) -> None:
         self._recorder.end(effect.subscription, effect.last_seq, now)

@@ -1,8 +1,9 @@
 """The rows of a trace: one frozen struct per table, its fields the table's columns in order.
 
 The structs are the schema. `storage` derives the Parquet columns from them, so that a column is added in one
-place. A field that may be `None` is a nullable column; no other column holds nulls. Times are milliseconds of
-the run's own clock, in float64.
+place. A field that may be `None` is a nullable column; no other column holds nulls. A field with a default is a
+column that earlier versions of the format lack: their rows have the default. Times are milliseconds of the run's
+own clock, in float64.
 """
 
 from collections.abc import Iterator
@@ -13,8 +14,11 @@ import msgspec
 from gapless.protocol import Guarantee
 
 __all__ = [
-    "CutRow", "EventRow", "HistoryRow", "MessageRow", "PastRow", "Row", "RunRow", "SubscriptionRow", "Trace",
+    "CutRow", "EventRow", "HistoryRow", "MessageRow", "PastRow", "Ready", "Row", "RunRow", "SubscriptionRow", "Trace",
 ]  # fmt: skip
+
+Ready: TypeAlias = Literal["whole", "first"]
+"""When a subscription is active: with a cut for every publisher that it could be told of, or with the first one."""
 
 
 class RunRow(msgspec.Struct, frozen=True, gc=False):
@@ -30,6 +34,8 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     quiesced: bool
     options: str
     """The protocol's options, as JSON text."""
+    clock_skew_ms: float = 0.0
+    """How far the clocks of two clients may differ; 0 where there is one clock."""
 
 
 class EventRow(msgspec.Struct, frozen=True, gc=False):
@@ -55,6 +61,8 @@ class SubscriptionRow(msgspec.Struct, frozen=True, gc=False):
     requested_ms: float
     active_ms: float | None
     ended_ms: float | None
+    ready: Ready = "first"
+    """What it means that it is active."""
 
 
 class CutRow(msgspec.Struct, frozen=True, gc=False):

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from gapless.errors import TraceError
 from gapless.trace.rows import Trace
-from gapless.trace.tables import SCHEMA_VERSION, TABLES, VERSION_KEY, arrow_schema, rows_to_table, table_to_rows
+from gapless.trace.tables import KNOWN_VERSIONS, TABLES, VERSION_KEY, arrow_schema, rows_to_table, table_to_rows
 
 __all__ = ["read_trace", "write_trace"]
 
@@ -138,10 +138,10 @@ def _read_file(table: str, file: Path) -> list[Any]:
     version = (found.schema.metadata or {}).get(VERSION_KEY)
     if version is None:
         raise TraceError(f"{file} is not a table of a Gapless trace: its metadata have no {VERSION_KEY.decode()}")
-    if version != SCHEMA_VERSION.encode():
+    if version.decode(errors="replace") not in KNOWN_VERSIONS:
         raise TraceError(
             f"{file} has version {version.decode(errors='replace')} of the trace format, but this Gapless reads "
-            f"version {SCHEMA_VERSION}"
+            f"version {' and '.join(KNOWN_VERSIONS)}"
         )
     return table_to_rows(table, found, str(file))
 

@@ -23,12 +23,14 @@ each table carries a column with the sentence that there is to say about a row, 
 
 from dataclasses import dataclass
 from functools import reduce
+from typing import get_args
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.checkers import JUDGED
 from gapless.errors import TraceError
+from gapless.trace import Ready
 from gapless_spark.audit.keeping import Keeper, shared
 from gapless_spark.audit.sentences import event_name, sentence
 from gapless_spark.tables import TraceTables
@@ -36,6 +38,9 @@ from gapless_spark.tables import TraceTables
 __all__ = ["Encoded", "encode", "place_of", "publisher_at", "refuse", "run_of"]
 
 _HALF = 2**32
+_READY = list(get_args(Ready))
+_HELD = [guarantee for guarantee, forbidden in JUDGED.items() if "late-start" in forbidden]
+"""Guarantees under which a subscription with the whole cut is held to it."""
 
 SEQ_MAX = 2**31 - 1
 """The highest number of an event: vectors of 32 bits travel twice as fast, and no publisher gets that far."""
@@ -46,11 +51,12 @@ class Encoded:
     """The tables of a trace, by keys."""
 
     runs: DataFrame
-    """run_no, run, guarantee, quiesced"""
+    """run_no, run, guarantee, quiesced, clock_skew_ms"""
     names: DataFrame
     """actor, run, name, width"""
     subscriptions: DataFrame
-    """s, run_no, run, subscription_id, c, client, filter, requested_ms, active_ms, ended_ms, guarantee, quiesced"""
+    """s, run_no, run, subscription_id, c, client, filter, requested_ms, active_ms, ended_ms, guarantee, quiesced,
+    promised_from, promised_until: what is published between them was promised, if it is not null"""
     cuts: DataFrame
     """s, p, from_seq, to_seq"""
     events: DataFrame
@@ -134,7 +140,8 @@ def _runs(tables: TraceTables) -> DataFrame:
         doubled, sentence("two runs are named '{run}'; give each run of a trace a name of its own")
     ).when(~F.col("guarantee").isin(words), sentence(strange))  # fmt: skip
     run_no = F.row_number().over(by_name).alias("run_no")
-    return tables.runs.select(run_no, "run", "guarantee", "quiesced", fault.alias("fault"))
+    columns = ("run", "guarantee", "quiesced", "clock_skew_ms")
+    return tables.runs.select(run_no, *columns, fault.alias("fault"))
 
 
 def _names(tables: TraceTables, runs: DataFrame) -> DataFrame:
@@ -159,11 +166,19 @@ def _key(order: str) -> Column:
 def _subscriptions(tables: TraceTables, runs: DataFrame, names: DataFrame) -> DataFrame:
     known = tables.subscriptions.join(runs.drop("fault"), "run").join(_as(names, "c", "client"), ["run", "client"])
     columns = ["filter", "requested_ms", "active_ms", "ended_ms", "guarantee", "quiesced"]
+    held = F.col("guarantee").isin(_HELD) & (F.col("ready") == "whole")
+    promised = {
+        "promised_from": F.when(held, F.col("active_ms") + F.col("clock_skew_ms")),
+        "promised_until": F.coalesce(F.col("ended_ms") - F.col("clock_skew_ms"), F.lit(float("inf"))),
+    }
     before = F.lag("subscription_id").over(Window.partitionBy("run_no").orderBy("subscription_id"))
     doubled = before == F.col("subscription_id")
-    fault = F.when(doubled, sentence("run {run}: subscription {subscription_id} is listed twice"))
-    keyed = known.select("*", _key("subscription_id").alias("s"), fault.alias("fault"))
-    return keyed.select("s", "run_no", "run", "subscription_id", "c", "client", *columns, "fault")
+    strange = f"table subscriptions: column 'ready' holds '{{ready}}', but only {', '.join(_READY)} belong there"
+    fault = F.when(doubled, sentence("run {run}: subscription {subscription_id} is listed twice")).when(
+        ~F.col("ready").isin(_READY), sentence(strange)
+    )
+    keyed = known.withColumns(promised).select("*", _key("subscription_id").alias("s"), fault.alias("fault"))
+    return keyed.select("s", "run_no", "run", "subscription_id", "c", "client", *columns, *promised, "fault")
 
 
 def _cuts(tables: TraceTables, runs: DataFrame, subscriptions: DataFrame, names: DataFrame) -> DataFrame:

@@ -142,6 +142,8 @@ class _Judge:
         inverted, effects = find_inversions(self._encoded, self._pairs, relations), None
         if self._has("after_last"):
             facts.append(pair_anomalies.unobserved(self._unobserved(inverted)))
+        if self._has("unstarted"):
+            facts.append(pair_anomalies.late_starts(self._pairs))
         if self._has("before_start"):
             effects = find_missing_effects(self._encoded, self._pairs, relations)
         if inverted is not None:
@@ -179,7 +181,10 @@ class _Judge:
 
 # ---- summing up -----------------------------------------------------------------------------------------------
 
-_COUNTED = ("accepted", "unsound", "untimely", "repeated", "late", "within", "after_last", "before_start", "unserved")
+_COUNTED = (
+    "accepted", "unsound", "untimely", "repeated", "late", "within", "after_last", "before_start", "unserved",
+    "unstarted",
+)  # fmt: skip
 
 
 def _summary(pairs: DataFrame) -> DataFrame:
@@ -194,6 +199,7 @@ def _summary(pairs: DataFrame) -> DataFrame:
         "after_last": f"state = {AFTER_LAST}",
         "before_start": f"state = {BEFORE_START}",
         "unserved": "unserved",
+        "unstarted": "unstarted",
     }
     return pairs.groupBy("s").agg(*(F.expr(f"count_if({what}) AS {name}") for name, what in counted.items()))
 
@@ -237,9 +243,7 @@ def _verdicts(encoded: Encoded, found: DataFrame, summary: DataFrame) -> DataFra
             F.col("silent").isNotNull(),
             F.concat("silent.subscription_id", F.lit(" got nothing, though something may be due to it")),
         )
-        .otherwise(
-            F.concat(F.col("accepted").cast("string"), F.lit(" deliveries are as "), "guarantee", F.lit(" wants them"))
-        )
+        .otherwise(F.concat(F.col("accepted").cast("string"), F.lit(" deliveries are as promised")))
     )
     nothing = F.create_map().cast("map<string,bigint>")
     return runs.select(

@@ -40,6 +40,7 @@ from gapless.protocols.gapless.sessions import Session
 
 __all__ = ["ClientSide"]
 
+NEVER = 1 << 62
 EPOCH_STEP = 1_000
 """An attempt of the client outranks any number of inheritances of the attempt before."""
 TOMBSTONES_MAX = 10_000
@@ -86,6 +87,8 @@ class ClientSide:
         self._insecure: dict[str, None] = {}
         self._stuck: dict[str, None] = {}
         self._expired: dict[str, None] = {}
+        self._unready: dict[str, None] = {}
+        """Clients that wait for a subscription to become ready."""
 
     # ---- attaching ----------------------------------------------------------------------------------------
 
@@ -123,7 +126,9 @@ class ClientSide:
         for name in [name for name in session.subscriptions if name not in standings]:
             self._end_subscription(session, name)
         fresh = [name for name in standings if name not in session.subscriptions]
-        voided = [name for name, standing in standings.items() if name in session.untold and not standing.got]
+        voided = [
+            name for name, item in standings.items() if name in session.untold and not (item.got or item.is_whole)
+        ]
         for name, standing in standings.items():
             if name not in fresh and name not in voided:
                 session.reconcile(standing)
@@ -133,15 +138,19 @@ class ClientSide:
         for name, standing in standings.items():
             if name not in fresh:
                 held = {} if name in voided else standing.cuts
-                self._tell_standing(session, name, session.cuts_missing(name, held))
+                cuts = session.cuts_missing(name, held)
+                if cuts:
+                    self._send(session.client, Cut(session.attempt, name, cuts))
+                if not standing.is_whole:
+                    self._make_ready(session, name)
         for name in session.advertisements:
             if name not in message.advertisements:
                 session.inbox.append(ClientUnadvertise(message.attempt, name))
-        for name, text in message.advertisements.items():
+        for name, (text, first) in message.advertisements.items():
             if name in session.stable:
                 self._send(session.client, Stable(message.attempt, name))
             elif name not in session.advertisements:
-                self._advertise(session, name, text)
+                self._advertise(session, name, text, first)
         for name in fresh:
             self._subscribe(session, name, standings[name].filter)
         passed = self._table.passed.get(session.client, 0)
@@ -152,13 +161,10 @@ class ClientSide:
         self._confirm(session)
         self._advance(session)
 
-    def _tell_standing(self, session: Session, name: str, cuts: Cuts) -> None:
-        if cuts or not self._table.is_reachable(session.subscriptions[name]):
-            self._send(session.client, Cut(session.attempt, name, cuts))
-
     def inherit(self, edge: Edge) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
         session = self.sessions[edge.client] = Session(edge.client, edge.epoch + 1)
+        self._unready.pop(edge.client, None)
         session.admitted = session.queued = edge.admitted
         self._table.moved[edge.client] = None
         self._await(session.client)
@@ -211,6 +217,7 @@ class ClientSide:
             self._end_advertisement(session, name)
         session.inbox.clear()
         del self.sessions[client]
+        self._unready.pop(client, None)
         self._table.moved.pop(client, None)
         self._journal.write([], client)
         self._expired[client] = None
@@ -220,6 +227,7 @@ class ClientSide:
     def yield_session(self, client: str) -> Session | None:
         """Let go of a session that another broker holds in a newer state, if it is still here."""
         session = self.sessions.pop(client, None)
+        self._unready.pop(client, None)
         self._table.moved.pop(client, None)
         if session is not None:
             self._journal.write([], client)
@@ -257,7 +265,7 @@ class ClientSide:
         elif kind is ClientUnsubscribe:
             self._unsubscribe(session, message.subscription)
         elif kind is ClientAdvertise:
-            self._advertise(session, message.advertisement, message.filter)
+            self._advertise(session, message.advertisement, message.filter, message.first)
             self.secure(session)
         elif kind is ClientUnadvertise:
             session.inbox.append(message)
@@ -270,10 +278,15 @@ class ClientSide:
             return
         subscription = self._table.enter_subscription(name, text, None, {}, session.client)
         session.subscriptions[name] = subscription
+        self._make_ready(session, name)
         self._table.spread(subscription)
         self._table.answer(subscription)
-        if not subscription.cuts and not self._table.is_reachable(subscription):
-            self._send(session.client, Cut(session.attempt, name, {}))
+
+    def _make_ready(self, session: Session, name: str) -> None:
+        """Let the client know, later, that nothing is left out any more."""
+        self._table.await_cuts(session.subscriptions[name])
+        session.unready[name] = 0
+        self._unready[session.client] = None
 
     def _unsubscribe(self, session: Session, name: str) -> None:
         subscription = session.subscriptions.get(name)
@@ -287,13 +300,15 @@ class ClientSide:
 
     def _end_subscription(self, session: Session, name: str) -> None:
         del session.subscriptions[name]
+        session.unready.pop(name, None)
         self._table.remove_subscription(name)
 
-    def _advertise(self, session: Session, name: str, text: str) -> None:
+    def _advertise(self, session: Session, name: str, text: str, first: int) -> None:
         if name in session.advertisements:
             return
-        advertisement = self._table.enter_advertisement(name, session.client, text, None)
+        advertisement = self._table.enter_advertisement(name, session.client, text, None, first)
         session.advertisements[name] = advertisement
+        self._table.start_with(advertisement, list(self._table.subscriptions.values()))
         self._table.flood(advertisement)
         self._table.attract(advertisement)
         if "late-publishers" in self._options.switched_off:
@@ -326,12 +341,31 @@ class ClientSide:
         self.secure(session)
         self._advance(session)
 
-    def recheck_reach(self) -> None:
-        """Publishers are gone: what waited for nobody else is active now."""
-        for session in self.sessions.values():
-            for name, subscription in session.subscriptions.items():
-                if not session.is_orphan and not subscription.cuts and not self._table.is_reachable(subscription):
-                    self._send(session.client, Cut(session.attempt, name, {}))
+    def recheck_cuts(self) -> None:
+        """Tell the clients whose subscriptions are ready: the cut is whole, and the backups know the subscription.
+
+        The cut itself they need not know. What it lets in is kept until the client has it, whoever holds the session,
+        and the client brings the cut along.
+        """
+        if not self._unready:
+            return
+        held = NEVER if "held-start" in self._options.switched_off else self._journal.held
+        for client in list(self._unready):
+            session = self.sessions[client]
+            for name, number in list(session.unready.items()):
+                if 0 < number <= held and self._table.is_whole(session.subscriptions[name]):
+                    del session.unready[name]
+                    self._send(client, Cut(session.attempt, name, {}, is_whole=True))
+            if not session.unready:
+                del self._unready[client]
+
+    def all_known(self) -> None:
+        """Every stable advertisement is known now: subscriptions that came before know what they have to wait for."""
+        for client in list(self._unready):
+            session = self.sessions[client]
+            for name in session.unready:
+                self._make_ready(session, name)
+            self.secure(session)
 
     # ---- publications -------------------------------------------------------------------------------------
 
@@ -357,7 +391,7 @@ class ClientSide:
                 if head.advertisement in session.advertisements:
                     self._end_advertisement(session, head.advertisement)
                     self.secure(session)
-                    self.recheck_reach()
+                    self.recheck_cuts()
                 session.inbox.popleft()
             else:
                 room = self._room(session)
@@ -394,6 +428,8 @@ class ClientSide:
         """Write the session to the journal; deliveries wait until the backups hold it."""
         session.secure_at = self._journal.write([session.edge()])
         self._insecure[session.client] = None
+        for name, number in session.unready.items():
+            session.unready[name] = number or session.secure_at
         self.held()
 
     def held(self) -> None:
@@ -415,6 +451,7 @@ class ClientSide:
             if self.sessions[client].secure_at <= self._journal.held:
                 del self._insecure[client]
                 self._flush(self.sessions[client])
+        self.recheck_cuts()
 
     def go_on(self) -> None:
         """The journal has room again, or nothing is handed over any more: go on with those that had to wait."""
@@ -447,4 +484,4 @@ class ClientSide:
     def confirmed(self, client: str) -> int:
         """How many of a client's deliveries need not be kept (all, if there is no such client any more)."""
         session = self.sessions.get(client)
-        return (1 << 62) if session is None else session.confirmed
+        return NEVER if session is None else session.confirmed
