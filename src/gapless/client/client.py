@@ -18,6 +18,7 @@ from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
 from gapless.client.publications import Checked, Payload, Publication, check_publication
 from gapless.client.recording import start_recording
+from gapless.client.spare_links import SpareLinks
 from gapless.client.subscription import OnFull, Subscription
 from gapless.client.unsafe import Unsafe, refuse, settle
 from gapless.errors import CallError, ClosedError, EventError, GaplessError, SubscriptionEndedError
@@ -132,6 +133,7 @@ class Client:
             failed=self._break,
             logger=logging.getLogger("gapless.client"),
         )
+        self._spare_links = SpareLinks(self._links)
         self._hold_up = HoldUp(name, addresses, lambda: (self._unsafe.published, self._unsafe.confirmed))
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
         self._links.host.inhabit(self._spec.client(place, options))
@@ -321,6 +323,7 @@ class Client:
             self._fail(ClosedError("the client is closed"))
             self._introduction.close()
             self._hold_up.close()
+            self._spare_links.close()
             if self._breaking is not None:
                 await self._breaking
             await self._links.close()

@@ -305,6 +305,19 @@ class Links:
         self.detector.miss(link, "left")
         self._dial(link)
 
+    def part(self, peer: str) -> None:
+        """Say goodbye to a peer that is not needed any more; it is dialled again when there is something to say."""
+        link = self.links.pop(peer, None)
+        if link is None:
+            return
+        if link.dialling is not None:
+            link.dialling.cancel()
+        if link.connection is not None:
+            self._congested.pop(link, None)
+            self._count(link.connection)
+            link.connection.link = None
+            link.connection.close(frame(BYE))
+
     def expel(self, link: Link, code: str, reason: str) -> None:
         """End the connection of a peer that we cannot go on with."""
         connection = link.connection

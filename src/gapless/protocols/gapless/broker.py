@@ -233,6 +233,7 @@ class GaplessBroker:
                 {"of": list(item.unit.core), "waits_for": [name for name in item.unit.group if name not in item.syncs]}
                 for item in self._handovers.under_way.values()
             ],
+            "cut_off": not self._clients.is_serving,
             "sessions": len(sessions),
             "clients": sum(not session.is_away for session in sessions.values()),
             "wave": self._waves.number,
@@ -296,6 +297,7 @@ class GaplessBroker:
         if item.peer in self._overlay:
             self._membership.trust(item.peer)
             self._speak_of(item.peer, guilty=False)
+            self._clients.serve(not self._membership.is_cut_off())
         else:
             self._clients.caught_sight(item.peer)
 
@@ -447,6 +449,7 @@ class GaplessBroker:
         if verdicts:
             self._spread_news(verdicts)
             self._repeat_accusations()
+        self._clients.serve(not self._membership.is_cut_off())
         self._choose_backups()
         self._handovers.follow()
         self._tick_if_root()

@@ -66,6 +66,8 @@ class ClientSide:
         contacts: tuple[str, ...],
     ) -> None:
         self.sessions: dict[str, Session] = {}
+        self.is_serving = True
+        """Whether this broker can do anything for clients."""
         self.now = 0
         """The clock, in microseconds; for measures only."""
         self.published = 0
@@ -94,6 +96,9 @@ class ClientSide:
 
     def attach(self, client: str, message: Attach) -> None:
         """A client wants to begin or resume its session here."""
+        if not self.is_serving:
+            self._send(client, NotYet(message.attempt))
+            return
         session = self.sessions.get(client)
         if session is None:
             if not message.home:
@@ -234,6 +239,13 @@ class ClientSide:
             if not session.is_orphan:
                 self._send(client, Gone(session.attempt))
         return session
+
+    def serve(self, is_possible: bool) -> None:
+        """Whether clients can be served. Those of a broker that is cut off from the others get nothing here any more,
+        so they are sent to look for one that is not; they may come back, for their sessions stay."""
+        if self.is_serving and not is_possible:
+            self.dismiss_all()
+        self.is_serving = is_possible
 
     def dismiss_all(self) -> None:
         """This life is over: send the clients away."""
