@@ -34,11 +34,10 @@ from gapless.overlay import Overlay
 
 __all__ = [
     "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected",
-    "Consumed", "CutFixed", "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Linked", "Node",
-    "ProtocolSpec", "Publish", "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer", "Start",
-    "Subscribe",
-    "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "check_overlay",
-    "convert_options", "find_protocol", "protocols",
+    "Consumed", "CutFixed", "CutsVoided", "Deliver", "Effect", "EndSession", "Ended", "Guarantee", "Input", "Linked",
+    "Node", "ProtocolSpec", "Publish", "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer",
+    "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe",
+    "check_overlay", "convert_options", "find_protocol", "protocols",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -152,9 +151,16 @@ class Consumed(msgspec.Struct, frozen=True):
     count: int
 
 
+class EndSession(msgspec.Struct, frozen=True):
+    """An operator's call to a broker: end the session of this client, whether it is there or away; for protocols that
+    know sessions (`ends_sessions`)."""
+
+    client: str
+
+
 Input: TypeAlias = (
     Start | Received | Connected | Suspected | Trusted | Linked | Unlinked | TimerFired
-    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed
+    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession
 )  # fmt: skip
 
 
@@ -301,6 +307,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """Whether clients take `PublishMany`."""
     paces: bool = False
     """Whether clients take `Consumed`, and no more is sent to them ahead of it than a bounded number of deliveries."""
+    ends_sessions: bool = False
+    """Whether brokers take `EndSession`, and have a method `has_session`."""
     copes_with: frozenset[str] = frozenset()
     """Faults under which the guarantee holds: of crash, restart, cut, suspicion, loss, duplication, relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()

@@ -29,6 +29,8 @@ app.add_typer(sim, name="sim", epilog=EPILOG)
 app.add_typer(filters, name="filter", epilog=EPILOG)
 traces = typer.Typer(help="Handle traces of live networks.")
 app.add_typer(traces, name="trace")
+clients = typer.Typer(help="Handle clients of a live network.")
+app.add_typer(clients, name="client")
 lab = typer.Typer(help="Run experiments on Spark, and draw the figures of the papers.")
 app.add_typer(lab, name="lab", epilog=EPILOG)
 
@@ -110,6 +112,11 @@ def _filters(context: typer.Context) -> None:
 
 @traces.callback(invoke_without_command=True)
 def _traces(context: typer.Context) -> None:
+    _help_without_command(context)
+
+
+@clients.callback(invoke_without_command=True)
+def _clients(context: typer.Context) -> None:
     _help_without_command(context)
 
 
@@ -266,6 +273,22 @@ def status(url: Url = LOCAL, config: NetworkFile = None, json: Json = False) -> 
     from gapless.cli.status import show_status
 
     return show_status(url, config, as_json=json)
+
+
+@clients.command("end", epilog="Exit codes: 0 its session is ended, 1 there is none, 64 nobody answers.")
+def client_end(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The client, as gapless status names it.")],
+    url: Url = LOCAL,
+    config: NetworkFile = None,
+    json: Json = False,
+) -> int:
+    """End the session of a client that everybody waits for. The client is told, and its subscriptions end.
+
+    Example:  [bold]gapless client end dashboard-1f2e3d4c[/bold]
+    """
+    from gapless.cli.client_end import end_client
+
+    return end_client(name, url, config, as_json=json)
 
 
 @app.command(epilog=NETWORK_EPILOG)

@@ -14,12 +14,14 @@ from gapless.client.advertisement import Advertisement
 from gapless.client.arguments import check_count, check_text, check_timeout
 from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching
 from gapless.client.guarded_codec import GuardedCodec
+from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import Publishing
 from gapless.client.reader import Reader
 from gapless.client.recording import start_recording
 from gapless.client.requests import ANSWERABLE, Replies, Requests
+from gapless.client.spare_links import SpareLinks
 from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription
 from gapless.client.unsafe import refuse, settle
 from gapless.errors import CallError, ClosedError, EventError, GaplessError, SubscriptionEndedError
@@ -116,6 +118,8 @@ class Client:
             failed=self._break,
             logger=logging.getLogger("gapless.client"),
         )
+        self._spare_links = SpareLinks(self._links)
+        self._hold_up = HoldUp(name, addresses, self._publishing.progress)
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
         node = self._spec.client(place, options)
         self._watching = Watching(self._serving)
@@ -304,6 +308,8 @@ class Client:
             self._is_closed = True
             self._fail(ClosedError("the client is closed"))
             self._introduction.close()
+            self._hold_up.close()
+            self._spare_links.close()
             if self._breaking is not None:
                 await self._breaking
             await self._links.close()
@@ -442,6 +448,12 @@ class Client:
     def is_settled(self) -> bool:
         """Whether everything published so far is safe."""
         return self._publishing.is_settled
+
+    @property
+    def hold_up(self) -> str:
+        """For what the network waits, if nothing published has become safe for seconds: who holds everybody up, and for
+        how long. Empty if all goes well, or if the protocol confirms nothing."""
+        return self._hold_up.reason if self._spec.confirms else ""
 
     @property
     def broker(self) -> str:

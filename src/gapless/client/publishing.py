@@ -49,6 +49,10 @@ class Publishing:
         """Whether that is known of an event of ours."""
         return self._spec.confirms and event.seq <= self.unsafe.confirmed
 
+    def progress(self) -> tuple[int, int]:
+        """How many events are published, and how many of them are safe."""
+        return self.unsafe.published, self.unsafe.confirmed
+
     @property
     def is_settled(self) -> bool:
         """Whether everything published so far is safe."""

@@ -165,6 +165,11 @@ class Client:
         """Whether there is a connection to a broker now."""
         return self._inner.is_connected
 
+    @property
+    def hold_up(self) -> str:
+        """For what the network waits, if nothing published has become safe for seconds; empty if all goes well."""
+        return self._inner.hold_up
+
     def close(self, *, leave: bool = True) -> None:
         """End all subscriptions, take all advertisements back, and disconnect."""
         if not self._is_closed:
