@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
 from gapless.client.bootstrap import find_network
-from gapless.client.recording import start_recording
+from gapless.client.recording import now_us, start_recording
 from gapless.client.subscription import OnFull, Subscription
 from gapless.errors import CallError, ClosedError, ConnectError, EventError, GaplessError
 from gapless.events import Event
@@ -190,6 +190,8 @@ class Client:
             raise
         finally:
             self._starting.pop(name, None)
+        if self._recording is not None:
+            self._recording.returns(name)
         return subscription
 
     def _policy(self, on_full: OnFull | None) -> OnFull:
@@ -216,9 +218,11 @@ class Client:
 
     async def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Event:
         """Publish an event. Returns when it is safe: it will reach every matching subscriber, whatever fails."""
+        began_us = now_us()
         call, size = self._publication((attributes, payload))
         await self._wait_for_room()
         self._accepted.clear()
+        self._note_began(began_us)
         self._call(call)
         event = self._accepted.pop()
         self._note_size(size)
@@ -230,10 +234,12 @@ class Client:
         """Publish events in order, as fast as the network takes them. Returns how many, when all are safe."""
         count = 0
         async for batch in _batches(events, max(1, min(PUBLISH_BATCH, BATCH_BYTES // self._settings.event_max))):
+            began_us = now_us()
             checked = [self._publication(item) for item in batch]
             while checked:
                 await self._wait_for_room()
                 room = self._window - (self._published - self._confirmed) if self._spec.confirms else len(checked)
+                self._note_began(began_us)
                 self._publish_batch([call for call, _ in checked[:room]])
                 self._note_size(sum(size for _, size in checked[:room]))
                 count += len(checked[:room])
@@ -330,6 +336,11 @@ class Client:
         if size > self._settings.event_max:
             raise EventError(f"the event has {size:,} bytes, but {self._settings.event_max:,} is the limit")
         return Publish({**attributes}, payload if type(payload) is bytes else bytes(payload)), size
+
+    def _note_began(self, began_us: int) -> None:
+        """What is published next was asked for then: a trace counts from the call, not from when it leaves."""
+        if self._recording is not None:
+            self._recording.publishes(began_us)
 
     def _note_size(self, size: int) -> None:
         """So many bytes were published, up to the last event."""
