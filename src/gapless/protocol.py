@@ -209,10 +209,9 @@ class CutsVoided(msgspec.Struct, frozen=True):
 
 
 class Activated(msgspec.Struct, frozen=True):
-    """The subscription holds a starting cut, the whole one or its first part: `subscribe()` may return."""
+    """The subscription holds its starting cut, the whole one or its first part: `subscribe()` may return."""
 
     subscription: str
-    ready: Ready = "first"
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -317,10 +316,16 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """What its clients send; a broker takes nothing else from a client. Empty means any message."""
     confirms: bool = False
     """Its clients say `Confirmed`. Without that, a publication is done when its broker's connection has taken it."""
+    whole_cuts: bool = False
+    """Its subscriptions are active when their cut is whole, unless asked for otherwise (see `Ready`)."""
     topics_only: bool = False
     """It serves filters of the form `topic = '…'` alone; its clients reject all others."""
     refuses: Callable[[Overlay], str | None] = _any_overlay
     """Why it cannot run over an overlay, in a sentence; None if it can."""
+
+    def ready(self, call: Subscribe) -> Ready:
+        """What it means for this subscription to be active."""
+        return call.ready if self.whole_cuts else "first"
 
 
 def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.Struct:
