@@ -59,4 +59,4 @@ class HoldUp:
             report = await ask_for_report(address, timeout_s=PATIENCE_S)
         except (OSError, TimeoutError, WireError):
             return [f"{name} does not answer"]
-        return [f"{name} {wait['text']}" for wait in report["waits"] if wait["is_long"]]
+        return [f"{name} {wait['text']}" for wait in report.get("waits", ()) if wait["is_long"]]

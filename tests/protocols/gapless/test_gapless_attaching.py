@@ -199,11 +199,11 @@ def test_a_session_that_ends_holds_no_wave_up_any_longer() -> None:
         desk.hear("c", ClientSubscribe(2, "s", "TRUE"))
         desk.hear("p", ClientPublish(2, [event(1)]))
         desk.give(TimerFired("wave"))
-        assert desk.node.overview()["held_up_by"] == ["c"]
+        assert desk.node.overview()["held_up_by"] == {"c": {"owes": 1, "took": 0}}
         if isinstance(ending, TimerFired):
             desk.give(Suspected("c"))
         desk.give(ending)
-        assert desk.node.overview()["held_up_by"] == []
+        assert desk.node.overview()["held_up_by"] == {}
         assert desk.node.overview()["waits_for"] == [], "the wave went on in the same step"
         assert desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {}, True)) == [Expired(3)]
         assert not desk.node.has_session("c")

@@ -238,7 +238,10 @@ class GaplessBroker:
             "clients": sum(not session.is_away for session in sessions.values()),
             "wave": self._waves.number,
             "waits_for": missing[:SHOWN],
-            "held_up_by": [name for name in missing if name in sessions][:SHOWN],
+            "held_up_by": {
+                name: {"owes": self._waves.owed(name), "took": self._clients.confirmed(name)}
+                for name in [name for name in missing if name in sessions][:SHOWN]
+            },
             "lag": {session.client: len(session.outbox) for session in lagging if session.outbox},
             "away": [session.client for session in sessions.values() if session.is_away and session.outbox][:SHOWN],
             "published": self._clients.published,
