@@ -31,7 +31,8 @@ suspect_ms = 2000
 ```
 
 `[network]`
-: `edges` is the tree (left out where there is one broker); `f` (default 1) is how many neighbouring brokers may fail.
+: `edges` is the tree (left out where there is one broker); `f` (default 1) is how many neighbouring brokers may fail,
+  at most all but one.
 
 `[[brokers]]`
 : `address` is where others find it; `listen` where it binds, if that is another place; `http`, if given, serves
@@ -209,6 +210,12 @@ def check_network(config: NetworkConfig) -> None:
     """Raise a `ConfigError` if no network can be made of it."""
     if config.network.f < 0:
         raise ConfigError(f"network.f: {config.network.f} is negative; 0 means that no broker may fail")
+    most = max(1, len(config.brokers) - 1)  # left out it is 1, also where there is only one broker
+    if config.network.f > most:
+        raise ConfigError(
+            f"network.f: {config.network.f} of {len(config.brokers)} brokers cannot fail, for one has to be left; "
+            f"{len(config.brokers) - 1} is the most"
+        )
     taken: dict[str, str] = {}
     for number, entry in enumerate(config.brokers):
         for key in ("address", "listen", "http"):

@@ -76,7 +76,8 @@ attributes = { topic = "price", amount = 7 }
 
 `[[actions]]`
 : `at_ms`, `client` and `do`:
-  `subscribe` (`subscription`, `filter`), `unsubscribe` (`subscription`),
+  `subscribe` (`subscription`, `filter`, and if you like `ready`: `whole`, or `first`, as the papers count; see
+  `protocol.Ready`), `unsubscribe` (`subscription`),
   `advertise` (`advertisement`, `filter`), `unadvertise` (`advertisement`),
   `publish` (`attributes`; `count` and `every_ms` repeat it), `leave`.
   Subscriptions and advertisements have names of their own in the whole scenario; to subscribe again, use another name.
@@ -105,6 +106,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from gapless.events import Attributes
+from gapless.protocol import Ready
 from gapless.simulator.toml_text import toml_text
 
 __all__ = [
@@ -191,6 +193,7 @@ class SubscribeAction(_Action, frozen=True, tag="subscribe"):
 
     subscription: str
     filter: str
+    ready: Ready = "whole"
 
 
 class UnsubscribeAction(_Action, frozen=True, tag="unsubscribe"):

@@ -50,9 +50,7 @@ def hops(
         actions.append(SubscribeAction(place * APART_MS, "new", f"s{number}", f"topic = {number}"))
     scenario = Scenario(
         network=Network("binary", depth=depth, f=f, latency=LatencySpec(ms=HOP_MS)),
-        protocol=ProtocolChoice(
-            "locaps", {"coverage": coverage, "paths": paths, "full_markers": full_markers}
-        ),
+        protocol=ProtocolChoice("locaps", {"coverage": coverage, "paths": paths, "full_markers": full_markers}),
         run=Run(settle_ms=APART_MS),
         clients=tuple(clients),
         actions=tuple(actions),
