@@ -79,6 +79,10 @@ class PathStart:
         """The publisher has left: what was not complete will never be. A start that is fixed stays."""
         self._buffers.pop(publisher, None)
         self.in_transition.pop(publisher, None)
+        self._markers = {
+            broker: {other: cut for other, cut in cuts.items() if other != publisher}
+            for broker, cuts in self._markers.items()
+        }
 
     def _fix(self, cuts: Cuts) -> Cuts:
         news = {publisher: cut for publisher, cut in cuts.items() if publisher not in self.starts}
