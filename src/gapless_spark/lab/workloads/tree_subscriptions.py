@@ -7,7 +7,7 @@ measured.
 
 - With `distance` each newcomer has a publisher of its own, so many hops away, at a broker drawn from all that are.
 - Without it there is one publisher for all, at the root.
-- With `every_ms` the publishers publish something for each newcomer every so often, from the moment it subscribes until it
+- With `every_ms` the publishers publish something for each newcomer every so often, from long before it subscribes until it
   must have got some of it: then the first event can be waited for.
 - With `jitter` a hop takes anything from no time to twice `hop_ms`, drawn for each message; else always `hop_ms`.
 - With the probability `covered` another client already holds a subscription that covers the newcomer's. It sits `pivot`
@@ -109,7 +109,8 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
             source = Client("root", "b0") if self.distance is None else publisher
             length_ms = 4 * self.hop_ms * (2 * self.depth + 1)
             yield source, PublishAction(
-                2 * APART_MS, source.name, {"topic": number, "size": 8}, ceil(length_ms / self.every_ms), self.every_ms
+                2 * APART_MS - length_ms / 2, source.name, {"topic": number, "size": 8},
+                ceil(1.5 * length_ms / self.every_ms), self.every_ms,
             )
         if dice.random() < self.covered:
             old = Client(f"old{number}", _cousin(leaf, self.pivot))
