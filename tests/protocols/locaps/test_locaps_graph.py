@@ -24,11 +24,17 @@ from gapless.simulator.scenario import (
     PublishAction,
     Run,
     SubscribeAction,
+    Suspect,
+    Trust,
 )
 
 SCENARIOS = Path(__file__).parent / "scenarios"
-FOUND = {"effect_before_the_pivots": "pivots", "publisher_told_later": "together"}
-"""The smallest scenario that needs each repair."""
+FOUND = {
+    "effect_before_the_pivots": ("pivots", "missing-effect"),
+    "publisher_told_later": ("together", "missing-effect"),
+    "cover_forgotten_too_soon": ("two-steps", "gap"),
+}
+"""The smallest scenario that needs each repair, and what happens without."""
 ONCE_FAILED = (2, 3, 28, 112, 113, 140, 182, 443, 582)
 """Seeds with crashes that broke the guarantee, or progress, while this was written."""
 
@@ -40,9 +46,10 @@ def with_options(scenario: Scenario, **options: Any) -> Scenario:
 @pytest.mark.parametrize("name", FOUND)
 def test_each_repair_is_needed(name: str) -> None:
     scenario = load_scenario(SCENARIOS / f"{name}.toml")
-    assert FOUND[name] in REPAIRS
+    repair, symptom = FOUND[name]
+    assert repair in REPAIRS
     assert try_scenario(scenario).status == "valid"
-    assert try_scenario(with_options(scenario, switched_off=[FOUND[name]])).symptoms == ("missing-effect",)
+    assert try_scenario(with_options(scenario, switched_off=[repair])).symptoms == (symptom,)
 
 
 def test_the_cascade_mends_what_it_is_for() -> None:
@@ -113,6 +120,12 @@ def test_the_other_way_round_serves_if_one_is_broken(broker: str) -> None:
 
 def test_the_publishers_broker_may_fail_and_nothing_is_lost() -> None:
     assert delivered(ring(Crash(655.0, "b0"))) == [f"writer:{number}" for number in range(1, 41)]
+
+
+def test_a_broker_that_is_wrongly_taken_for_dead_sends_its_clients_away_and_nothing_is_lost() -> None:
+    faults = (Suspect(650.0, "b1", "b0"), Trust(700.0, "b1", "b0"))
+    scenario = msgspec.structs.replace(ring(), faults=faults)
+    assert delivered(scenario) == [f"writer:{number}" for number in range(1, 41)]
 
 
 def test_subscriptions_of_a_broker_that_fails_end_where_they_stand() -> None:

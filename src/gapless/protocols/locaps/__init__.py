@@ -2,9 +2,10 @@
 
 **What it promises**: gapless causal delivery while subscribers and publishers come and go, and up to f brokers crash.
 
-There are two of it (`placement`). Over f + 1 paths, on any graph, it stands on a causal multicast that survives failures:
-`gapless.protocols.locamu`, and here `path_broker`, `path_routing` and the other modules called so. What follows is about
-the bare tree (`paths = "one"`), on which forwarding in order of arrival *is* causal order, and no broker may fail.
+There are two of it (`placement`). Over f + 1 paths, on any graph, it stands on a causal multicast that survives
+failures: `gapless.protocols.locamu`, and here `path_broker`, `path_routing` and the other modules called so. What
+follows is about the bare tree (`paths = "one"`), on which forwarding in order of arrival *is* causal order, and no
+broker may fail.
 
 **How.** Advertisements are flooded, subscriptions follow them to the publishers (`routing`). Where a subscription
 meets a publisher, a marker with the publisher's next number goes back to the subscriber: the starting cut (Algorithm

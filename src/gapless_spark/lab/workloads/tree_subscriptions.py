@@ -7,8 +7,8 @@ measured.
 
 - With `distance` each newcomer has a publisher of its own, so many hops away, at a broker drawn from all that are.
 - Without it there is one publisher for all, at the root.
-- With `every_ms` the publishers publish something for each newcomer every so often, from long before it subscribes until it
-  must have got some of it: then the first event can be waited for.
+- With `every_ms` the publishers publish something for each newcomer every so often, from long before it subscribes
+  until it must have got some of it: then the first event can be waited for.
 - With `jitter` a hop takes anything from no time to twice `hop_ms`, drawn for each message; else always `hop_ms`.
 - With the probability `covered` another client already holds a subscription that covers the newcomer's. It sits `pivot`
   hops up and down again: the ways of the two to the root meet `pivot` hops above the newcomer.
@@ -108,9 +108,15 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
         if self.every_ms is not None:
             source = Client("root", "b0") if self.distance is None else publisher
             length_ms = 4 * self.hop_ms * (2 * self.depth + 1)
-            yield source, PublishAction(
-                2 * APART_MS - length_ms / 2, source.name, {"topic": number, "size": 8},
-                ceil(1.5 * length_ms / self.every_ms), self.every_ms,
+            yield (
+                source,
+                PublishAction(
+                    2 * APART_MS - length_ms / 2,
+                    source.name,
+                    {"topic": number, "size": 8},
+                    ceil(1.5 * length_ms / self.every_ms),
+                    self.every_ms,
+                ),
             )
         if dice.random() < self.covered:
             old = Client(f"old{number}", _cousin(leaf, self.pivot))
@@ -118,7 +124,6 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
         new = Client(f"new{number}", leaf)
         wanted = f"topic = {number} AND size > 7"
         yield new, SubscribeAction(2 * APART_MS, new.name, f"new{number}", wanted, ready="first")
-
 
     def _latency(self) -> LatencySpec:
         if self.jitter:
