@@ -151,6 +151,19 @@ def test_changes_are_iterated_over_until_the_client_is_closed(url: str) -> None:
     assert kinds == ["connected"]
 
 
+def test_what_cannot_be_sent_is_refused_and_later_calls_do_not_hang(url: str) -> None:
+    with gapless.sync.connect(url) as client:
+        client.advertise("TRUE")
+        for call in (lambda: client.publish({"file": "\udce9t.txt"}), lambda: client.publish_many([{"\udce9": 1}])):
+            with pytest.raises(EventError, match="half of a surrogate pair"):
+                call()
+        with pytest.raises(CallError, match="half of a surrogate pair"):
+            client.subscribe("topic = '\udce9'")
+        subscription = client.subscribe("TRUE")
+        event = client.publish({"file": "été.txt"})
+        assert subscription.take(timeout_s=20) == [event]
+
+
 def test_an_interrupted_take_loses_nothing(url: str) -> None:
     """What was fetched while the caller was interrupted is there for the next who takes."""
     with gapless.sync.connect(url) as client:

@@ -31,3 +31,23 @@ def test_what_a_far_publisher_says_after_subscribe_has_returned_is_not_missed() 
                 await subscription.close()
 
     run(main())
+
+
+def test_the_first_cut_is_enough_for_those_who_want_no_more() -> None:
+    """The far publisher's cut takes eight times 20 ms; the near one's is there at once."""
+
+    async def main() -> None:
+        async with (
+            local(chain(5), runtime=DISTANT) as network,
+            connect(network.at("b4"), name="near") as near,
+            connect(network.at("b0"), name="far") as far,
+            connect(network.at("b4"), name="new") as newcomer,
+        ):
+            await near.advertise("topic = 'price'")
+            await far.advertise("topic = 'price'")
+            subscription = await newcomer.subscribe("topic = 'price'", ready="first")
+            assert list(subscription.cuts) == [near.name]
+            event = await near.publish({"topic": "price"})
+            assert await take(subscription, 1) == [event]
+
+    run(main())

@@ -38,6 +38,7 @@ from gapless.protocol import (
     Ended,
     Publish,
     Published,
+    Ready,
     Rejected,
     Start,
     Subscribe,
@@ -57,6 +58,9 @@ ENDED = "the network ended the subscription: the client was away too long, or al
 ENDED_EARLY = (
     "the network ended the subscription before it began, because the client was away too long; subscribe again"
 )
+
+QUEUE = 10_000
+"""How many events wait for an application that fails if it is slow."""
 
 REQUEST_S = 10.0
 """How long a request waits for its reply, if its caller does not say."""
@@ -150,21 +154,12 @@ class Client:
 
     @overload
     async def subscribe(
-        self,
-        filter: str,
-        *,
-        on_full: OnFull | None = None,
-        queue: int = 10_000,
+        self, filter: str, *, ready: Ready = "whole", on_full: OnFull | None = None, queue: int = QUEUE
     ) -> Subscription: ...
 
     @overload
     async def subscribe(
-        self,
-        filter: str,
-        *,
-        type: type[T],
-        on_full: OnFull | None = None,
-        queue: int = 10_000,
+        self, filter: str, *, type: type[T], ready: Ready = "whole", on_full: OnFull | None = None, queue: int = QUEUE
     ) -> TypedSubscription[T]: ...
 
     async def subscribe(
@@ -172,26 +167,35 @@ class Client:
         filter: str,  # noqa: A002
         *,
         type: type[Any] | None = None,  # noqa: A002
+        ready: Ready = "whole",
         on_full: OnFull | None = None,
-        queue: int = 10_000,
+        queue: int = QUEUE,
     ) -> Any:
-        """Ask for what matches. Returns when the starting cut is fixed: from there on, nothing is missed.
+        """Ask for what matches. Every matching event whose `publish` begins after this has returned is delivered.
 
-        `on_full` says what happens if you do not take the events (see `gapless.client.subscription`): `block`, the
-        default where the protocol can hold back, or `fail` when more than `queue` of them wait. With a `type`, a
-        msgspec struct or a dataclass, you get values of that type instead of events (see `gapless.client.reader`).
+        It returns when the starting cut is whole, or with `ready="first"` when the first publisher's is known, which is
+        sooner and promises nothing of the others. `on_full` says what happens if you do not take the events (see
+        `gapless.client.subscription`): `block`, the default where the protocol can hold back, or `fail` when more than
+        `queue` of them wait. With a `type`, a msgspec struct or a dataclass, you get values of that type instead of
+        events (see `gapless.client.reader`).
         """
         settings = self._settings_of(filter, on_full, queue)
+        if ready not in ("whole", "first"):
+            raise CallError(f"ready is 'whole' or 'first', not {ready!r}")
         if type is None:
-            made: Any = Subscription(self, *settings, lambda: self.subscribe(filter, on_full=on_full, queue=queue))
-        else:
-            reader, kind = Reader(type), type
-            made = TypedSubscription(
-                self, *settings, lambda: self.subscribe(filter, type=kind, on_full=on_full, queue=queue), reader
-            )
-        return await self._begin(made)
 
-    async def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
+            async def again() -> Subscription:
+                return await self.subscribe(filter, ready=ready, on_full=on_full, queue=queue)
+
+            return await self._begin(Subscription(self, *settings, again), ready)
+        reader, kind = Reader(type), type
+
+        async def typed_again() -> TypedSubscription[Any]:
+            return await self.subscribe(filter, type=kind, ready=ready, on_full=on_full, queue=queue)
+
+        return await self._begin(TypedSubscription(self, *settings, typed_again, reader), ready)
+
+    async def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = QUEUE) -> Requests:  # noqa: A002
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed, as `subscribe` does."""
         _check_filter(filter)
         settings = self._settings_of(f"({filter}) AND {ANSWERABLE}", on_full, queue)
@@ -202,14 +206,14 @@ class Client:
         self._check_open()
         return self._new_name("s"), text, self._policy(on_full), check_count("queue", queue)
 
-    async def _begin(self, subscription: S) -> S:
+    async def _begin(self, subscription: S, ready: Ready = "whole") -> S:
         name = subscription.name
         active = self._starting[name] = self._future()
         self._subscriptions[name] = subscription
         if self._recording is not None:
             self._recording.subscribes(name, subscription.filter)
         try:
-            self._call(Subscribe(name, subscription.filter))
+            self._call(Subscribe(name, subscription.filter, ready))
             await active
         except BaseException:
             self._drop(name)

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, overload
 
 from gapless.client import advertisement, client
 from gapless.client.batches import iterator_over
-from gapless.client.client import REQUEST_S
+from gapless.client.client import QUEUE, REQUEST_S
 from gapless.client.connecting import connect as connect_asynchronously
 from gapless.client.feed import Feed
 from gapless.client.loop_thread import LoopThread
@@ -22,6 +22,7 @@ from gapless.client.subscription import OnFull
 from gapless.client.sync_subscription import Changes, Requests, Subscription, TypedSubscription
 from gapless.errors import ClosedError
 from gapless.events import Event
+from gapless.protocol import Ready
 
 __all__ = ["Advertisement", "Client", "connect"]
 
@@ -61,16 +62,13 @@ class Client:
         return Advertisement(self._loop, self._loop.run(self._inner.advertise(filter)))
 
     @overload
-    def subscribe(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Subscription: ...
+    def subscribe(
+        self, filter: str, *, ready: Ready = "whole", on_full: OnFull | None = None, queue: int = QUEUE
+    ) -> Subscription: ...
 
     @overload
     def subscribe(
-        self,
-        filter: str,
-        *,
-        type: type[T],
-        on_full: OnFull | None = None,
-        queue: int = 10_000,
+        self, filter: str, *, type: type[T], ready: Ready = "whole", on_full: OnFull | None = None, queue: int = QUEUE
     ) -> TypedSubscription[T]: ...
 
     def subscribe(
@@ -78,19 +76,21 @@ class Client:
         filter: str,  # noqa: A002
         *,
         type: type[Any] | None = None,  # noqa: A002
+        ready: Ready = "whole",
         on_full: OnFull | None = None,
-        queue: int = 10_000,
+        queue: int = QUEUE,
     ) -> Any:
-        """Ask for what matches. Returns when the starting cut is fixed: from there on, nothing is missed.
+        """Ask for what matches. Every matching event whose `publish` begins after this has returned is delivered.
 
         The choices are those of the asynchronous client.
         """
         if type is None:
-            return Subscription(self._loop, self._loop.run(self._inner.subscribe(filter, on_full=on_full, queue=queue)))
-        typed = self._loop.run(self._inner.subscribe(filter, type=type, on_full=on_full, queue=queue))
-        return TypedSubscription(self._loop, typed)
+            plain = self._inner.subscribe(filter, ready=ready, on_full=on_full, queue=queue)
+            return Subscription(self._loop, self._loop.run(plain))
+        typed = self._inner.subscribe(filter, type=type, ready=ready, on_full=on_full, queue=queue)
+        return TypedSubscription(self._loop, self._loop.run(typed))
 
-    def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
+    def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = QUEUE) -> Requests:  # noqa: A002
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed."""
         return Requests(self._loop, self._loop.run(self._inner.answer(filter, on_full=on_full, queue=queue)))
 
