@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["Publishing"]
 
 PUBLISH_BATCH = 256
-BATCH_BYTES = 32 * 1024 * 1024
-"""A batch is not larger than that, however large its events."""
+COLLECTED_BYTES = 32 * 1024 * 1024
+"""No more is taken from a source at a time, however large its events."""
+MESSAGE_BYTES = 1024 * 1024
+"""From there on, a message to the broker takes in no further event, so that it holds nobody up for long."""
 
 
 class Publishing:
@@ -27,7 +29,7 @@ class Publishing:
 
     def __init__(self, client: "Client", spec: ProtocolSpec, settings: RuntimeSettings, window: int) -> None:
         self.unsafe = Unsafe(window, settings.client_frame_max // 2)
-        self.batch_max = max(1, min(PUBLISH_BATCH, BATCH_BYTES // settings.event_max))
+        self.batch_max = max(1, min(PUBLISH_BATCH, COLLECTED_BYTES // settings.event_max))
         """How many events may be published at a time."""
         self._client = client
         self._spec = spec
@@ -113,10 +115,14 @@ class Publishing:
         while done < len(checked):
             await self._wait_for_room()
             room = self.unsafe.room if self._spec.confirms else len(checked)
-            some = checked[done : done + room]
-            self._give([call for call, _ in some])
-            self._note(sum(size for _, size in some))
-            done += len(some)
+            calls: list[Publish] = []
+            size = 0
+            while done < len(checked) and len(calls) < room and size < MESSAGE_BYTES:
+                calls.append(checked[done][0])
+                size += checked[done][1]
+                done += 1
+            self._give(calls)
+            self._note(size)
         return done
 
     def _give(self, calls: list[Publish]) -> None:
