@@ -435,7 +435,7 @@ class Client:
             self._error = error if isinstance(error, GaplessError) else ClosedError(f"the client failed: {error!r}")
         for future in [*self._stable.values(), *self._starting.values(), *self._ending.values()]:
             refuse(future, self._error)
-        self._publishing.unsafe.fail(self._error)
+        self._publishing.fail(self._error)
         for subscription in self._subscriptions.values():
             subscription.end(None if self._is_closed else self._error)
         self._watching.end(None if self._is_closed else self._error)

@@ -1,13 +1,14 @@
 """How events leave: checked, numbered by the node when there is room for them, and waited for until they are safe."""
 
+import asyncio
 from collections.abc import AsyncIterable, Iterable
 from typing import TYPE_CHECKING
 
 from gapless.client.batches import batches
 from gapless.client.feed import Feed
 from gapless.client.publications import Checked, Publication, check_publication
-from gapless.client.unsafe import Unsafe
-from gapless.errors import EventError
+from gapless.client.unsafe import Unsafe, refuse
+from gapless.errors import EventError, GaplessError
 from gapless.events import Event
 from gapless.protocol import Confirmed, ProtocolSpec, Publish, Published, PublishMany
 from gapless.runtime.settings import RuntimeSettings
@@ -35,6 +36,8 @@ class Publishing:
         self._spec = spec
         self._event_max = settings.event_max
         self._accepted: list[Event] = []
+        self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Fails when nothing can be published any more."""
 
     # ---- what the node says -------------------------------------------------------------------------------
 
@@ -46,6 +49,11 @@ class Publishing:
     def on_confirmed(self, effect: Confirmed) -> None:
         """Events are safe."""
         self.unsafe.confirm(effect.seq)
+
+    def fail(self, error: GaplessError) -> None:
+        """Nothing is published any more."""
+        refuse(self._end, error)
+        self.unsafe.fail(error)
 
     def is_safe(self, event: Event) -> bool:
         """Whether that is known of an event of ours."""
@@ -82,7 +90,7 @@ class Publishing:
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
         """All of them, as they come; returns when they are safe."""
         count = 0
-        async for batch in batches(events, self.batch_max):
+        async for batch in batches(events, self.batch_max, self._end):
             checked, error = self._check_all(batch)
             count += await self._publish_batch(checked)
             if error is not None:
