@@ -131,6 +131,8 @@ class FilterError(GaplessError):
 def _excerpt(text: str, position: int) -> tuple[str, int]:
     """The part of a long text around a place, on one line, and where the place is in it."""
     start = max(0, position - 60)
+    # A line end would break the line, half of a character cannot be printed.
     shown = "".join(" " if character.isspace() else character for character in text[start : position + 40])
+    shown = shown.encode(errors="replace").decode()
     before, after = "…" if start else "", "…" if position + 40 < len(text) else ""
     return before + shown + after, position - start + len(before)

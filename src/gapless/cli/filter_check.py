@@ -11,7 +11,8 @@ from gapless.cli.normal_form_text import disjunction_lines
 from gapless.cli.terminal import output_console, print_json
 from gapless.errors import GaplessError
 from gapless.events import Attributes
-from gapless.filters import Filter, parse
+from gapless.filters import Filter, filter_hints, parse
+from gapless.filters.lexer import lone_surrogate
 
 __all__ = ["check_filter"]
 
@@ -40,6 +41,8 @@ def check_filter(text: str, event: str | None, against: str | None, *, as_json: 
     if attributes is not None:
         answer, style, _ = _answer(matches)
         table.add_row("event", Text(answer, style))
+    for hint in filter_hints(text):
+        table.add_row("hint", Text(hint, "yellow"))
     output_console().print(table)
     return code
 
@@ -61,6 +64,8 @@ def _attributes(text: str) -> Attributes:
     for name, value in document.items():
         if not isinstance(value, str | int | float):
             raise GaplessError(f"--event: {name!r} must be a string, a number or a boolean; leave out what is absent")
+        if any(isinstance(part, str) and lone_surrogate(part) is not None for part in (name, value)):
+            raise GaplessError(f"--event: {name!a} holds half of a character, which no network carries")
         if isinstance(value, int) and not -_INTEGER_MAX <= value < _INTEGER_MAX:
             raise GaplessError(f"--event: {name!r} does not fit into 64 bits")
     return document
@@ -68,6 +73,8 @@ def _attributes(text: str) -> Attributes:
 
 def _document(subject: Filter, attributes: Attributes | None, matches: bool | None, other: Filter | None) -> Any:
     document: dict[str, Any] = {"filter": subject.text, "normal_form": disjunction_lines(subject.disjunction)}
+    if hints := filter_hints(subject.text):
+        document["hints"] = hints
     if attributes is not None:
         document |= {"event": attributes, "matches": matches}
     if other is not None:

@@ -29,6 +29,8 @@ app.add_typer(sim, name="sim", epilog=EPILOG)
 app.add_typer(filters, name="filter", epilog=EPILOG)
 traces = typer.Typer(help="Handle traces of live networks.")
 app.add_typer(traces, name="trace")
+clients = typer.Typer(help="Handle clients of a live network.")
+app.add_typer(clients, name="client")
 lab = typer.Typer(help="Run experiments on Spark, and draw the figures of the papers.")
 app.add_typer(lab, name="lab", epilog=EPILOG)
 
@@ -110,6 +112,11 @@ def _filters(context: typer.Context) -> None:
 
 @traces.callback(invoke_without_command=True)
 def _traces(context: typer.Context) -> None:
+    _help_without_command(context)
+
+
+@clients.callback(invoke_without_command=True)
+def _clients(context: typer.Context) -> None:
     _help_without_command(context)
 
 
@@ -268,6 +275,22 @@ def status(url: Url = LOCAL, config: NetworkFile = None, json: Json = False) -> 
     return show_status(url, config, as_json=json)
 
 
+@clients.command("end", epilog="Exit codes: 0 its session is ended, 1 there is none, 64 nobody answers.")
+def client_end(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The client, as gapless status names it.")],
+    url: Url = LOCAL,
+    config: NetworkFile = None,
+    json: Json = False,
+) -> int:
+    """End the session of a client that everybody waits for. The client is told, and its subscriptions end.
+
+    Example:  [bold]gapless client end dashboard-1f2e3d4c[/bold]
+    """
+    from gapless.cli.client_end import end_client
+
+    return end_client(name, url, config, as_json=json)
+
+
 @app.command(epilog=NETWORK_EPILOG)
 def pub(
     url: Url = LOCAL,
@@ -321,6 +344,9 @@ def trace_merge(
     quiesced: Annotated[
         bool, typer.Option("--quiesced", help="The run ended in silence, with all faults healed: demand progress.")
     ] = False,
+    clock_skew_ms: Annotated[
+        float | None, typer.Option(metavar="MS", min=0.0, help="How far clocks of several machines may differ.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Put the parts that clients of a live network wrote together to one trace.
@@ -329,7 +355,7 @@ def trace_merge(
     """
     from gapless.cli.trace_merge import merge
 
-    return merge(directory, out, quiesced=quiesced, as_json=json)
+    return merge(directory, out, quiesced=quiesced, clock_skew_ms=clock_skew_ms, as_json=json)
 
 
 # ---- sim ------------------------------------------------------------------------------------------------------
@@ -366,6 +392,14 @@ def sim_search(
     f: Annotated[
         int | None, typer.Option("--f", min=0, max=10, metavar="N", help="How many neighbouring brokers may fail.")
     ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="SCALE",
+            help="small, large (up to 40 brokers), long (every broker is out and back), or mixed: one in ten large, "
+            "one in ten long.",
+        ),
+    ] = "mixed",
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the protocol; may be repeated.")
     ] = None,
@@ -382,7 +416,7 @@ def sim_search(
     """
     from gapless.cli.sim_search import search_seeds
 
-    return search_seeds(protocol, runs, first_seed, faults, f, option or [], save, as_json=json)
+    return search_seeds(protocol, runs, first_seed, faults, f, scale, option or [], save, as_json=json)
 
 
 @sim.command("compare", epilog=EPILOG)

@@ -7,19 +7,22 @@ This file turns calls into its inputs, and its effects into answers: it knows no
 import asyncio
 import logging
 from collections.abc import AsyncIterable, Callable, Iterable
+from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, get_args, overload
 
 from gapless.client.advertisement import Advertisement
-from gapless.client.arguments import check_count, check_text, check_timeout
+from gapless.client.arguments import check_choice, check_count, check_text, check_timeout
 from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching
 from gapless.client.guarded_codec import GuardedCodec
+from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import Publishing
 from gapless.client.reader import Reader
 from gapless.client.recording import start_recording
 from gapless.client.requests import ANSWERABLE, Replies, Requests
+from gapless.client.spare_links import SpareLinks
 from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription
 from gapless.client.unsafe import refuse, settle
 from gapless.errors import CallError, ClosedError, EventError, GaplessError, SubscriptionEndedError
@@ -58,9 +61,6 @@ ENDED = "the network ended the subscription: the client was away too long, or al
 ENDED_EARLY = (
     "the network ended the subscription before it began, because the client was away too long; subscribe again"
 )
-
-QUEUE = 10_000
-"""How many events wait for an application that fails if it is slow."""
 
 REQUEST_S = 10.0
 """How long a request waits for its reply, if its caller does not say."""
@@ -120,6 +120,8 @@ class Client:
             failed=self._break,
             logger=logging.getLogger("gapless.client"),
         )
+        self._spare_links = SpareLinks(self._links)
+        self._hold_up = HoldUp(name, addresses, self._publishing.progress)
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
         node = self._spec.client(place, options)
         self._watching = Watching(self._serving)
@@ -154,12 +156,23 @@ class Client:
 
     @overload
     async def subscribe(
-        self, filter: str, *, ready: Ready = "whole", on_full: OnFull | None = None, queue: int = QUEUE
+        self,
+        filter: str,
+        *,
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
     ) -> Subscription: ...
 
     @overload
     async def subscribe(
-        self, filter: str, *, type: type[T], ready: Ready = "whole", on_full: OnFull | None = None, queue: int = QUEUE
+        self,
+        filter: str,
+        *,
+        type: type[T],
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
     ) -> TypedSubscription[T]: ...
 
     async def subscribe(
@@ -167,35 +180,30 @@ class Client:
         filter: str,  # noqa: A002
         *,
         type: type[Any] | None = None,  # noqa: A002
-        ready: Ready = "whole",
         on_full: OnFull | None = None,
-        queue: int = QUEUE,
+        queue: int = 10_000,
+        ready: Ready = "whole",
     ) -> Any:
-        """Ask for what matches. Every matching event whose `publish` begins after this has returned is delivered.
+        """Ask for what matches. Every matching event whose publication begins after this has returned is delivered.
 
-        It returns when the starting cut is whole, or with `ready="first"` when the first publisher's is known, which is
-        sooner and promises nothing of the others. `on_full` says what happens if you do not take the events (see
-        `gapless.client.subscription`): `block`, the default where the protocol can hold back, or `fail` when more than
-        `queue` of them wait. With a `type`, a msgspec struct or a dataclass, you get values of that type instead of
-        events (see `gapless.client.reader`).
+        It returns when the starting cut is whole, one number for every publisher that may match, and f + 1 brokers know
+        the subscription. With `ready="first"` it returns with the first of these numbers, as the papers have it: what a
+        publisher farther away says next may then be missed.
+
+        `on_full` says what happens if you do not take the events (see `gapless.client.subscription`): `block`, the
+        default where the protocol can hold back, or `fail` when more than `queue` of them wait. With a `type`, a
+        msgspec struct or a dataclass, you get values of that type instead of events (see `gapless.client.reader`).
         """
         settings = self._settings_of(filter, on_full, queue)
-        if ready not in ("whole", "first"):
-            raise CallError(f"ready is 'whole' or 'first', not {ready!r}")
+        check_choice("ready", ready, get_args(Ready))
+        again: Any = partial(self.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
         if type is None:
+            made: Any = Subscription(self, *settings, again)
+        else:
+            made = TypedSubscription(self, *settings, partial(again, type=type), Reader(type))
+        return await self._begin(made, ready)
 
-            async def again() -> Subscription:
-                return await self.subscribe(filter, ready=ready, on_full=on_full, queue=queue)
-
-            return await self._begin(Subscription(self, *settings, again), ready)
-        reader, kind = Reader(type), type
-
-        async def typed_again() -> TypedSubscription[Any]:
-            return await self.subscribe(filter, type=kind, ready=ready, on_full=on_full, queue=queue)
-
-        return await self._begin(TypedSubscription(self, *settings, typed_again, reader), ready)
-
-    async def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = QUEUE) -> Requests:  # noqa: A002
+    async def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed, as `subscribe` does."""
         _check_filter(filter)
         settings = self._settings_of(f"({filter}) AND {ANSWERABLE}", on_full, queue)
@@ -208,25 +216,27 @@ class Client:
 
     async def _begin(self, subscription: S, ready: Ready = "whole") -> S:
         name = subscription.name
+        call = Subscribe(name, subscription.filter, ready)
         active = self._starting[name] = self._future()
         self._subscriptions[name] = subscription
         if self._recording is not None:
-            self._recording.subscribes(name, subscription.filter)
+            self._recording.subscribes(name, subscription.filter, self._spec.ready(call))
         try:
-            self._call(Subscribe(name, subscription.filter, ready))
+            self._call(call)
             await active
         except BaseException:
             self._drop(name)
             raise
         finally:
             self._starting.pop(name, None)
+        if self._recording is not None:
+            self._recording.returns(name)
         return subscription
 
     def _policy(self, on_full: OnFull | None) -> OnFull:
         if on_full is None:
             return "block" if self._spec.paces else "fail"
-        if on_full not in ("block", "fail"):
-            raise CallError(f"on_full is 'block' or 'fail', not {on_full!r}")
+        check_choice("on_full", on_full, get_args(OnFull))
         if on_full == "block" and not self._spec.paces:
             raise CallError(f"protocol {self.protocol!r} cannot hold events back; subscribe with on_full='fail'")
         return on_full
@@ -308,6 +318,8 @@ class Client:
             self._is_closed = True
             self._fail(ClosedError("the client is closed"))
             self._introduction.close()
+            self._hold_up.close()
+            self._spare_links.close()
             if self._breaking is not None:
                 await self._breaking
             await self._links.close()
@@ -446,6 +458,12 @@ class Client:
     def is_settled(self) -> bool:
         """Whether everything published so far is safe."""
         return self._publishing.is_settled
+
+    @property
+    def hold_up(self) -> str:
+        """For what the network waits, if nothing published has become safe for seconds: who holds everybody up, and for
+        how long. Empty if all goes well, or if the protocol confirms nothing."""
+        return self._hold_up.reason if self._spec.confirms else ""
 
     @property
     def broker(self) -> str:

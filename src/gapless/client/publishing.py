@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gapless.client.batches import batches
 from gapless.client.feed import Feed
 from gapless.client.publications import Checked, Publication, check_publication
+from gapless.client.recording import now_us
 from gapless.client.unsafe import Unsafe, refuse
 from gapless.errors import EventError, GaplessError
 from gapless.events import Event
@@ -59,6 +60,10 @@ class Publishing:
         """Whether that is known of an event of ours."""
         return self._spec.confirms and event.seq <= self.unsafe.confirmed
 
+    def progress(self) -> tuple[int, int]:
+        """How many events are published, and how many of them are safe."""
+        return self.unsafe.published, self.unsafe.confirmed
+
     @property
     def is_settled(self) -> bool:
         """Whether everything published so far is safe."""
@@ -72,9 +77,11 @@ class Publishing:
 
     async def publish(self, checked: Checked) -> Event:
         """Let the node number and send it; it is not safe yet."""
+        began_us = now_us()
         call, size = checked
         await self._wait_for_room()
         self._accepted.clear()
+        self._note_beginning(began_us)
         self._client._call(call)
         event = self._accepted.pop()
         self._note(size)
@@ -119,6 +126,7 @@ class Publishing:
 
     async def _publish_batch(self, checked: list[Checked]) -> int:
         """Publish these, as there is room for them. Returns how many."""
+        began_us = now_us()
         done = 0
         while done < len(checked):
             await self._wait_for_room()
@@ -129,6 +137,7 @@ class Publishing:
                 calls.append(checked[done][0])
                 size += checked[done][1]
                 done += 1
+            self._note_beginning(began_us)
             self._give(calls)
             self._note(size)
         return done
@@ -141,6 +150,11 @@ class Publishing:
                 self._client._call(call)
         self._accepted.clear()
         self._client._links.host.flush()
+
+    def _note_beginning(self, began_us: int) -> None:
+        """What is published next was asked for then: a trace counts from the call, not from when it leaves."""
+        if self._client._recording is not None:
+            self._client._recording.publishes(began_us)
 
     def _note(self, size: int) -> None:
         if self._spec.confirms:

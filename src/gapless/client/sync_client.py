@@ -7,13 +7,14 @@ made from any thread.
 from collections.abc import Iterable
 from concurrent.futures import wait
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from gapless.client import advertisement, client
 from gapless.client.batches import iterator_over
-from gapless.client.client import QUEUE, REQUEST_S
+from gapless.client.client import REQUEST_S
 from gapless.client.connecting import connect as connect_asynchronously
 from gapless.client.feed import Feed
 from gapless.client.loop_thread import LoopThread
@@ -63,12 +64,23 @@ class Client:
 
     @overload
     def subscribe(
-        self, filter: str, *, ready: Ready = "whole", on_full: OnFull | None = None, queue: int = QUEUE
+        self,
+        filter: str,
+        *,
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
     ) -> Subscription: ...
 
     @overload
     def subscribe(
-        self, filter: str, *, type: type[T], ready: Ready = "whole", on_full: OnFull | None = None, queue: int = QUEUE
+        self,
+        filter: str,
+        *,
+        type: type[T],
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
     ) -> TypedSubscription[T]: ...
 
     def subscribe(
@@ -76,21 +88,20 @@ class Client:
         filter: str,  # noqa: A002
         *,
         type: type[Any] | None = None,  # noqa: A002
-        ready: Ready = "whole",
         on_full: OnFull | None = None,
-        queue: int = QUEUE,
+        queue: int = 10_000,
+        ready: Ready = "whole",
     ) -> Any:
-        """Ask for what matches. Every matching event whose `publish` begins after this has returned is delivered.
+        """Ask for what matches. Every matching event whose publication begins after this has returned is delivered.
 
         The choices are those of the asynchronous client.
         """
+        subscribe = partial(self._inner.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
         if type is None:
-            plain = self._inner.subscribe(filter, ready=ready, on_full=on_full, queue=queue)
-            return Subscription(self._loop, self._loop.run(plain))
-        typed = self._inner.subscribe(filter, type=type, ready=ready, on_full=on_full, queue=queue)
-        return TypedSubscription(self._loop, self._loop.run(typed))
+            return Subscription(self._loop, self._loop.run(subscribe()))
+        return TypedSubscription(self._loop, self._loop.run(subscribe(type=type)))
 
-    def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = QUEUE) -> Requests:  # noqa: A002
+    def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed."""
         return Requests(self._loop, self._loop.run(self._inner.answer(filter, on_full=on_full, queue=queue)))
 
@@ -164,6 +175,11 @@ class Client:
     def is_connected(self) -> bool:
         """Whether there is a connection to a broker now."""
         return self._inner.is_connected
+
+    @property
+    def hold_up(self) -> str:
+        """For what the network waits, if nothing published has become safe for seconds; empty if all goes well."""
+        return self._inner.hold_up
 
     def close(self, *, leave: bool = True) -> None:
         """End all subscriptions, take all advertisements back, and disconnect."""
