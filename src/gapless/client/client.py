@@ -265,7 +265,7 @@ class Client:
 
         Events leave as they come. An async iterable may take its time; an ordinary one that does holds up everything
         else in the event loop, and says so in the log. If one event is bad, or the source fails, what came before is
-        published.
+        published. If one was not advertised, so is the rest of its batch, of at most 256.
         """
         return await self._publishing.publish_many(events)
 
