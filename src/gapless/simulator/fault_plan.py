@@ -117,7 +117,9 @@ class FaultPlan:
         rng, detection = self._rng, self._hazards.detection
         last = self._faults[-1]
         if self._hazards.is_wide and isinstance(last, Restart) and rng.random() < 0.6:
-            return max(0.0, self._rounded(last.at_ms + rng.uniform(-detection.max_ms, 4 * self._hazards.slowest_link_ms)))
+            return max(
+                0.0, self._rounded(last.at_ms + rng.uniform(-detection.max_ms, 4 * self._hazards.slowest_link_ms))
+            )
         return self._rounded(at_ms + rng.uniform(0, detection.max_ms * 1.5))
 
     def _draw_distance(self) -> int:

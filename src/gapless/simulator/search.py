@@ -92,9 +92,7 @@ def search(
     """Try `runs` seeds from `first_seed` on, and stop at the first violation. `scale`: see `generator_scales`."""
     spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
     convert_options(spec, options or {})
-    make = partial(
-        generate, protocol=spec.name, faults=faults, options=dict(options or {}), limits=limits, scale=scale
-    )
+    make = partial(generate, protocol=spec.name, faults=faults, options=dict(options or {}), limits=limits, scale=scale)
     _refuse_unclaimed(spec, faults)
     make(first_seed)
     tell = on_progress or (lambda _: None)
