@@ -15,6 +15,7 @@ from gapless.simulator.scenario import (
     Client,
     Crash,
     Delay,
+    Fault,
     LatencySpec,
     Network,
     ProtocolChoice,
@@ -34,7 +35,7 @@ TREES = {8: (0, 3), 12: (3, 6), 20: (0, 3, 4, 6, 7), 30: (0, 1)}
 
 def restart_all(overlay: Overlay, seed: int, f: int, every_ms: float, away_ms: float) -> Scenario:
     """All brokers restart in turn; when that is long over somebody publishes, and somebody subscribes."""
-    faults = []
+    faults: list[Fault] = []
     for place, name in enumerate(overlay.brokers):
         at_ms = 1000 + place * every_ms
         faults += [Crash(at_ms, name), Restart(at_ms + away_ms, name)]

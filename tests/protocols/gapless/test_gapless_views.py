@@ -1,7 +1,7 @@
 """All members of a unit come to the same view, whatever happens: storms of restarts, far beyond f, and no clients.
 
-When the storm is over every broker is back, is settled in the eyes of all around it, and has its links of the tree; both
-ends have the same installation of each, and no hand-over is under way.
+When the storm is over every broker is back, is settled in the eyes of all around it, and has its links of the tree;
+both ends have the same installation of each, and no hand-over is under way.
 """
 
 import random
