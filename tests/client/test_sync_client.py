@@ -193,4 +193,4 @@ def test_a_trace_is_written_where_it_is_asked_for(url: str, tmp_path: Path) -> N
         ann.advertise("TRUE")
         ann.publish({"n": 1})
     [part] = (tmp_path / "parts").iterdir()
-    assert part.name == ann.name
+    assert part.name == f"{ann.name}.part"

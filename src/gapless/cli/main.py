@@ -344,6 +344,9 @@ def trace_merge(
     quiesced: Annotated[
         bool, typer.Option("--quiesced", help="The run ended in silence, with all faults healed: demand progress.")
     ] = False,
+    clock_skew_ms: Annotated[
+        float | None, typer.Option(metavar="MS", min=0.0, help="How far clocks of several machines may differ.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Put the parts that clients of a live network wrote together to one trace.
@@ -352,7 +355,7 @@ def trace_merge(
     """
     from gapless.cli.trace_merge import merge
 
-    return merge(directory, out, quiesced=quiesced, as_json=json)
+    return merge(directory, out, quiesced=quiesced, clock_skew_ms=clock_skew_ms, as_json=json)
 
 
 # ---- sim ------------------------------------------------------------------------------------------------------

@@ -7,11 +7,12 @@ This file turns calls into its inputs, and its effects into answers: it knows no
 import asyncio
 import logging
 from collections.abc import AsyncIterable, Callable, Iterable
+from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, get_args, overload
 
 from gapless.client.advertisement import Advertisement
-from gapless.client.arguments import check_count, check_text, check_timeout
+from gapless.client.arguments import check_choice, check_count, check_text, check_timeout
 from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching
 from gapless.client.guarded_codec import GuardedCodec
 from gapless.client.hold_up import HoldUp
@@ -40,6 +41,7 @@ from gapless.protocol import (
     Ended,
     Publish,
     Published,
+    Ready,
     Rejected,
     Start,
     Subscribe,
@@ -159,6 +161,7 @@ class Client:
         *,
         on_full: OnFull | None = None,
         queue: int = 10_000,
+        ready: Ready = "whole",
     ) -> Subscription: ...
 
     @overload
@@ -169,6 +172,7 @@ class Client:
         type: type[T],
         on_full: OnFull | None = None,
         queue: int = 10_000,
+        ready: Ready = "whole",
     ) -> TypedSubscription[T]: ...
 
     async def subscribe(
@@ -178,22 +182,26 @@ class Client:
         type: type[Any] | None = None,  # noqa: A002
         on_full: OnFull | None = None,
         queue: int = 10_000,
+        ready: Ready = "whole",
     ) -> Any:
-        """Ask for what matches. Returns when the starting cut is fixed: from there on, nothing is missed.
+        """Ask for what matches. Every matching event whose publication begins after this has returned is delivered.
+
+        It returns when the starting cut is whole, one number for every publisher that may match, and f + 1 brokers know
+        the subscription. With `ready="first"` it returns with the first of these numbers, as the papers have it: what a
+        publisher farther away says next may then be missed.
 
         `on_full` says what happens if you do not take the events (see `gapless.client.subscription`): `block`, the
         default where the protocol can hold back, or `fail` when more than `queue` of them wait. With a `type`, a
         msgspec struct or a dataclass, you get values of that type instead of events (see `gapless.client.reader`).
         """
         settings = self._settings_of(filter, on_full, queue)
+        check_choice("ready", ready, get_args(Ready))
+        again: Any = partial(self.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
         if type is None:
-            made: Any = Subscription(self, *settings, lambda: self.subscribe(filter, on_full=on_full, queue=queue))
+            made: Any = Subscription(self, *settings, again)
         else:
-            reader, kind = Reader(type), type
-            made = TypedSubscription(
-                self, *settings, lambda: self.subscribe(filter, type=kind, on_full=on_full, queue=queue), reader
-            )
-        return await self._begin(made)
+            made = TypedSubscription(self, *settings, partial(again, type=type), Reader(type))
+        return await self._begin(made, ready)
 
     async def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed, as `subscribe` does."""
@@ -206,27 +214,29 @@ class Client:
         self._check_open()
         return self._new_name("s"), text, self._policy(on_full), check_count("queue", queue)
 
-    async def _begin(self, subscription: S) -> S:
+    async def _begin(self, subscription: S, ready: Ready = "whole") -> S:
         name = subscription.name
+        call = Subscribe(name, subscription.filter, ready)
         active = self._starting[name] = self._future()
         self._subscriptions[name] = subscription
         if self._recording is not None:
-            self._recording.subscribes(name, subscription.filter)
+            self._recording.subscribes(name, subscription.filter, self._spec.ready(call))
         try:
-            self._call(Subscribe(name, subscription.filter))
+            self._call(call)
             await active
         except BaseException:
             self._drop(name)
             raise
         finally:
             self._starting.pop(name, None)
+        if self._recording is not None:
+            self._recording.returns(name)
         return subscription
 
     def _policy(self, on_full: OnFull | None) -> OnFull:
         if on_full is None:
             return "block" if self._spec.paces else "fail"
-        if on_full not in ("block", "fail"):
-            raise CallError(f"on_full is 'block' or 'fail', not {on_full!r}")
+        check_choice("on_full", on_full, get_args(OnFull))
         if on_full == "block" and not self._spec.paces:
             raise CallError(f"protocol {self.protocol!r} cannot hold events back; subscribe with on_full='fail'")
         return on_full

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from gapless.client.batches import batches
 from gapless.client.feed import Feed
 from gapless.client.publications import Checked, Publication, check_publication
+from gapless.client.recording import now_us
 from gapless.client.unsafe import Unsafe
 from gapless.errors import EventError
 from gapless.events import Event
@@ -66,9 +67,11 @@ class Publishing:
 
     async def publish(self, checked: Checked) -> Event:
         """Let the node number and send it; it is not safe yet."""
+        began_us = now_us()
         call, size = checked
         await self._wait_for_room()
         self._accepted.clear()
+        self._note_beginning(began_us)
         self._client._call(call)
         event = self._accepted.pop()
         self._note(size)
@@ -113,11 +116,13 @@ class Publishing:
 
     async def _publish_batch(self, checked: list[Checked]) -> int:
         """Publish these, as there is room for them. Returns how many."""
+        began_us = now_us()
         done = 0
         while done < len(checked):
             await self._wait_for_room()
             room = self.unsafe.room if self._spec.confirms else len(checked)
             some = checked[done : done + room]
+            self._note_beginning(began_us)
             self._give([call for call, _ in some])
             self._note(sum(size for _, size in some))
             done += len(some)
@@ -131,6 +136,11 @@ class Publishing:
                 self._client._call(call)
         self._accepted.clear()
         self._client._links.host.flush()
+
+    def _note_beginning(self, began_us: int) -> None:
+        """What is published next was asked for then: a trace counts from the call, not from when it leaves."""
+        if self._client._recording is not None:
+            self._client._recording.publishes(began_us)
 
     def _note(self, size: int) -> None:
         if self._spec.confirms:

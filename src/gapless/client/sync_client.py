@@ -7,6 +7,7 @@ made from any thread.
 from collections.abc import Iterable
 from concurrent.futures import wait
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
@@ -22,6 +23,7 @@ from gapless.client.subscription import OnFull
 from gapless.client.sync_subscription import Changes, Requests, Subscription, TypedSubscription
 from gapless.errors import ClosedError
 from gapless.events import Event
+from gapless.protocol import Ready
 
 __all__ = ["Advertisement", "Client", "connect"]
 
@@ -61,7 +63,14 @@ class Client:
         return Advertisement(self._loop, self._loop.run(self._inner.advertise(filter)))
 
     @overload
-    def subscribe(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Subscription: ...
+    def subscribe(
+        self,
+        filter: str,
+        *,
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
+    ) -> Subscription: ...
 
     @overload
     def subscribe(
@@ -71,6 +80,7 @@ class Client:
         type: type[T],
         on_full: OnFull | None = None,
         queue: int = 10_000,
+        ready: Ready = "whole",
     ) -> TypedSubscription[T]: ...
 
     def subscribe(
@@ -80,15 +90,16 @@ class Client:
         type: type[Any] | None = None,  # noqa: A002
         on_full: OnFull | None = None,
         queue: int = 10_000,
+        ready: Ready = "whole",
     ) -> Any:
-        """Ask for what matches. Returns when the starting cut is fixed: from there on, nothing is missed.
+        """Ask for what matches. Every matching event whose publication begins after this has returned is delivered.
 
         The choices are those of the asynchronous client.
         """
+        subscribe = partial(self._inner.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
         if type is None:
-            return Subscription(self._loop, self._loop.run(self._inner.subscribe(filter, on_full=on_full, queue=queue)))
-        typed = self._loop.run(self._inner.subscribe(filter, type=type, on_full=on_full, queue=queue))
-        return TypedSubscription(self._loop, typed)
+            return Subscription(self._loop, self._loop.run(subscribe()))
+        return TypedSubscription(self._loop, self._loop.run(subscribe(type=type)))
 
     def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed."""

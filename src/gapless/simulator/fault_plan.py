@@ -2,7 +2,8 @@
 
 - Crashes: mostly of brokers that have clients, mostly around the time of a subscription. Some are for ever, some are
   over before anyone notices, some lose the memory and some only a while. After many of them a neighbour crashes soon
-  (if f allows), so that it dies during the hand-over.
+  (if f allows), so that it dies during the hand-over; in wide trees also anyone else, or one that is noticed while the
+  first is being taken in again.
 - Cuts: of tree links, of further pairs, and of clients from their brokers; too short to notice, or longer.
 - Isolations: of brokers that are cut off from all others, and not from their clients. Only where asked for by name, and
   only of brokers that see at least 2 f others: with fewer it could not know that it is not them.
@@ -107,9 +108,19 @@ class FaultPlan:
             return
         while rng.random() < 0.5:
             broker = rng.choice(self._overlay.within(broker, self._draw_distance()))
-            at_ms = self._rounded(at_ms + rng.uniform(0, self._hazards.detection.max_ms * 1.5))
+            at_ms = self._draw_next(at_ms)
             if not self._crash(broker, at_ms):
                 return
+
+    def _draw_next(self, at_ms: float) -> float:
+        """When the next one crashes: soon; or so that it is noticed while the last one is being taken in again."""
+        rng, detection = self._rng, self._hazards.detection
+        last = self._faults[-1]
+        if self._hazards.is_wide and isinstance(last, Restart) and rng.random() < 0.6:
+            return max(
+                0.0, self._rounded(last.at_ms + rng.uniform(-detection.max_ms, 4 * self._hazards.slowest_link_ms))
+            )
+        return self._rounded(at_ms + rng.uniform(0, detection.max_ms * 1.5))
 
     def _draw_distance(self) -> int:
         """How far away the next crash may be."""
