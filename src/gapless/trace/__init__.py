@@ -8,11 +8,11 @@ from gapless.trace.attributes_text import attributes_from_text, attributes_to_te
 from gapless.trace.parts import PartRecorder, merge_parts
 from gapless.trace.recorder import Recorder
 from gapless.trace.rows import CutRow, EventRow, HistoryRow, MessageRow, PastRow, Ready, RunRow, SubscriptionRow, Trace
-from gapless.trace.storage import read_trace, write_trace
+from gapless.trace.storage import must_be_free, read_trace, write_trace
 from gapless.trace.tables import SCHEMA_VERSION
 
 __all__ = [
     "SCHEMA_VERSION", "CutRow", "EventRow", "HistoryRow", "MessageRow", "PartRecorder", "PastRow", "Ready",
     "Recorder", "RunRow", "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text", "merge_parts",
-    "read_trace", "write_trace",
+    "must_be_free", "read_trace", "write_trace",
 ]  # fmt: skip
