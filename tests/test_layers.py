@@ -15,8 +15,8 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src"
 
 MAY_IMPORT = {
-    "errors": set[str](),
-    "events": {"errors"},
+    "events": set[str](),
+    "errors": {"events"},
     "overlay": {"errors"},
     "filters": {"errors", "events"},
     "protocol": {"errors", "events", "overlay"},

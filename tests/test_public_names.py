@@ -17,17 +17,20 @@ ROOT = Path(__file__).parents[1]
 
 ERRORS = {
     "CallError", "ClosedError", "ConfigError", "ConnectError", "EventError", "ExperimentError", "FilterError",
-    "GaplessError", "OverlayError", "ProtocolError", "ScenarioError", "SlowConsumerError", "SparkError",
-    "SubscriptionEndedError", "TraceError", "WireError",
+    "GaplessError", "MisfitError", "NoReplyError", "OverlayError", "ProtocolError", "ScenarioError",
+    "SlowConsumerError", "SparkError", "SubscriptionEndedError", "TraceError", "WireError",
 }  # fmt: skip
-CLIENT = {"Advertisement", "Client", "Connecting", "Subscription", "connect"}
+CLIENT = {
+    "Advertisement", "Change", "Changes", "Client", "Connecting", "Request", "Requests", "Subscription",
+    "TypedSubscription", "connect",
+}  # fmt: skip
 
 
 def test_the_public_names_are_these() -> None:
     assert set(gapless.__all__) == ERRORS | CLIENT | {"Event", "__version__", "sync"}
     assert set(gapless.errors.__all__) == ERRORS
     assert set(gapless.client.__all__) == CLIENT
-    assert set(gapless.sync.__all__) == CLIENT - {"Connecting"}
+    assert set(gapless.sync.__all__) == CLIENT - {"Change", "Connecting"}
 
 
 @pytest.mark.parametrize("name", gapless.__all__)
@@ -60,9 +63,16 @@ def _run(program: str) -> str:
 
 
 PROGRAM = """
+from dataclasses import dataclass
+
 import gapless
 import gapless.sync
 from gapless import Client, Event, Subscription, sync
+
+
+@dataclass
+class Trade:
+    amount: int
 
 
 async def main() -> None:
@@ -74,7 +84,18 @@ async def main() -> None:
         async for event in subscription:
             reveal_type(event)  # gapless.events.Event
         await client.publsh({"n": 1})  # error: "Client" has no attribute "publsh"
-        await client.subscribe(5)  # error: Argument 1 to "subscribe" of "Client" has incompatible type "int"
+        await client.subscribe(5)  # error: No overload variant of "subscribe" of "Client" matches argument type "int"
+        reveal_type(await client.subscribe("TRUE", type=Trade))  # gapless.client.subscription.TypedSubscription[
+        async for trade in await client.subscribe("TRUE", type=Trade):
+            reveal_type(trade)  # program.Trade
+            print(trade.amont)  # error: "Trade" has no attribute "amont"
+        await client.publish(Trade(5))
+        reveal_type(await client.request({"n": 1}, reply="n = 2"))  # gapless.events.Event
+        reveal_type(await client.request({"n": 1}, type=Trade))  # program.Trade
+        async for request in await client.answer("n = 1"):
+            reveal_type(await request.reply({"n": 2}))  # gapless.events.Event
+        async for change in client.changes():
+            reveal_type(change.broker)  # str
     gapless.conect("gapless://127.0.0.1:7400")  # error: Module has no attribute "conect"
 
 
@@ -82,6 +103,10 @@ def sync_main(known: Client, event: Event, subscription: Subscription) -> None:
     with gapless.sync.connect("gapless://127.0.0.1:7400") as client:
         reveal_type(client)  # gapless.client.sync_client.Client
         reveal_type(client.subscribe("TRUE").take(timeout_s=1))  # list[gapless.events.Event]
+        reveal_type(next(client.subscribe("TRUE", type=Trade)))  # program.Trade
+        reveal_type(client.request({"n": 1}, type=Trade))  # program.Trade
+        for request in client.answer("n = 1"):
+            reveal_type(request.reply(Trade(5)))  # gapless.events.Event
     gapless.sync.conect("gapless://127.0.0.1:7400")  # error: Module has no attribute "conect"
     sync.connect(5)  # error: Argument 1 to "connect" has incompatible type "int"
     try:
@@ -99,7 +124,11 @@ def test_a_type_checker_knows_every_name_and_no_other(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "program.py"]
     source = str(Path(gapless.__file__).parents[1])
     told = subprocess.run(command, cwd=tmp_path, env={"MYPYPATH": source}, capture_output=True, text=True, check=False)
-    found = {int(line.split(":")[1]): line for line in told.stdout.splitlines() if line.startswith("program.py:")}
+    found: dict[int, str] = {}
+    for line in told.stdout.splitlines():
+        if line.startswith("program.py:"):
+            number = int(line.split(":")[1])
+            found[number] = found.get(number, "") + line + "\n"
     expected = {
         number: line.partition("  # ")[2] for number, line in enumerate(PROGRAM.splitlines(), 1) if "  # " in line
     }

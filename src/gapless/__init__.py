@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gapless import sync
-    from gapless.client import Advertisement, Client, Connecting, Subscription, connect
+    from gapless.client import (
+        Advertisement,
+        Change,
+        Changes,
+        Client,
+        Connecting,
+        Request,
+        Requests,
+        Subscription,
+        TypedSubscription,
+        connect,
+    )
     from gapless.errors import (
         CallError,
         ClosedError,
@@ -19,6 +30,8 @@ if TYPE_CHECKING:
         ExperimentError,
         FilterError,
         GaplessError,
+        MisfitError,
+        NoReplyError,
         OverlayError,
         ProtocolError,
         ScenarioError,
@@ -33,6 +46,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Advertisement",
     "CallError",
+    "Change",
+    "Changes",
     "Client",
     "ClosedError",
     "ConfigError",
@@ -43,14 +58,19 @@ __all__ = [
     "ExperimentError",
     "FilterError",
     "GaplessError",
+    "MisfitError",
+    "NoReplyError",
     "OverlayError",
     "ProtocolError",
+    "Request",
+    "Requests",
     "ScenarioError",
     "SlowConsumerError",
     "SparkError",
     "Subscription",
     "SubscriptionEndedError",
     "TraceError",
+    "TypedSubscription",
     "WireError",
     "__version__",
     "connect",

@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from gapless.errors import SparkError, TraceError
+from gapless.trace.part_recorder import PARTS
 from gapless.trace.storage import OPTIONAL_TABLES
 from gapless.trace.tables import KNOWN_VERSIONS, SCHEMA_VERSION, TABLES, VERSION_KEY, arrow_schema, column_default
 
@@ -43,6 +44,7 @@ class TraceTables:
         self.history = tables["history"]
         self.pasts = tables["pasts"]
         self.messages = tables["messages"]
+        self.cut_short = tables["cut_short"]
         self.rows = dict(rows)
 
 
@@ -112,7 +114,7 @@ def _inspect(spark: SparkSession, place: str) -> dict[str, int]:
     files = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").option("recursiveFileLookup", "true")
     listed = files.load(_escaped(place))
     found = listed.select("path").mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
-    if any(row["file"].startswith(f"{place}/parts/") for row in found):
+    if not found and "://" not in place and (Path(place) / PARTS).is_dir():
         raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
     of_trace = [row for row in found if row["file"].rsplit("/", 2)[0] == place]
     rows: dict[str, int] = {}

@@ -176,6 +176,22 @@ def test_the_normal_form(cli: Cli, text: str, lines: list[str]) -> None:
     assert cli("filter", "check", text).code == 0
 
 
+def test_a_filter_that_may_mean_something_else(cli: Cli) -> None:
+    shown = " ".join(cli("filter", "check", "order-id = 1").out.split())
+    assert 'order-id is a subtraction here: if you mean the attribute of this name, write "order-id"' in shown
+    assert len(json.loads(cli("filter", "check", "order-id = 1", "--json").out)["hints"]) == 1
+    quoted = cli("filter", "check", '"order-id" = 1', "--event", '{"order-id": 1}')
+    assert quoted.code == 0
+    assert "hint" not in quoted.out
+    assert '"order-id": = 1' in quoted.out
+
+
+def test_half_a_character_is_refused(cli: Cli) -> None:
+    ran = cli("filter", "check", "a = 1", "--event", '{"a": "\\udce9"}')
+    assert ran.code == 64
+    assert "half of a character" in ran.err
+
+
 def test_two_filters(cli: Cli) -> None:
     document = json.loads(cli("filter", "check", "x > 1", "--against", "x > 2", "--json").out)
     assert document["covers"] is True

@@ -234,7 +234,7 @@ def test_an_ordinary_generator_that_takes_its_time_lets_the_loop_turn_between_ev
 
             def slow() -> Iterator[dict[str, int]]:
                 for n in range(6):
-                    time.sleep(0.02 if n else 0.15)
+                    time.sleep(0.02 if n else 0.6)
                     given.append(turns)
                     yield {"n": n}
 
@@ -246,9 +246,8 @@ def test_an_ordinary_generator_that_takes_its_time_lets_the_loop_turn_between_ev
 
     with caplog.at_level(logging.WARNING, "gapless.client"):
         run(main())
-    assert [record.message[:28] for record in caplog.records if "async iterable" in record.message] == [
-        "publish_many waited 0.2 s for"[:28]
-    ]
+    [told] = [record.message for record in caplog.records if "async iterable" in record.message]
+    assert told.startswith("publish_many waited ")
 
 
 def test_a_quick_generator_is_published_in_large_batches() -> None:

@@ -59,7 +59,7 @@ STEPS = st.lists(
         st.tuples(st.just("add"), SOME_FILTERS),
         st.tuples(st.just("add"), SOME_FILTERS),
         st.tuples(st.just("remove"), st.integers(0, 1000)),
-        st.tuples(st.just("match"), st.lists(generated.events, max_size=4)),
+        st.tuples(st.just("match"), st.lists(st.one_of(generated.events, generated.events_by_hand), max_size=4)),
     ),
     max_size=40,
 )

@@ -43,22 +43,28 @@ def test_a_wait_is_told_with_its_time_and_said_when_it_is_long_and_when_it_is_ov
         assert log.of("b0")[-1] == "waits no more"
 
 
-def test_a_wait_that_goes_on_with_others_is_the_same_and_one_for_another_wave_is_not() -> None:
+def held_up(owes: int, took: int) -> dict[str, Any]:
+    return {"held_up_by": {"ann": {"owes": owes, "took": took}}, "lag": {"ann": owes - took}}
+
+
+def test_a_wait_that_goes_on_with_others_is_the_same_and_a_client_that_gets_on_is_waited_for_anew() -> None:
     clock = Clock()
     found = Waiting(logger_of("b0"), clock)
     found.look(HAND_OVER, {})
     clock.now = 3.0
     found.look({"hand_overs": [{"of": ["b1", "b4"], "waits_for": ["b3"]}]}, {})
     assert found.waits[0].seconds == 3.0
-    held_up: dict[str, Any] = {"wave": 7, "held_up_by": ["ann"], "lag": {"ann": 12}}
-    found.look(held_up, {})
+    found.look(held_up(owes=20, took=5), {})
     clock.now = 10.0
-    found.look(held_up, {})
+    found.look(held_up(owes=30, took=18), {})
     [wait] = found.waits
-    assert (wait.kind, wait.seconds, wait.stops_broker) == ("client", 7.0, False)
+    assert (wait.kind, wait.seconds, wait.stops_broker) == ("client", 7.0, False), "also if another wave waits for it"
     assert wait.text == "waits for client ann, which has not taken 12 deliveries, for 7 s"
-    found.look({**held_up, "wave": 8}, {})
-    assert found.waits[0].seconds == 0.0, "it has taken what the last wave waited for"
+    found.look(held_up(owes=30, took=20), {})
+    assert found.waits[0].seconds == 0.0, "it has taken what was waited for first"
+    clock.now = 12.0
+    found.look(held_up(owes=40, took=29), {})
+    assert found.waits[0].seconds == 2.0
 
 
 def test_a_life_that_was_not_taken_in_waits() -> None:

@@ -83,6 +83,8 @@ class Verdict(msgspec.Struct, frozen=True):
     events: int
     subscriptions: int
     deliveries: int
+    cut_short: tuple[str, ...] = ()
+    """Clients of which the trace does not hold all, a sentence each."""
 
     @property
     def counts(self) -> dict[AnomalyKind, int]:

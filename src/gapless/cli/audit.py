@@ -10,7 +10,7 @@ from rich.text import Text
 
 from gapless.cli.exit_codes import code_of, worst
 from gapless.cli.terminal import output_console, print_json, sign_of_life
-from gapless.cli.verdict_view import status_text
+from gapless.cli.verdict_view import print_cut_short, status_text
 from gapless.errors import SparkError, TraceError
 from gapless.protocol import GUARANTEE_NAMES
 
@@ -118,6 +118,8 @@ def _show(verdicts: Sequence[Row], found: Sequence[Row]) -> None:
     for verdict in [verdict for verdict in ordered if verdict["anomalies"]][:EXAMPLES_MAX]:
         console.print(Text(f"\n{verdict['run']}", "bold"))
         _show_examples(console, verdict, [row for row in found if row["run"] == verdict["run"]])
+    for verdict in shown:
+        print_cut_short(console, verdict["cut_short"])
     if len(verdicts) > 1:
         counts = {status: sum(v["status"] == status for v in verdicts) for status in ("valid", "unknown", "invalid")}
         console.print(Text("\n" + ", ".join(f"{count:,} {status}" for status, count in counts.items() if count)))

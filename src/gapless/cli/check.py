@@ -42,6 +42,7 @@ def check_trace(directory: Path, *, as_json: bool) -> int:
         table.add_column(heading, justify="right" if heading in ("events", "deliveries") else "left")
     for verdict in verdicts:
         found = ", ".join(f"{count} {kind}" for kind, count in verdict.counts.items())
+        found += f"{', ' if found else ''}{len(verdict.cut_short)} cut short" if verdict.cut_short else ""
         numbers = (f"{verdict.events:,}", f"{verdict.deliveries:,}")
         table.add_row(
             Text(verdict.run), GUARANTEE_NAMES[verdict.guarantee], *numbers, status_text(verdict.status), Text(found)

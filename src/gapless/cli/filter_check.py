@@ -10,7 +10,7 @@ from gapless.cli.exit_codes import INVALID, UNKNOWN, VALID
 from gapless.cli.normal_form_text import disjunction_lines
 from gapless.cli.terminal import output_console, print_json
 from gapless.events import Attributes
-from gapless.filters import Filter, parse
+from gapless.filters import Filter, filter_hints, parse
 
 __all__ = ["check_filter"]
 
@@ -37,6 +37,8 @@ def check_filter(text: str, event: str | None, against: str | None, *, as_json: 
     if attributes is not None:
         answer, style, _ = _answer(matches)
         table.add_row("event", Text(answer, style))
+    for hint in filter_hints(text):
+        table.add_row("hint", Text(hint, "yellow"))
     output_console().print(table)
     return code
 
@@ -50,6 +52,8 @@ def _answer(matches: bool | None) -> tuple[str, str, int]:
 
 def _document(subject: Filter, attributes: Attributes | None, matches: bool | None, other: Filter | None) -> Any:
     document: dict[str, Any] = {"filter": subject.text, "normal_form": disjunction_lines(subject.disjunction)}
+    if hints := filter_hints(subject.text):
+        document["hints"] = hints
     if attributes is not None:
         document |= {"event": attributes, "matches": matches}
     if other is not None:

@@ -30,9 +30,13 @@ filters = typer.Typer(
     help='Look at a filter.\n\nStart with:  [bold]gapless filter check "price < 10 AND NOT sold"[/bold]'
 )
 traces = typer.Typer(help="Handle traces of live networks.\n\nStart with:  [bold]gapless up --trace out/parts[/bold]")
+clients = typer.Typer(
+    help="Handle clients of a live network.\n\n[bold]gapless status[/bold] says which of them hold the others up."
+)
 app.add_typer(sim, name="sim", epilog=EPILOG)
 app.add_typer(filters, name="filter", epilog=EPILOG)
 app.add_typer(traces, name="trace", epilog=NETWORK_EPILOG)
+app.add_typer(clients, name="client", epilog=NETWORK_EPILOG)
 app.add_typer(lab, name="lab", epilog=LAB_EPILOG)
 
 
@@ -107,6 +111,11 @@ def _filters(context: typer.Context) -> None:
 
 @traces.callback(invoke_without_command=True)
 def _traces(context: typer.Context) -> None:
+    help_without_command(context)
+
+
+@clients.callback(invoke_without_command=True)
+def _clients(context: typer.Context) -> None:
     help_without_command(context)
 
 
@@ -261,6 +270,22 @@ def status(url: Url = LOCAL, config: NetworkFile = None, json: Json = False) -> 
     return show_status(url, config, as_json=json)
 
 
+@clients.command("end", epilog="Exit codes: 0 its session is ended, 1 there is none, 64 nobody answers.")
+def client_end(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The client, as gapless status names it.")],
+    url: Url = LOCAL,
+    config: NetworkFile = None,
+    json: Json = False,
+) -> int:
+    """End the session of a client that everybody waits for. The client is told, and its subscriptions end.
+
+    Example:  [bold]gapless client end dashboard-1f2e3d4c[/bold]
+    """
+    from gapless.cli.client_end import end_client
+
+    return end_client(name, url, config, as_json=json)
+
+
 @app.command(epilog=NETWORK_EPILOG)
 def pub(
     url: Url = LOCAL,
@@ -316,6 +341,9 @@ def trace_merge(
     quiesced: Annotated[
         bool, typer.Option("--quiesced", help="The run ended in silence, with all faults healed: demand progress.")
     ] = False,
+    clock_skew_ms: Annotated[
+        float | None, typer.Option(metavar="MS", min=0.0, help="How far clocks of several machines may differ.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Put the parts that clients of a live network wrote together to one trace.
@@ -324,7 +352,7 @@ def trace_merge(
     """
     from gapless.cli.trace_merge import merge
 
-    return merge(directory, out, quiesced=quiesced, as_json=json)
+    return merge(directory, out, quiesced=quiesced, clock_skew_ms=clock_skew_ms, as_json=json)
 
 
 # ---- filter ---------------------------------------------------------------------------------------------------

@@ -54,6 +54,14 @@ def sim_search(
     f: Annotated[
         int | None, typer.Option("--f", min=0, max=10, metavar="N", help="How many neighbouring brokers may fail.")
     ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="SCALE",
+            help="small, large (up to 40 brokers), long (every broker is out and back), or mixed: one in ten large, "
+            "one in ten long.",
+        ),
+    ] = "mixed",
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the protocol; may be repeated.")
     ] = None,
@@ -70,7 +78,7 @@ def sim_search(
     """
     from gapless.cli.sim_search import search_seeds
 
-    return search_seeds(protocol, runs, first_seed, faults, f, option or [], save, as_json=json)
+    return search_seeds(protocol, runs, first_seed, faults, f, scale, option or [], save, as_json=json)
 
 
 @sim.command("compare", epilog=EPILOG)

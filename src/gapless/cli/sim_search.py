@@ -29,8 +29,8 @@ __all__ = ["search_seeds"]
 
 
 def search_seeds(
-    protocol: str, runs: int, first_seed: int, faults: str, f: int | None, words: Sequence[str], save: Path | None,
-    *, as_json: bool,
+    protocol: str, runs: int, first_seed: int, faults: str, f: int | None, scale: str, words: Sequence[str],
+    save: Path | None, *, as_json: bool,
 ) -> int:  # fmt: skip
     """Search, show what was found, and return the exit code."""
     spec = find_protocol(protocol)
@@ -39,9 +39,10 @@ def search_seeds(
     if save is not None:
         check_file(save)
     with _interruptible(), _progress_bar(runs, hidden=as_json) as tell:
-        report = search(spec, runs, first_seed, faults, options, on_progress=tell, limits=GeneratorLimits(f=f))
+        limits = GeneratorLimits(f=f)
+        report = search(spec, runs, first_seed, faults, options, on_progress=tell, limits=limits, scale=scale)
     finding = report.finding
-    repeat = None if finding is None else search_line(spec.name, faults, finding.seed, words, f)
+    repeat = None if finding is None else search_line(spec.name, faults, finding.seed, words, f, scale)
     if save is not None and finding is not None:
         save.parent.mkdir(parents=True, exist_ok=True)
         save.write_text(finding.minimal.to_toml(), encoding="utf-8")

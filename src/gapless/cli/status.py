@@ -16,14 +16,14 @@ from gapless.runtime.event_loop import run
 from gapless.runtime.network_file import load_network
 from gapless.runtime.probe import ask_for_report
 
-__all__ = ["remarks", "reports_of", "show_status", "state_text", "status_table"]
+__all__ = ["network_addresses", "remarks", "reports_of", "show_status", "state_text", "status_table"]
 
 PATIENCE_S = 2.0
 
 
 def show_status(url: str, file: Path | None, *, as_json: bool) -> int:
     """Ask every broker; the exit code says whether all are up, and none is held up."""
-    addresses = run(_addresses(url)) if file is None else load_network(file).addresses
+    addresses = network_addresses(url, file)
     reports = run(reports_of(addresses))
     if not any(reports.values()):
         raise ConnectError(f"no broker could be reached at {', '.join(addresses.values())}; is the network up?")
@@ -47,6 +47,11 @@ def show_status(url: str, file: Path | None, *, as_json: bool) -> int:
         for line in remarks(reports):
             console.print(Text(line, "yellow"))
     return VALID if all(report and report["up"] for report in reports.values()) else INVALID
+
+
+def network_addresses(url: str, file: Path | None) -> dict[str, str]:
+    """Where each broker is, by the network's file or by asking one of them."""
+    return run(_addresses(url)) if file is None else load_network(file).addresses
 
 
 async def _addresses(url: str) -> dict[str, str]:

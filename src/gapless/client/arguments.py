@@ -8,7 +8,7 @@ from math import isnan
 
 from gapless.errors import CallError
 
-__all__ = ["check_count", "check_name", "check_seconds", "check_text", "check_timeout", "surrogate_in"]
+__all__ = ["check_choice", "check_count", "check_name", "check_seconds", "check_text", "check_timeout", "surrogate_in"]
 
 NAME_MAX = 150
 """Characters; what makes the name unique is added, and a broker takes 200."""
@@ -67,6 +67,12 @@ def check_count(what: str, value: object) -> int:
     if value < 1:
         raise CallError(f"{what} must be positive, but is {value}")
     return value
+
+
+def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
+    """One of these words."""
+    if value not in choices:
+        raise CallError(f"{what} is {' or '.join(map(repr, choices))}, not {value!r}")
 
 
 def _shown(value: object) -> str:

@@ -20,7 +20,7 @@ __all__ = ["batches", "iterator_over"]
 QUICK_S = 0.005
 """A batch that is not full after that leaves as it is."""
 
-BLOCKED_S = 0.1
+BLOCKED_S = 0.5
 """Who holds the event loop for longer hears of it."""
 
 

@@ -6,19 +6,25 @@ This file turns calls into its inputs, and its effects into answers: it knows no
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable
+from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar, get_args, overload
 
-from gapless.client.arguments import check_count, check_text
-from gapless.client.batches import batches
-from gapless.client.feed import Feed
+from gapless.client.advertisement import Advertisement
+from gapless.client.arguments import check_choice, check_count, check_text, check_timeout
+from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching
 from gapless.client.guarded_codec import GuardedCodec
+from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
-from gapless.client.publications import Checked, Payload, Publication, check_publication
+from gapless.client.publications import EventLike, Payload, Publication
+from gapless.client.publishing import Publishing
+from gapless.client.reader import Reader
 from gapless.client.recording import start_recording
-from gapless.client.subscription import OnFull, Subscription
-from gapless.client.unsafe import Unsafe, refuse, settle
+from gapless.client.requests import ANSWERABLE, Replies, Requests
+from gapless.client.spare_links import SpareLinks
+from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription
+from gapless.client.unsafe import refuse, settle
 from gapless.errors import CallError, ClosedError, EventError, GaplessError, SubscriptionEndedError
 from gapless.events import Event
 from gapless.filters import parse
@@ -35,7 +41,7 @@ from gapless.protocol import (
     Ended,
     Publish,
     Published,
-    PublishMany,
+    Ready,
     Rejected,
     Start,
     Subscribe,
@@ -44,14 +50,10 @@ from gapless.protocol import (
     convert_options,
     find_protocol,
 )
-from gapless.runtime.links import Links
 from gapless.runtime.wire import Welcome
 
-__all__ = ["Advertisement", "Client"]
+__all__ = ["Client"]
 
-PUBLISH_BATCH = 256
-BATCH_BYTES = 32 * 1024 * 1024
-"""A batch is not larger than that, however large its events."""
 LEAVE_S = 5.0
 """How long a client that leaves waits for its subscriptions to end, and for a broker that knows it."""
 
@@ -60,21 +62,11 @@ ENDED_EARLY = (
     "the network ended the subscription before it began, because the client was away too long; subscribe again"
 )
 
+REQUEST_S = 10.0
+"""How long a request waits for its reply, if its caller does not say."""
 
-class Advertisement:
-    """What this client may publish. Made by `Client.advertise`."""
-
-    def __init__(self, client: "Client", name: str, text: str) -> None:
-        self.name = name
-        self.filter = text
-        self._client = client
-
-    def __repr__(self) -> str:
-        return f"<Advertisement {self.name} of {self.filter!r}>"
-
-    async def close(self) -> None:
-        """Take it back: nothing published from now on relies on it."""
-        await self._client.unadvertise(self)
+T = TypeVar("T")
+S = TypeVar("S", bound=BaseSubscription[Any])
 
 
 class Client:
@@ -87,17 +79,14 @@ class Client:
         self.protocol = welcome.protocol
         self._spec = find_protocol(welcome.protocol)
         options = convert_options(self._spec, welcome.options)
-        self._settings = welcome.settings
-        window: int = getattr(options, "client_window", 1_000)
-        self._unsafe = Unsafe(window, welcome.settings.client_frame_max // 2)
+        self._publishing = Publishing(self, self._spec, welcome.settings, getattr(options, "client_window", 1_000))
         self._serial = 0
         self._rejection: Rejected | None = None
-        self._accepted: list[Event] = []
         self._stable: dict[str, asyncio.Future[None]] = {}
         self._starting: dict[str, asyncio.Future[None]] = {}
         self._ending: dict[str, asyncio.Future[None]] = {}
         self._advertisements: dict[str, Advertisement] = {}
-        self._subscriptions: dict[str, Subscription] = {}
+        self._subscriptions: dict[str, BaseSubscription[Any]] = {}
         self._deliveries = 0
         self._taken = 0
         self._is_telling = False
@@ -106,8 +95,8 @@ class Client:
         self._is_closed = False
         self._breaking: asyncio.Task[None] | None = None
         self._handlers: dict[type, Callable[[Any], None]] = {
-            Published: self._on_published,
-            Confirmed: self._on_confirmed,
+            Published: self._publishing.on_published,
+            Confirmed: self._publishing.on_confirmed,
             Rejected: self._on_rejected,
             Advertised: self._on_advertised,
             Activated: self._on_activated,
@@ -121,7 +110,7 @@ class Client:
             self._handlers = self._recording.wrap(self._handlers)
         addresses = {**welcome.addresses, welcome.name: address}
         self._introduction = Introduction(name, welcome, addresses, self._break)
-        self._links = Links(
+        self._links = WatchedLinks(
             name,
             self._introduction,
             welcome.settings,
@@ -131,8 +120,14 @@ class Client:
             failed=self._break,
             logger=logging.getLogger("gapless.client"),
         )
+        self._spare_links = SpareLinks(self._links)
+        self._hold_up = HoldUp(name, addresses, self._publishing.progress)
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
-        self._links.host.inhabit(self._spec.client(place, options))
+        node = self._spec.client(place, options)
+        self._watching = Watching(self._serving)
+        self._links.look = self._watching.look
+        self._links.host.inhabit(WatchedNode(node, self._watching.look))
+        self._replies = Replies(self, self._publishing)
         self._links.give(Start())
 
     def __repr__(self) -> str:
@@ -159,48 +154,94 @@ class Client:
         if self._advertisements.pop(advertisement.name, None) is not None:
             self._call(Unadvertise(advertisement.name))
 
+    @overload
+    async def subscribe(
+        self,
+        filter: str,
+        *,
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
+    ) -> Subscription: ...
+
+    @overload
+    async def subscribe(
+        self,
+        filter: str,
+        *,
+        type: type[T],
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
+    ) -> TypedSubscription[T]: ...
+
     async def subscribe(
         self,
         filter: str,  # noqa: A002
         *,
+        type: type[Any] | None = None,  # noqa: A002
         on_full: OnFull | None = None,
         queue: int = 10_000,
-    ) -> Subscription:
-        """Ask for what matches. Returns when the starting cut is fixed: from there on, nothing is missed.
+        ready: Ready = "whole",
+    ) -> Any:
+        """Ask for what matches. Every matching event whose publication begins after this has returned is delivered.
+
+        It returns when the starting cut is whole, one number for every publisher that may match, and f + 1 brokers know
+        the subscription. With `ready="first"` it returns with the first of these numbers, as the papers have it: what a
+        publisher farther away says next may then be missed.
 
         `on_full` says what happens if you do not take the events (see `gapless.client.subscription`): `block`, the
-        default where the protocol can hold back, or `fail` when more than `queue` of them wait.
+        default where the protocol can hold back, or `fail` when more than `queue` of them wait. With a `type`, a
+        msgspec struct or a dataclass, you get values of that type instead of events (see `gapless.client.reader`).
         """
+        settings = self._settings_of(filter, on_full, queue)
+        check_choice("ready", ready, get_args(Ready))
+        again: Any = partial(self.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
+        if type is None:
+            made: Any = Subscription(self, *settings, again)
+        else:
+            made = TypedSubscription(self, *settings, partial(again, type=type), Reader(type))
+        return await self._begin(made, ready)
+
+    async def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
+        """Ask for requests that match, to answer them. Returns when the starting cut is fixed, as `subscribe` does."""
         _check_filter(filter)
+        settings = self._settings_of(f"({filter}) AND {ANSWERABLE}", on_full, queue)
+        return await self._begin(Requests(self, *settings, lambda: self.answer(filter, on_full=on_full, queue=queue)))
+
+    def _settings_of(self, text: str, on_full: OnFull | None, queue: int) -> tuple[str, str, OnFull, int]:
+        _check_filter(text)
         self._check_open()
-        policy = self._policy(on_full)
-        check_count("queue", queue)
-        name = self._new_name("s")
-        subscription = Subscription(self, name, filter, policy, queue, self._took)
+        return self._new_name("s"), text, self._policy(on_full), check_count("queue", queue)
+
+    async def _begin(self, subscription: S, ready: Ready = "whole") -> S:
+        name = subscription.name
+        call = Subscribe(name, subscription.filter, ready)
         active = self._starting[name] = self._future()
         self._subscriptions[name] = subscription
         if self._recording is not None:
-            self._recording.subscribes(name, filter)
+            self._recording.subscribes(name, subscription.filter, self._spec.ready(call))
         try:
-            self._call(Subscribe(name, filter))
+            self._call(call)
             await active
         except BaseException:
             self._drop(name)
             raise
         finally:
             self._starting.pop(name, None)
+        if self._recording is not None:
+            self._recording.returns(name)
         return subscription
 
     def _policy(self, on_full: OnFull | None) -> OnFull:
         if on_full is None:
             return "block" if self._spec.paces else "fail"
-        if on_full not in ("block", "fail"):
-            raise CallError(f"on_full is 'block' or 'fail', not {on_full!r}")
+        check_choice("on_full", on_full, get_args(OnFull))
         if on_full == "block" and not self._spec.paces:
             raise CallError(f"protocol {self.protocol!r} cannot hold events back; subscribe with on_full='fail'")
         return on_full
 
-    async def unsubscribe(self, subscription: Subscription) -> None:
+    async def unsubscribe(self, subscription: BaseSubscription[Any]) -> None:
         """End a subscription; returns when its ending cut is known."""
         name = subscription.name
         if self._subscriptions.get(name) is not subscription:
@@ -213,21 +254,10 @@ class Client:
             self._call(Unsubscribe(name))
         await asyncio.shield(ended)
 
-    async def publish(self, attributes: Mapping[str, Any], payload: Payload = b"") -> Event:
+    async def publish(self, attributes: EventLike, payload: Payload = b"") -> Event:
         """Publish an event. Returns when it is safe: it will reach every matching subscriber, whatever fails."""
-        event = await self._publish_one(self._check((attributes, payload)))
-        if self._spec.confirms:
-            await self._unsafe.wait_for(event.seq)
-        return event
-
-    async def _publish_one(self, checked: Checked) -> Event:
-        """Let the node number and send it."""
-        call, size = checked
-        await self._wait_for_room()
-        self._accepted.clear()
-        self._call(call)
-        event = self._accepted.pop()
-        self._note_size(size)
+        event = await self._publishing.publish(self._publishing.check((attributes, payload)))
+        await self._publishing.wait_until_safe(event)
         return event
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
@@ -237,68 +267,38 @@ class Client:
         else in the event loop, and says so in the log. If one event is bad, or the source fails, what came before is
         published.
         """
-        count = 0
-        async for batch in batches(events, self._batch_max):
-            checked, error = self._check_all(batch)
-            count += await self._publish_checked(checked)
-            if error is not None:
-                raise error
-        await self._wait_until_safe()
-        return count
+        return await self._publishing.publish_many(events)
 
-    async def _publish_fed(self, feed: Feed) -> int:
-        """The same for what another thread gives."""
-        count = 0
-        while batch := await feed.take():
-            count += await self._publish_checked(batch)
-        if not feed.is_cut_short:
-            await self._wait_until_safe()
-        return count
+    @overload
+    async def request(
+        self, attributes: EventLike, payload: Payload = b"", *,
+        reply: str = "TRUE", timeout_s: float | None = REQUEST_S,
+    ) -> Event: ...  # fmt: skip
 
-    @property
-    def _batch_max(self) -> int:
-        """How many events may be given to `_publish_checked` at a time."""
-        return max(1, min(PUBLISH_BATCH, BATCH_BYTES // self._settings.event_max))
+    @overload
+    async def request(
+        self, attributes: EventLike, payload: Payload = b"", *,
+        type: type[T], reply: str = "TRUE", timeout_s: float | None = REQUEST_S,
+    ) -> T: ...  # fmt: skip
 
-    def _check(self, item: Publication) -> Checked:
-        """The call that publishes it, or an `EventError` for what the network would choke on."""
-        return check_publication(item, self._settings.event_max)
+    async def request(
+        self,
+        attributes: EventLike,
+        payload: Payload = b"",
+        *,
+        type: type[Any] | None = None,  # noqa: A002
+        reply: str = "TRUE",
+        timeout_s: float | None = REQUEST_S,
+    ) -> Any:
+        """Publish a request, and return the first reply to it; with a `type`, as a value of that.
 
-    def _check_all(self, batch: list[Publication]) -> tuple[list[Checked], EventError | None]:
-        """The calls up to the first that cannot be made, and why it cannot."""
-        checked = []
-        for item in batch:
-            try:
-                checked.append(self._check(item))
-            except EventError as error:
-                return checked, error
-        return checked, None
-
-    async def _publish_checked(self, checked: list[Checked]) -> int:
-        """Publish these, as there is room for them; they are not safe yet. Returns how many."""
-        done = 0
-        while done < len(checked):
-            await self._wait_for_room()
-            room = self._unsafe.room if self._spec.confirms else len(checked)
-            some = checked[done : done + room]
-            self._publish_batch([call for call, _ in some])
-            self._note_size(sum(size for _, size in some))
-            done += len(some)
-        return done
-
-    async def _wait_until_safe(self) -> None:
-        """Until everything published so far is safe."""
-        if self._spec.confirms:
-            await self._unsafe.wait_for(self._unsafe.published)
-
-    def _publish_batch(self, calls: list[Publish]) -> None:
-        if self._spec.takes_many:
-            self._call(PublishMany(calls))
-        else:
-            for call in calls:
-                self._call(call)
-        self._accepted.clear()
-        self._links.host.flush()
+        `reply` is a filter that replies match; the narrower it is, the fewer brokers have to know of it. If none comes
+        in time, a `NoReplyError` says whether the request is safe, and was thus seen by all who answer such.
+        """
+        _check_filter(reply)
+        reader = None if type is None else Reader(type)
+        event = await self._replies.ask(attributes, payload, reply, check_timeout(timeout_s))
+        return event if reader is None else reader.read(event)
 
     async def close(self, *, leave: bool = True) -> None:
         """End all subscriptions, take all advertisements back, and disconnect.
@@ -318,6 +318,8 @@ class Client:
             self._is_closed = True
             self._fail(ClosedError("the client is closed"))
             self._introduction.close()
+            self._hold_up.close()
+            self._spare_links.close()
             if self._breaking is not None:
                 await self._breaking
             await self._links.close()
@@ -367,19 +369,6 @@ class Client:
             kind = EventError if isinstance(rejection.call, Publish) else CallError
             raise kind(rejection.reason)
 
-    def _note_size(self, size: int) -> None:
-        if self._spec.confirms:
-            self._unsafe.note(size)
-
-    async def _wait_for_room(self) -> None:
-        """Until fewer than a window of publications wait to become safe, or at least to leave."""
-        self._check_open()
-        if self._spec.confirms:
-            await self._unsafe.wait_for_room()
-        else:
-            await self._links.wait_for_room()
-        self._check_open()
-
     def _took(self) -> None:
         """The application took something, or wants no more: tell the node, once a turn of the event loop."""
         if self._spec.paces and not self._is_telling:
@@ -401,13 +390,6 @@ class Client:
             self._took()
 
     # ---- effects ------------------------------------------------------------------------------------------
-
-    def _on_published(self, effect: Published) -> None:
-        self._unsafe.published = effect.event.seq
-        self._accepted.append(effect.event)
-
-    def _on_confirmed(self, effect: Confirmed) -> None:
-        self._unsafe.confirm(effect.seq)
 
     def _on_rejected(self, effect: Rejected) -> None:
         if self._rejection is None:
@@ -465,21 +447,44 @@ class Client:
             self._error = error if isinstance(error, GaplessError) else ClosedError(f"the client failed: {error!r}")
         for future in [*self._stable.values(), *self._starting.values(), *self._ending.values()]:
             refuse(future, self._error)
-        self._unsafe.fail(self._error)
+        self._publishing.unsafe.fail(self._error)
         for subscription in self._subscriptions.values():
             subscription.end(None if self._is_closed else self._error)
+        self._watching.end(None if self._is_closed else self._error)
 
     # ---- how it is -------------------------------------------------------------------------------------------
 
     @property
     def is_settled(self) -> bool:
         """Whether everything published so far is safe."""
-        return not self._spec.confirms or self._unsafe.published == self._unsafe.confirmed
+        return self._publishing.is_settled
+
+    @property
+    def hold_up(self) -> str:
+        """For what the network waits, if nothing published has become safe for seconds: who holds everybody up, and for
+        how long. Empty if all goes well, or if the protocol confirms nothing."""
+        return self._hold_up.reason if self._spec.confirms else ""
 
     @property
     def broker(self) -> str:
         """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
         return str(getattr(self._links.host.node, "broker", ""))
+
+    def _serving(self) -> str:
+        """The broker that holds the session, and that we are connected to."""
+        links, node = self._links.links, self._links.host.node
+        if not hasattr(node, "is_attached"):
+            return next((link.name for link in links.values() if link.connection is not None), "")
+        link = links.get(self.broker)
+        return (
+            link.name
+            if getattr(node, "is_attached", False) and link is not None and link.connection is not None
+            else ""
+        )
+
+    def changes(self) -> Changes:
+        """What becomes of the client's place in the network: connected, lost, moved; first, how it is now."""
+        return self._watching.watch()
 
     @property
     def is_connected(self) -> bool:

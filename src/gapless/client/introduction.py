@@ -86,10 +86,14 @@ class Introduction:
 
     def refused(self, peer: str, refusal: Refusal) -> None:
         """A broker does not want us. Others may; what no other would take either is the end."""
-        if refusal.code in ("version", "protocol", "name", "malformed"):
+        if refusal.code in ("version", "protocol", "name", "malformed", "ended"):
             self._fail(ConnectError(f"broker {peer!r} refused us: {refusal.reason}"))
 
     def report(self) -> dict[str, Any]:
+        """Nobody asks."""
+        return {}
+
+    def end_client(self, client: str) -> dict[str, Any]:
         """Nobody asks."""
         return {}
 

@@ -4,18 +4,33 @@ Everything that the network would choke on is noticed here: what is no attribute
 large. So one bad event ends the call that brought it, and harms nobody else.
 """
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import msgspec
 
 from gapless.client.arguments import surrogate_in
 from gapless.errors import EventError
+from gapless.events import Event
 from gapless.protocol import Publish
 
-__all__ = ["Checked", "Payload", "Publication", "check_publication"]
+__all__ = ["Checked", "EventLike", "Payload", "Publication", "check_publication", "parts_of"]
 
 Payload: TypeAlias = bytes | bytearray | memoryview
 
-Publication: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], Payload]
+
+class _Dataclass(Protocol):
+    """An instance of any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+EventLike: TypeAlias = Mapping[str, Any] | msgspec.Struct | _Dataclass
+"""Attributes by name; or a struct or dataclass, whose fields they are. There, None is left out, and a field of bytes is
+the payload: the same that `gapless.client.reader` makes of an event."""
+
+Publication: TypeAlias = EventLike | tuple[EventLike, Payload]
 """What `publish_many` takes: attributes, or attributes and a payload."""
 
 Checked: TypeAlias = tuple[Publish, int]
@@ -28,7 +43,7 @@ ATTRIBUTE_BYTES = 16
 
 def check_publication(item: Publication, event_max: int) -> Checked:
     """The call that publishes it, or an `EventError`."""
-    attributes, payload = _parts(item)
+    attributes, payload = parts_of(item)
     size = len(payload) + ATTRIBUTE_BYTES * len(attributes)
     for name, value in attributes.items():
         if type(name) is not str:
@@ -53,23 +68,55 @@ def check_publication(item: Publication, event_max: int) -> Checked:
     return Publish({**attributes}, payload), size
 
 
-def _parts(item: Any) -> tuple[Mapping[str, Any], bytes]:
+def parts_of(item: Any) -> tuple[Mapping[str, Any], bytes]:
+    """Attributes and payload, not yet looked at one by one."""
+    attributes, payload = item, b""
     if isinstance(item, tuple):
         if len(item) != 2:
             raise EventError(f"an event is its attributes, or attributes and a payload, but this has {len(item)} parts")
         attributes, payload = item
-    else:
-        attributes, payload = item, b""
-    if type(attributes) is not dict and not isinstance(attributes, Mapping):
-        raise EventError(
-            f"an event's attributes are a dictionary, such as {{'topic': 'price'}}, but this is {_article(attributes)}"
-        )
     if type(payload) is not bytes:
         if not isinstance(payload, bytes | bytearray | memoryview):
             way_out = "; encode it first" if isinstance(payload, str) else ""
             raise EventError(f"a payload is bytes, but this is {_article(payload)}{way_out}")
         payload = bytes(payload)
+    if type(attributes) is dict or isinstance(attributes, Mapping):
+        return attributes, payload
+    return _taken_apart(attributes, payload)
+
+
+def _taken_apart(value: Any, payload: bytes) -> tuple[dict[str, Any], bytes]:
+    """A struct's or a dataclass's fields as attributes, and as payload."""
+    attributes = {}
+    for name, field in _fields(value):
+        if isinstance(field, bytes | bytearray | memoryview):
+            if payload:
+                raise EventError(f"field {name!r} is the payload, but there is another payload; an event has one")
+            payload = bytes(field)
+        elif field is not None and not isinstance(field, Event):
+            attributes[name] = _plain(field)
     return attributes, payload
+
+
+def _plain(field: Any) -> Any:
+    """A date, an enumeration and the like as the text or number that stands for it."""
+    if type(field) in (str, int, float, bool):
+        return field
+    try:
+        return msgspec.to_builtins(field)
+    except TypeError:
+        return field  # which is refused, with a sentence, when it is looked at
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, msgspec.Struct) and not isinstance(value, Event):
+        names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+        return ((told, getattr(value, name)) for name, told in names)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+    raise EventError(
+        f"an event's attributes are a dictionary, such as {{'topic': 'price'}}, but this is {_article(value)}"
+    )
 
 
 def _bytes_of(text: str, what: str) -> int:

@@ -19,7 +19,9 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
+from gapless.filters.arithmetic import number_of
 from gapless.filters.number_sets import Number, NumberSet, successor
+from gapless.filters.syntax import INTEGER_MAX, INTEGER_MIN
 
 CUTS_MAX = 128
 """Cuts of one attribute. Each costs up to two bits for each conjunction; with 128, few survivors are in doubt."""
@@ -56,7 +58,7 @@ class Alphabet:
         if kind is str:
             return self.strings.get(value, OTHER_STRING)
         if kind is int or kind is float:
-            return FIRST_NUMBER + bisect_right(self.cuts, value) if value == value else NAN
+            return FIRST_NUMBER + bisect_right(self.cuts, number_of(value)) if value == value else NAN
         if kind is bool:
             return TRUE if value else FALSE
         return ABSENT
@@ -69,7 +71,7 @@ class Alphabet:
             kind = type(value)
             if kind is str:
                 result.append(strings.get(value, OTHER_STRING))
-            elif kind is int or (kind is float and value == value):
+            elif (kind is int and INTEGER_MIN <= value <= INTEGER_MAX) or (kind is float and value == value):
                 result.append(FIRST_NUMBER + bisect_right(cuts, value))
             else:
                 result.append(self.code(value))

@@ -188,7 +188,7 @@ class _Parser:
     def _constant(self, wanted: str) -> _Part:
         part = self._unary()
         if not isinstance(part.node, Literal) or part.type == "boolean":
-            self._fail("IN takes a list of strings or of numbers", part.position)
+            self._fail("IN takes a list of strings or of numbers" + self._quotes_hint(part.position), part.position)
         if wanted not in ("any", part.type):
             self._fail(f"IN expects a {wanted} here, not a {part.type}", part.position)
         return part
@@ -304,9 +304,12 @@ class _Parser:
 
     def _string(self, message: str) -> Token:
         if self._token.kind != "string":
-            self._fail(message, self._token.position)
+            self._fail(message + self._quotes_hint(self._token.position), self._token.position)
         self._count_term(self._token.position)
         return self._advance()
+
+    def _quotes_hint(self, position: int) -> str:
+        return "; in double quotes stand names" if self._text.startswith('"', position) else ""
 
     # Bounds.
 

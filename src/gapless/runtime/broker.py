@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from gapless.errors import ConfigError
-from gapless.protocol import BrokerPlace, Start
+from gapless.protocol import BrokerPlace, EndSession, Start
 from gapless.runtime.address import split_address
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
@@ -236,6 +236,19 @@ class Broker:
             if times:
                 facts = {"peer": peer, "code": refusal.code, "times": times}
                 self.logger.error(f"turned down: {refusal.reason}", extra=facts)
+
+    def end_client(self, client: str) -> dict[str, Any]:
+        """Let an operator end the session of a client that holds everybody up; the client is told."""
+        if not self.config.spec.ends_sessions:
+            return {"ended": False, "reason": f"protocol {self.config.spec.name!r} knows no sessions; stop the client"}
+        if not getattr(self._links.host.node, "has_session", lambda name: False)(client):
+            return {"ended": False, "reason": f"{client!r} has no session at {self.name!r}"}
+        self.logger.warning("an operator ended the session of a client", extra={"peer": client})
+        self._links.give(EndSession(client))
+        link = self._links.links.get(client)
+        if link is not None:
+            self._links.expel(link, "ended", "an operator ended the session of this client; connect again if you may")
+        return {"ended": True, "reason": ""}
 
     # ---- how it is ----------------------------------------------------------------------------------------
 

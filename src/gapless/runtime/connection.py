@@ -15,15 +15,18 @@ from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.wire import (
     ASK,
     BYE,
+    END,
     HELLO,
     MESSAGES,
     PING,
+    PROBE,
     REFUSAL,
     REPORT,
     WELCOME,
     Hello,
     Refusal,
     decode_hello,
+    decode_name,
     decode_refusal,
     decode_welcome,
     frame,
@@ -104,6 +107,8 @@ class Connection(FrameStream):
             self._links.asked(self, self.hello)
         elif kind == ASK and self.hello is not None:
             self.write((frame(REPORT, self._links.report()),))
+        elif kind == END and self.hello is not None and self.hello.role == PROBE:
+            self.write((frame(REPORT, self._links.end_client(decode_name(body))),))
         else:
             raise WireError("a connection begins with a greeting")
 

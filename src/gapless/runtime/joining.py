@@ -30,7 +30,7 @@ from gapless.runtime.reminders import Reminders
 __all__ = ["ask_whether_remembered", "choose_incarnation", "later_incarnation"]
 
 ASK_AGAIN_S = 0.1
-MOMENT_S = 0.5
+MOMENT_S = 2.0
 """Brokers that are started together do not complain of each other."""
 
 

@@ -60,6 +60,9 @@ class Owner(Protocol):
     def report(self) -> dict[str, Any]:
         """Our state, for who asks."""
 
+    def end_client(self, client: str) -> dict[str, Any]:
+        """An operator wants this client's session to end; whether it was here."""
+
 
 class Counters:
     """What went through, for metrics."""
@@ -258,6 +261,10 @@ class Links:
         finally:
             self.meter.end(begun, "a report", "")
 
+    def end_client(self, client: str) -> dict[str, Any]:
+        """An operator wants this client's session to end."""
+        return self._owner.end_client(client)
+
     # ---- the end of a connection --------------------------------------------------------------------------
 
     def _disconnect(self, link: Link) -> None:
@@ -297,6 +304,19 @@ class Links:
         self._disconnect(link)
         self.detector.miss(link, "left")
         self._dial(link)
+
+    def part(self, peer: str) -> None:
+        """Say goodbye to a peer that is not needed any more; it is dialled again when there is something to say."""
+        link = self.links.pop(peer, None)
+        if link is None:
+            return
+        if link.dialling is not None:
+            link.dialling.cancel()
+        if link.connection is not None:
+            self._congested.pop(link, None)
+            self._count(link.connection)
+            link.connection.link = None
+            link.connection.close(frame(BYE))
 
     def expel(self, link: Link, code: str, reason: str) -> None:
         """End the connection of a peer that we cannot go on with."""

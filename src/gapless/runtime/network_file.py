@@ -56,7 +56,7 @@ from typing import Any
 import msgspec
 
 from gapless.errors import ConfigError, OverlayError, ProtocolError
-from gapless.overlay import Overlay
+from gapless.overlay import Overlay, make_overlay
 from gapless.protocol import ProtocolSpec, check_overlay, convert_options, find_protocol
 from gapless.runtime.address import split_address
 from gapless.runtime.settings import RuntimeSettings
@@ -98,8 +98,8 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
 
     @cached_property
     def overlay(self) -> Overlay:
-        """The tree."""
-        return Overlay([broker.name for broker in self.brokers], self.network.edges)
+        """The tree, or the graph if there are more links."""
+        return make_overlay([broker.name for broker in self.brokers], self.network.edges)
 
     @cached_property
     def spec(self) -> ProtocolSpec:

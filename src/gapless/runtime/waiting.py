@@ -62,7 +62,8 @@ class Waiting:
         """As it was when it was last looked at."""
         self._logger = logger
         self._clock = clock
-        self._since: dict[tuple[str, str], tuple[float, Any]] = {}
+        self._since: dict[tuple[str, str], tuple[float, int]] = {}
+        """When each wait began, and with what it is over."""
         self._reminders = Reminders(clock)
         self._told: dict[tuple[str, tuple[str, ...]], None] = {}
 
@@ -71,11 +72,11 @@ class Waiting:
         now = self._clock()
         found = list(_found(overview, awaited))
         since = {}
-        for kind, name, mark, _, _ in found:
-            begun, before = self._since.get((kind, name), (now, mark))
-            since[kind, name] = (begun if before == mark else now, mark)
+        for kind, name, goal, reached, _, _ in found:
+            begun, before = self._since.get((kind, name), (now, goal))
+            since[kind, name] = (begun, before) if reached < before else (now, goal)
         self._since = since
-        self.waits = [Wait(kind, what, names, now - since[kind, name][0]) for kind, name, _, what, names in found]
+        self.waits = [Wait(kind, what, names, now - since[kind, name][0]) for kind, name, _, _, what, names in found]
         for wait in self.waits:
             if wait.is_long and wait.kind != "start" and self._reminders.due((wait.kind, wait.names)):
                 self._logger.warning(wait.text, extra={"waits_for": ",".join(wait.names)})
@@ -91,21 +92,21 @@ class Waiting:
 
 def _found(
     overview: Mapping[str, Any], awaited: Mapping[str, str]
-) -> Iterator[tuple[str, str, Any, str, tuple[str, ...]]]:
-    """Kind; a name and a mark that last as long as the wait; words; names."""
+) -> Iterator[tuple[str, str, int, int, str, tuple[str, ...]]]:
+    """Kind and name of each wait; where it has to get and where it is, for those that get on; words; names."""
     for peer, reason in awaited.items():
-        yield "start", peer, None, f"for {peer}: {reason}", (peer,)
+        yield "start", peer, 1, 0, f"for {peer}: {reason}", (peer,)
     if overview.get("cut_off"):
-        yield "cut-off", "", None, "for other brokers: it hears too few of them to go on", ()
+        yield "cut-off", "", 1, 0, "for other brokers: it hears too few of them to go on", ()
     handed = overview.get("hand_overs") or []
     if handed:
         names = tuple(dict.fromkeys(name for item in handed for name in item["waits_for"]))
         of = ", ".join(dict.fromkeys(name for item in handed for name in item["of"]))
-        yield "hand-over", "", None, f"for {', '.join(names) or 'nobody'}, in a hand-over around {of}", names
+        yield "hand-over", "", 1, 0, f"for {', '.join(names) or 'nobody'}, in a hand-over around {of}", names
     elif not overview.get("settled", True):
-        yield "hand-over", "life", overview.get("life"), "to be taken in by the brokers around it", ()
-    for client in overview.get("held_up_by", ()):
+        yield "hand-over", f"life {overview.get('life')}", 1, 0, "to be taken in by the brokers around it", ()
+    for client, wanted in overview.get("held_up_by", {}).items():
         behind = overview.get("lag", {}).get(client)
         left = f" {behind} deliveries" if behind else " its deliveries"
         where = "is away and has not taken" if client in overview.get("away", ()) else "has not taken"
-        yield "client", client, overview.get("wave"), f"for client {client}, which {where}{left}", (client,)
+        yield "client", client, wanted["owes"], wanted["took"], f"for client {client}, which {where}{left}", (client,)

@@ -68,11 +68,9 @@ class Recorder:
         assert subscription_id not in self._active_us, f"subscription {subscription_id} is active already"
         del self._requests[subscription_id]
 
-    def activate(self, subscription_id: str, now_us: int, ready: Ready | None = None) -> None:
+    def activate(self, subscription_id: str, now_us: int) -> None:
         """`subscribe()` returned. Only the first call counts: what was promised then is owed, whatever is reset."""
         assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
-        if ready is not None and subscription_id not in self._active_us:
-            self._ready[subscription_id] = ready
         self._active_us.setdefault(subscription_id, now_us)
 
     def fix_cut(self, subscription_id: str, publisher: str, from_seq: int) -> None:

@@ -14,7 +14,8 @@ import msgspec
 from gapless.protocol import Guarantee
 
 __all__ = [
-    "CutRow", "EventRow", "HistoryRow", "MessageRow", "PastRow", "Ready", "Row", "RunRow", "SubscriptionRow", "Trace",
+    "CutRow", "CutShortRow", "EventRow", "HistoryRow", "MessageRow", "PastRow", "Ready", "Row", "RunRow",
+    "SubscriptionRow", "Trace",
 ]  # fmt: skip
 
 Ready: TypeAlias = Literal["whole", "first"]
@@ -109,7 +110,22 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
     bytes: int
 
 
-Row: TypeAlias = RunRow | EventRow | SubscriptionRow | CutRow | HistoryRow | PastRow | MessageRow
+class CutShortRow(msgspec.Struct, frozen=True, gc=False):
+    """A client of which the trace does not hold all. Clients that are not listed are in the trace from start to end."""
+
+    run: str
+    client: str
+    acts: int
+    """How many of its acts are known."""
+    last_ms: float | None
+    """The last moment of which something is known; null if nothing is."""
+    sent_seq: int
+    """Its events up to this number were confirmed to it, or delivered to somebody. Later ones may never have left."""
+    forgotten: int
+    """Deliveries of its events that the trace leaves out, because their publication is not known."""
+
+
+Row: TypeAlias = RunRow | EventRow | SubscriptionRow | CutRow | HistoryRow | PastRow | MessageRow | CutShortRow
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -122,12 +138,13 @@ class Trace(msgspec.Struct, frozen=True):
     history: list[HistoryRow]
     pasts: list[PastRow]
     messages: list[MessageRow]
+    cut_short: list[CutShortRow] = []
 
     def split(self) -> list["Trace"]:
         """One trace per run, in the order of `runs`; rows of a run that is not in `runs` are left out."""
         if len(self.runs) == 1 and all(row.run == self.runs[0].run for row in self._rows()):
             return [self]
-        parts = {row.run: Trace([row], [], [], [], [], [], []) for row in self.runs}
+        parts = {row.run: Trace([row], [], [], [], [], [], [], []) for row in self.runs}
         for table in msgspec.structs.fields(Trace)[1:]:
             for row in getattr(self, table.name):
                 if row.run in parts:

@@ -26,8 +26,9 @@ __all__ = ["must_be_free", "read_trace", "write_trace"]
 ROWS_PER_GROUP = 65_536
 """Rows buffered per table before they are flushed: large enough to compress well, small enough to hold."""
 
-OPTIONAL_TABLES = frozenset({"messages"})
-"""Always written, but a trace without them can be read: they serve counts, not verdicts."""
+OPTIONAL_TABLES = frozenset({"messages", "cut_short"})
+"""Always written, but a trace without them can be read: messages serve counts, not verdicts; and where nobody is said
+to be cut short, nobody is."""
 
 
 def write_trace(traces: Trace | Iterable[Trace], directory: Path | str) -> None:

@@ -12,7 +12,17 @@ import msgspec
 import pyarrow as pa
 
 from gapless.errors import TraceError
-from gapless.trace.rows import CutRow, EventRow, HistoryRow, MessageRow, PastRow, Row, RunRow, SubscriptionRow
+from gapless.trace.rows import (
+    CutRow,
+    CutShortRow,
+    EventRow,
+    HistoryRow,
+    MessageRow,
+    PastRow,
+    Row,
+    RunRow,
+    SubscriptionRow,
+)
 
 __all__ = [
     "KNOWN_VERSIONS", "SCHEMA_VERSION", "TABLES", "VERSION_KEY", "arrow_schema", "column_default", "rows_to_table",
@@ -21,7 +31,7 @@ __all__ = [
 
 SCHEMA_VERSION = "2"
 KNOWN_VERSIONS = ("1", "2")
-"""What can be read. Version 1 has neither `runs.clock_skew_ms` nor `subscriptions.ready`."""
+"""What can be read. Version 1 has no `runs.clock_skew_ms`, no `subscriptions.ready`, and no table `cut_short`."""
 VERSION_KEY = b"gapless.trace.version"
 
 TABLES: dict[str, type[Row]] = {
@@ -32,6 +42,7 @@ TABLES: dict[str, type[Row]] = {
     "history": HistoryRow,
     "pasts": PastRow,
     "messages": MessageRow,
+    "cut_short": CutShortRow,
 }
 
 _ARROW_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}

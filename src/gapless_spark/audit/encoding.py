@@ -66,6 +66,9 @@ class Encoded:
     claims: DataFrame
     """run, p, seq, odd_id, q, reach, width: the rows of the certificate"""
 
+    cut_short: DataFrame | None
+    """run, client, p, acts, last_ms, sent_seq, forgotten: clients of which not all is there, p null without an act;
+    None without any"""
     strays: int
     """Deliveries for no subscription of the client's, or of what no publisher can have published."""
     keeper: Keeper
@@ -86,6 +89,7 @@ class Encoded:
             events=kept(self.events, run_of("p")),
             acts=kept(self.acts, run_of("c")),
             claims=kept(self.claims, run_of("q")),
+            cut_short=self.cut_short,
             strays=self.strays,
             keeper=self.keeper,
         )
@@ -117,14 +121,17 @@ def encode(tables: TraceTables, keeper: Keeper) -> Encoded:
     """Number all names, and write the tables anew with numbers."""
     runs = shared(_runs(tables), "fault")
     names = shared(_names(tables, runs))
-    subscriptions = shared(_subscriptions(tables, runs, names), "fault")
+    cut_short = shared(_cut_short(tables, runs, names), "fault") if tables.rows["cut_short"] else None
+    subscriptions = shared(_subscriptions(tables, runs, names, cut_short), "fault")
     cuts = shared(_cuts(tables, runs, subscriptions, names), "fault")
     events = keeper.keep(_events(tables, names))
     acts = keeper.keep(_acts(tables, names, subscriptions))
     strays = _look_through(acts, names)
     refuse(_about_publications(events, acts, names))
+    if cut_short is not None:
+        refuse(_about_unsent(acts, cut_short))
     claims = _claims(tables, names)
-    return Encoded(runs, names, subscriptions, cuts, events, acts, claims, strays, keeper)
+    return Encoded(runs, names, subscriptions, cuts, events, acts, claims, cut_short, strays, keeper)
 
 
 def _as(names: DataFrame, key: str, name: str, *more: str) -> DataFrame:
@@ -163,8 +170,34 @@ def _key(order: str) -> Column:
     return F.expr(f"run_no * {_HALF} + row_number() OVER (PARTITION BY run_no ORDER BY {order})")
 
 
-def _subscriptions(tables: TraceTables, runs: DataFrame, names: DataFrame) -> DataFrame:
+def _cut_short(tables: TraceTables, runs: DataFrame, names: DataFrame) -> DataFrame:
+    doubled = F.lag("client").over(Window.partitionBy("run").orderBy("client")) == F.col("client")
+    fault = F.when(doubled, sentence("run {run}: a client is listed twice as cut short"))
+    known = tables.cut_short.join(runs.select("run"), "run")
+    keyed = known.join(_as(names, "p", "client"), ["run", "client"], "left")
+    return keyed.select("run", "client", "p", "acts", "last_ms", "sent_seq", "forgotten", fault.alias("fault"))
+
+
+def _about_unsent(acts: DataFrame, cut_short: DataFrame) -> DataFrame:
+    """What was delivered was sent."""
+    delivered = acts.where("NOT publishes AND p IS NOT NULL").select("p", "seq")
+    beyond = delivered.join(cut_short, "p").where("seq > sent_seq").withColumn("event", event_name("client", "seq"))
+    said = (
+        "run {run}: {event} was delivered, though {client}, which is cut short, is said to have sent its events up to "
+        "{sent_seq} only"
+    )
+    return beyond.select(sentence(said).alias("fault"))
+
+
+def _subscriptions(
+    tables: TraceTables, runs: DataFrame, names: DataFrame, cut_short: DataFrame | None
+) -> DataFrame:  # fmt: skip
     known = tables.subscriptions.join(runs.drop("fault"), "run").join(_as(names, "c", "client"), ["run", "client"])
+    if cut_short is not None:
+        # What a client did after its part of the trace broke off is not known: for it, nothing is over.
+        broken = cut_short.select("run", "client", F.lit(True).alias("broken"))
+        known = known.join(broken, ["run", "client"], "left")
+        known = known.withColumn("quiesced", F.col("quiesced") & F.col("broken").isNull()).drop("broken")
     columns = ["filter", "requested_ms", "active_ms", "ended_ms", "guarantee", "quiesced"]
     held = F.col("guarantee").isin(_HELD) & (F.col("ready") == "whole")
     promised = {

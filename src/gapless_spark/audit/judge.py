@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from gapless.checkers import ANOMALY_KINDS
 from gapless_spark.audit import anomalies, pair_anomalies
 from gapless_spark.audit.causal_order import find_inversions
+from gapless_spark.audit.cut_short import with_cut_short
 from gapless_spark.audit.due import BLURRED, all_due, is_much, nearest_due
 from gapless_spark.audit.encoding import Encoded, encode, refuse, run_of
 from gapless_spark.audit.keeping import Keeper, settle, shared
@@ -34,7 +35,7 @@ class Audit:
     """What was found. Both tables are kept until `release`."""
 
     verdicts: DataFrame
-    """run, guarantee, status, reason, anomalies, counts, events, subscriptions, deliveries"""
+    """run, guarantee, status, reason, anomalies, counts, events, subscriptions, deliveries, cut_short"""
     anomalies: DataFrame
     """run, kind, client, subscription, event, publisher, witness, message"""
     keeper: Keeper
@@ -246,7 +247,8 @@ def _verdicts(encoded: Encoded, found: DataFrame, summary: DataFrame) -> DataFra
         .otherwise(F.concat(F.col("accepted").cast("string"), F.lit(" deliveries are as promised")))
     )
     nothing = F.create_map().cast("map<string,bigint>")
-    return runs.select(
+    found_of_run = runs.select(
         "run", "guarantee", status.alias("status"), reason.alias("reason"), "anomalies",
         F.coalesce("counts", nothing).alias("counts"), "events", "subscriptions", "deliveries",
     )  # fmt: skip
+    return with_cut_short(found_of_run, encoded.cut_short)

@@ -4,7 +4,18 @@ from typing import Any
 
 from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocol import BrokerPlace, Input, Received, Send, SetTimer, Start, Suspected, TimerFired
+from gapless.protocol import (
+    BrokerPlace,
+    EndSession,
+    Input,
+    Received,
+    Send,
+    SetTimer,
+    Start,
+    Suspected,
+    TimerFired,
+    Trusted,
+)
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.messages import (
     Attach,
@@ -21,6 +32,7 @@ from gapless.protocols.gapless.messages import (
     Edge,
     Expired,
     Frame,
+    Gone,
     Invite,
     NotYet,
     Redirect,
@@ -179,3 +191,43 @@ def test_a_session_that_is_inherited_unclaimed_waits_half_as_long_each_time() ->
         desk.node._clients.inherit(Edge("c", epoch, 1, {}, {}, {}, 0, {}))
         timers = [effect for effect in desk.node._effects if isinstance(effect, SetTimer)]
         assert timers[-1] == SetTimer("session/c", seconds * 1_000_000)
+
+
+def test_a_session_that_ends_holds_no_wave_up_any_longer() -> None:
+    for ending in (TimerFired("session/c"), EndSession("c")):
+        desk = publishing_desk()
+        desk.hear("c", ClientSubscribe(2, "s", "TRUE"))
+        desk.hear("p", ClientPublish(2, [event(1)]))
+        desk.give(TimerFired("wave"))
+        assert desk.node.overview()["held_up_by"] == {"c": {"owes": 1, "took": 0}}
+        if isinstance(ending, TimerFired):
+            desk.give(Suspected("c"))
+        desk.give(ending)
+        assert desk.node.overview()["held_up_by"] == {}
+        assert desk.node.overview()["waits_for"] == [], "the wave went on in the same step"
+        assert desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {}, True)) == [Expired(3)]
+        assert not desk.node.has_session("c")
+
+
+def test_a_broker_that_is_cut_off_sends_its_clients_away_until_it_hears_others_again() -> None:
+    desk = Desk(brokers=4, f=1)
+    desk.attach("c")
+    assert desk.give(Suspected("b1"))
+    assert not desk.node.overview()["cut_off"], "one may fail"
+    assert ("c", Gone(2)) in desk.give(Suspected("b2"))
+    assert desk.node.overview()["cut_off"]
+    assert desk.attach("c", 3) == [NotYet(3)]
+    assert ("c", Gone(2)) not in desk.give(TimerFired("overdue/b1")), "once is enough"
+    desk.give(Trusted("b2"))
+    assert not desk.node.overview()["cut_off"]
+    assert desk.attach("c", 4)[0] == Attached(4, "b0/0", [], ["b0", "b1", "b2"])
+
+
+def test_a_publisher_that_an_operator_ends_leaves_what_was_admitted() -> None:
+    desk = publishing_desk()
+    desk.hear("p", ClientPublish(2, [event(1)]))
+    desk.give(EndSession("p"))
+    desk.give(EndSession("p"))
+    assert desk.node.overview()["sessions"] == 1
+    assert desk.node.state_size()["advertisements"] == 0
+    assert desk.hear("p", ClientPublish(2, [event(2)])) == []

@@ -171,17 +171,17 @@ def test_a_subscription_is_active_when_its_cut_is_whole_even_an_empty_one() -> N
     assert bench.step(Subscribe("s", "TRUE")) == [Send("b", ClientSubscribe(2, "s", "TRUE"))]
     assert bench.hear(Cut(2, "s", {"p": 4})) == [CutFixed("s", "p", 4)]
     assert bench.hear(Cut(2, "s", {"p": 9, "q": 1})) == [CutFixed("s", "q", 1)]
-    assert bench.hear(Cut(2, "s", {}, is_whole=True)) == [Activated("s", "whole")]
+    assert bench.hear(Cut(2, "s", {}, is_whole=True)) == [Activated("s")]
     assert bench.hear(Cut(2, "s", {}, is_whole=True)) == []
     bench.step(Subscribe("t", "TRUE"))
-    assert bench.hear(Cut(2, "t", {}, is_whole=True)) == [Activated("t", "whole")]
+    assert bench.hear(Cut(2, "t", {}, is_whole=True)) == [Activated("t")]
     assert bench.hear(Cut(2, "unknown", {"p": 1})) == []
 
 
 def test_who_asks_for_it_is_active_with_the_first_cut() -> None:
     bench = Bench().attach()
     bench.step(Subscribe("s", "TRUE", ready="first"))
-    assert bench.hear(Cut(2, "s", {"p": 4})) == [CutFixed("s", "p", 4), Activated("s", "first")]
+    assert bench.hear(Cut(2, "s", {"p": 4})) == [CutFixed("s", "p", 4), Activated("s")]
     assert bench.hear(Cut(2, "s", {"q": 1}, is_whole=True)) == [CutFixed("s", "q", 1)]
 
 

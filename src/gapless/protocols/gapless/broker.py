@@ -28,6 +28,7 @@ from gapless.protocol import (
     BrokerPlace,
     Connected,
     Effect,
+    EndSession,
     Input,
     Received,
     Send,
@@ -115,6 +116,7 @@ class GaplessBroker:
             Suspected: self._on_suspected,
             Trusted: self._on_trusted,
             TimerFired: self._on_timer,
+            EndSession: self._on_end_session,
         }
         self._bodies: dict[type, Callable[[str, Any], None]] = {
             Tree: self._on_tree,
@@ -231,11 +233,15 @@ class GaplessBroker:
                 {"of": list(item.unit.core), "waits_for": [name for name in item.unit.group if name not in item.syncs]}
                 for item in self._handovers.under_way.values()
             ],
+            "cut_off": not self._clients.is_serving,
             "sessions": len(sessions),
             "clients": sum(not session.is_away for session in sessions.values()),
             "wave": self._waves.number,
             "waits_for": missing[:SHOWN],
-            "held_up_by": [name for name in missing if name in sessions][:SHOWN],
+            "held_up_by": {
+                name: {"owes": self._waves.owed(name), "took": self._clients.confirmed(name)}
+                for name in [name for name in missing if name in sessions][:SHOWN]
+            },
             "lag": {session.client: len(session.outbox) for session in lagging if session.outbox},
             "away": [session.client for session in sessions.values() if session.is_away and session.outbox][:SHOWN],
             "published": self._clients.published,
@@ -294,6 +300,7 @@ class GaplessBroker:
         if item.peer in self._overlay:
             self._membership.trust(item.peer)
             self._speak_of(item.peer, guilty=False)
+            self._clients.serve(not self._membership.is_cut_off())
         else:
             self._clients.caught_sight(item.peer)
 
@@ -309,6 +316,15 @@ class GaplessBroker:
             self._refresh()
         elif kind == "session":
             self._clients.expire(rest)
+            self._echo()
+
+    def _on_end_session(self, item: EndSession) -> None:
+        self._clients.end(item.client)
+        self._echo()
+
+    def has_session(self, client: str) -> bool:
+        """Whether the client's session is here."""
+        return client in self._clients.sessions
 
     # ---- streams ------------------------------------------------------------------------------------------
 
@@ -436,6 +452,7 @@ class GaplessBroker:
         if verdicts:
             self._spread_news(verdicts)
             self._repeat_accusations()
+        self._clients.serve(not self._membership.is_cut_off())
         self._choose_backups()
         self._handovers.follow()
         self._tick_if_root()

@@ -367,7 +367,7 @@ class GaplessClient:
         held.is_whole = held.is_whole or message.is_whole
         if not held.is_active and (message.is_whole or held.ready == "first"):
             held.is_active = True
-            self._effects.append(Activated(message.subscription, held.ready))
+            self._effects.append(Activated(message.subscription))
 
     def _on_safe(self, message: Safe) -> None:
         before = len(self._unsafe)

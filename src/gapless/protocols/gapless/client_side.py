@@ -66,6 +66,8 @@ class ClientSide:
         contacts: tuple[str, ...],
     ) -> None:
         self.sessions: dict[str, Session] = {}
+        self.is_serving = True
+        """Whether this broker can do anything for clients."""
         self.now = 0
         """The clock, in microseconds; for measures only."""
         self.published = 0
@@ -94,6 +96,9 @@ class ClientSide:
 
     def attach(self, client: str, message: Attach) -> None:
         """A client wants to begin or resume its session here."""
+        if not self.is_serving:
+            self._send(client, NotYet(message.attempt))
+            return
         session = self.sessions.get(client)
         if session is None:
             if not message.home:
@@ -203,12 +208,19 @@ class ClientSide:
     def expire(self, client: str) -> None:
         """The time of a session without a client is over."""
         session = self.sessions.get(client)
-        if session is None or not session.is_away:
+        if session is not None and session.is_away:
+            self.end(client)
+
+    def end(self, client: str) -> None:
+        """Nobody waits for this client any more; should it come back, it is told."""
+        session = self.sessions.get(client)
+        if session is None:
             return
         for name in list(session.subscriptions):
             self._end_subscription(session, name)
         for name in list(session.advertisements):
             self._end_advertisement(session, name)
+        session.inbox.clear()
         del self.sessions[client]
         self._unready.pop(client, None)
         self._table.moved.pop(client, None)
@@ -227,6 +239,13 @@ class ClientSide:
             if not session.is_orphan:
                 self._send(client, Gone(session.attempt))
         return session
+
+    def serve(self, is_possible: bool) -> None:
+        """Whether clients can be served. Those of a broker that is cut off from the others get nothing here any more,
+        so they are sent to look for one that is not; they may come back, for their sessions stay."""
+        if self.is_serving and not is_possible:
+            self.dismiss_all()
+        self.is_serving = is_possible
 
     def dismiss_all(self) -> None:
         """This life is over: send the clients away."""

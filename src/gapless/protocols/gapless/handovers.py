@@ -1,8 +1,12 @@
 """The hand-overs of one life of a broker: begins them, hears the other members, completes them, settles who returned.
 
 What a hand-over is, `handover` explains; what its completion does, `takeover`. Here is when: a unit that is new is
-begun, one that has become another is dropped, and a broker that came back is settled when every member of its unit
+begun, one that has become another is dropped, and those who came back are settled when every member of their unit
 has completed. While one is under way the table sends nothing that assumes a whole tree, and no wave starts.
+
+Links that are not used (`_retired`) are always inside a unit that is handed over, which will put others in their place.
+A unit that grows keeps this true. It shrinks when a broker is settled; this broker may have stopped using its links to
+that one since, for a hand-over that it did not complete, and then it must be taken in once more (`doubt`).
 """
 
 from collections import deque

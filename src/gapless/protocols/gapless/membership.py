@@ -11,7 +11,8 @@ life.
   harm, and a broker that is itself cut off, or was asleep, excludes nobody. If nobody else ever joins in, because
   only the link is broken or nobody else is left, the suspicion counts after a while (`overdue`); as only one end of
   a link may judge the other, only the lower end of a broken link is then excluded.
-- Who suspects more than f at a time, and more than it hears, excludes nobody: it is rather itself that is cut off.
+- Who suspects more than f at a time, and more than it hears, excludes nobody: it is rather itself that is cut off. It
+  sends its clients away until it hears others again.
 
 A suspicion counts against the life that was known when it arose. If a new life turns up while the detector still
 suspects the broker, the suspicion is renewed after a while.
@@ -114,7 +115,7 @@ class Membership:
     def verdicts(self) -> dict[str, int]:
         """The brokers that this one has to exclude now, with their new statuses."""
         found: dict[str, int] = {}
-        again = not self._is_cut_off()
+        again = not self.is_cut_off()
         while again:
             again = False
             for name, life in sorted(self._suspected.items(), key=lambda item: self.overlay.rank[item[0]]):
@@ -123,7 +124,8 @@ class Membership:
                     again = True
         return found
 
-    def _is_cut_off(self) -> bool:
+    def is_cut_off(self) -> bool:
+        """Whether it is rather this broker that the others have lost sight of."""
         suspected = sum(self.lives(name, life) for name, life in self._suspected.items())
         heard = sum(not self._is_silent(name) for name in self._watched)
         return suspected > max(1, self._f, heard)

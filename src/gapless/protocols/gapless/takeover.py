@@ -18,6 +18,7 @@ from gapless.protocols.gapless.handover import (
     Inheritance,
     alias_of,
     divide_estates,
+    find_holders,
     join_admissions,
     settle_claims,
 )  # fmt: skip
@@ -74,6 +75,8 @@ class Takeover:
         self._log = log
         inherited, self.heirs, self.estates = divide_estates(overlay, status, dict(handover.ordered()))
         self.inherited: list[Inheritance] = inherited
+        self.holders = find_holders(dict(handover.ordered()), self.estates)
+        """Of the clients in these estates: who holds a session of theirs already."""
         self.owners = settle_claims(handover, inherited)
         """Of the clients that several members held: who keeps the session."""
         self._towards = path_inside(overlay, status, handover.unit.group, name)
