@@ -41,6 +41,8 @@ def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
     try:
         document = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if "surrogate" in str(error) or ("truncated" in str(error) and b"\\ud" in line.lower()):
+            raise EventError(f"{place}: a text holds half of a character, which no network carries") from None
         raise EventError(f"{place}: this is not JSON: {error}") from None
     except RecursionError:
         raise EventError(f"{place}: this is nested too deeply for an event") from None
