@@ -22,7 +22,7 @@ from gapless.overlay import chain
 from gapless.runtime.fleet import Fleet, free_ports, local_network
 from gapless.runtime.settings import RuntimeSettings
 
-PROGRAM = [sys.executable, "-c", "from gapless.cli.main import run; run()"]
+PROGRAM = [sys.executable, "-m", "gapless"]
 QUICK = RuntimeSettings(heartbeat_ms=100, suspect_ms=20_000, join_ms=1_000, drain_ms=500)
 """Nobody dies in these tests, and on a busy machine nobody shall be taken for dead."""
 
