@@ -24,8 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from gapless.errors import SparkError, TraceError
+from gapless.trace.part_recorder import PARTS
 from gapless.trace.storage import OPTIONAL_TABLES
-from gapless.trace.tables import SCHEMA_VERSION, TABLES, VERSION_KEY, arrow_schema
+from gapless.trace.tables import KNOWN_VERSIONS, SCHEMA_VERSION, TABLES, VERSION_KEY, arrow_schema, column_default
 
 __all__ = ["TraceTables", "has_to_make_room", "read_tables", "write_tables"]
 
@@ -43,6 +44,7 @@ class TraceTables:
         self.history = tables["history"]
         self.pasts = tables["pasts"]
         self.messages = tables["messages"]
+        self.cut_short = tables["cut_short"]
         self.rows = dict(rows)
 
 
@@ -57,7 +59,7 @@ def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
         schema = from_arrow_schema(arrow_schema(table))
         if table in rows:
             reader = spark.read.schema(schema).option("pathGlobFilter", "*.parquet")
-            tables[table] = reader.parquet(_escaped(f"{place}/{table}"))
+            tables[table] = _with_defaults(table, reader.parquet(_escaped(f"{place}/{table}")))
         elif table in OPTIONAL_TABLES:
             tables[table] = spark.createDataFrame([], schema)
         else:
@@ -98,6 +100,12 @@ def has_to_make_room(directory: str | Path, tables: Iterable[str]) -> bool:
     return True
 
 
+def _with_defaults(table: str, frame: DataFrame) -> DataFrame:
+    """In place of columns that an earlier version of the format lacks, the values that they would have."""
+    defaults = {name: column_default(table, name) for name in frame.columns}
+    return frame.fillna({name: default for name, default in defaults.items() if default is not None})
+
+
 # ---- looking at the files -------------------------------------------------------------------------------------
 
 
@@ -106,7 +114,7 @@ def _inspect(spark: SparkSession, place: str) -> dict[str, int]:
     files = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").option("recursiveFileLookup", "true")
     listed = files.load(_escaped(place))
     found = listed.select("path").mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
-    if any(row["file"].startswith(f"{place}/parts/") for row in found):
+    if not found and "://" not in place and (Path(place) / PARTS).is_dir():
         raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
     of_trace = [row for row in found if row["file"].rsplit("/", 2)[0] == place]
     rows: dict[str, int] = {}
@@ -172,13 +180,15 @@ def _complaint(table: str, file: pq.ParquetFile, path: str) -> str | None:
     version = (found.metadata or {}).get(VERSION_KEY)
     if version is None:
         return f"{path} is not a table of a Gapless trace: its metadata have no {VERSION_KEY.decode()}"
-    if version != SCHEMA_VERSION.encode():
+    if version.decode(errors="replace") not in KNOWN_VERSIONS:
         return (
             f"{path} has version {version.decode(errors='replace')} of the trace format, but this Gapless reads "
-            f"version {SCHEMA_VERSION}"
+            f"version {' and '.join(KNOWN_VERSIONS)}"
         )
     for field in arrow_schema(table):
         if field.name not in found.names:
+            if version != SCHEMA_VERSION.encode() and column_default(table, field.name) is not None:
+                continue
             return f"{path} has no column {field.name!r}; write the trace again with this version of Gapless"
         if found.field(field.name).type != field.type:
             kind = found.field(field.name).type

@@ -4,7 +4,8 @@ All events are known to an all-seeing log. Each client *sees* them one by one, i
 shows an event before those that its publisher had seen when it published; its own events it sees at once. What a
 client sees and a subscription matches is delivered. A subscription starts and ends wherever its client stands, and
 what the client had seen by then is its cut. What was seen is closed under happens-before, so starting and ending
-cuts are consistent: the histories are gapless and causal by construction, not because a protocol says so.
+cuts are consistent: the histories are gapless and causal by construction, not because a protocol says so. And what
+is published later was not seen when a subscription started, so each of them may claim that its cut is whole.
 
 A `Call` is what anomalies are planted into; `record` plays a list of calls to a `Recorder`, so that all that
 follows from them, certificates included, is that of the planted run.
@@ -16,7 +17,7 @@ from typing import Literal, NamedTuple
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocol import Guarantee
-from gapless.trace import Recorder, Trace
+from gapless.trace import Ready, Recorder, Trace
 
 US_PER_CALL = 10
 
@@ -32,6 +33,7 @@ class Call(NamedTuple):
     publisher: str = ""
     from_seq: int = 0
     last_seq: tuple[tuple[str, int], ...] = ()
+    ready: Ready = "first"
 
     @property
     def happening(self) -> Event:
@@ -56,7 +58,7 @@ def record(run: Run, name: str = "model") -> Trace:
         now_us = place * US_PER_CALL
         match call.kind:
             case "subscribe":
-                recorder.subscribe(call.client, call.subscription, call.text, now_us)
+                recorder.subscribe(call.client, call.subscription, call.text, now_us, ready=call.ready)
             case "activate":
                 recorder.activate(call.subscription, now_us)
             case "cut":
@@ -82,7 +84,12 @@ class _Client:
 class Model:
     """Draws a run from a seed."""
 
-    def __init__(self, seed: int, *, clients: int = 4, acts: int = 60, guarantee: Guarantee = "gcd") -> None:
+    def __init__(
+        self, seed: int, *, clients: int = 4, acts: int = 60, guarantee: Guarantee = "gcd",
+        ready: tuple[Ready, ...] = ("first",),
+    ) -> None:  # fmt: skip
+        self.ready = ready
+        """What subscriptions claim, in turn."""
         self.draw = random.Random(seed)
         self.guarantee = guarantee
         self.clients = [_Client(f"c{number}") for number in range(clients)]
@@ -145,7 +152,8 @@ class Model:
         text = self.draw.choice(["x >= 0", "x >= 2", "x < 4", "topic = 'a'"])
         if self.guarantee == "topic-causal":
             text = self.draw.choice(["topic = 'a'", "topic = 'b'"])
-        self.calls.append(Call("subscribe", client.name, name, text=text))
+        ready = self.ready[self.subscriptions % len(self.ready)]
+        self.calls.append(Call("subscribe", client.name, name, text=text, ready=ready))
         for publisher in self.published:
             seen = client.seen.get(publisher, 0)
             if seen or self.draw.random() < 0.7:  # of a late publisher, the protocol may know no cut

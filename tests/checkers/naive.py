@@ -25,6 +25,7 @@ class NaiveJudge:
         self.reach = self._reachability(set(self.events))
         self.found: Counter[Name] = Counter()
         self.silent = False
+        self.cut_short = {row.client: row for row in trace.cut_short}
 
     def judge(self) -> tuple[str, Counter[Name]]:
         """Status and anomalies."""
@@ -125,10 +126,11 @@ class NaiveJudge:
         self, subscription: SubscriptionRow, cuts: dict[str, CutRow], history: list[EventRow], came: set[str]
     ) -> None:
         lives = subscription.ended_ms is None
-        if self.run.quiesced and lives and subscription.active_ms is None:
+        quiet = self._is_quiet(subscription)
+        if quiet and lives and subscription.active_ms is None:
             self._name("unobserved", subscription, None)
         for event in self.trace.events:
-            if event.event_id in came or not self._matches(subscription, event):
+            if event.event_id in came or not self._matches(subscription, event) or self._may_not_have_left(event):
                 continue
             cut = cuts.get(event.publisher)
             numbers = [other.seq for other in history if other.publisher == event.publisher]
@@ -140,9 +142,9 @@ class NaiveJudge:
                 self._name("gap", subscription, event.event_id)
             elif any(self._causally_before(event, other) for other in history):
                 self._name("causal-inversion", subscription, event.event_id)
-            elif self.run.quiesced and lives and subscription.active_ms is not None:
+            elif quiet and lives and subscription.active_ms is not None:
                 self._name("unobserved", subscription, event.event_id)
-            elif not self.run.quiesced and lives and not history:
+            elif not quiet and lives and not history:
                 self.silent = True
 
     def _before_start(
@@ -155,16 +157,31 @@ class NaiveJudge:
         history: list[EventRow],
     ) -> None:
         lives, active_ms = subscription.ended_ms is None, subscription.active_ms
-        if start is None and not history and self.run.quiesced and lives and active_ms is not None:
+        quiet = self._is_quiet(subscription)
+        if start is None and not history and quiet and lives and active_ms is not None:
             self.silent = self.silent or event.published_ms > active_ms
         if end is not None:
             reached = event.seq <= end
         elif not lives:
             reached = bool(numbers)
         else:
-            reached = start is not None or self.run.quiesced
-        if self.run.guarantee == "gcd" and reached and any(self.before(c.event_id, event.event_id) for c in history):
+            reached = start is not None or quiet
+        if self.run.guarantee == "gcd" and reached and self._was_promised(subscription, event):
+            self._name("late-start", subscription, event.event_id)
+        elif self.run.guarantee == "gcd" and reached and any(self.before(c.event_id, event.event_id) for c in history):
             self._name("missing-effect", subscription, event.event_id)
+
+    def _is_quiet(self, subscription: SubscriptionRow) -> bool:
+        return self.run.quiesced and subscription.client not in self.cut_short
+
+    def _may_not_have_left(self, event: EventRow) -> bool:
+        return event.publisher in self.cut_short and event.seq > self.cut_short[event.publisher].sent_seq
+
+    def _was_promised(self, subscription: SubscriptionRow, event: EventRow) -> bool:
+        skew, active_ms, ended_ms = self.run.clock_skew_ms, subscription.active_ms, subscription.ended_ms
+        returned = active_ms is not None and active_ms + skew < event.published_ms
+        is_over = ended_ms is not None and ended_ms - skew <= event.published_ms
+        return subscription.ready == "whole" and returned and not is_over
 
     def _strays(self) -> None:
         owners = {row.subscription_id: row.client for row in self.trace.subscriptions}

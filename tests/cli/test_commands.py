@@ -40,7 +40,7 @@ def test_the_registry(cli: Cli) -> None:
     ran = cli("protocols")
     assert ran.code == 0
     assert "gapless" in ran.out
-    assert "gcd" in ran.out
+    assert "gapless causal" in ran.out
     listed = {row["name"]: row for row in json.loads(cli("protocols", "--json").out)}
     assert listed["gapless"]["guarantee"] == "gcd"
     assert "crash" in listed["gapless"]["copes_with"]

@@ -109,6 +109,9 @@ def test_lost_is_what_came_too_early_for_the_path_but_after_the_subscription_was
     assert entry.outcome is not None
     assert entry.outcome.status == "valid"
     assert (figures(entry).due, figures(entry).lost) == (3, 1)
+    assert (entry.held, entry.status) == ("best-effort", "invalid"), (
+        "who waits for an event is not helped by a definition"
+    )
 
 
 def test_what_was_on_its_way_when_a_subscription_ended_is_not_lost() -> None:
@@ -141,6 +144,16 @@ def test_and_if_the_claim_is_broken_what_is_left_of_it() -> None:
     assert entry.outcome.status == "invalid"
     assert entry.held == "best-effort"
     assert figures(entry).lost > 0
+
+
+def test_one_that_promises_nothing_may_lose_but_has_held_no_more_than_that() -> None:
+    """Flooding through a crash: what was delivered is in order and whole as far as the definitions go."""
+    brave: ProtocolSpec = msgspec.structs.replace(FLOODING, copes_with=frozenset({"crash", "restart"}))
+    scenario = msgspec.structs.replace(QUIET, faults=(Crash(480.0, "b1"), Restart(525.0, "b1")))
+    [entry] = compare(scenario, [brave])
+    assert figures(entry).lost > 0
+    assert (entry.status, entry.held, entry.broke) == ("valid", "best-effort", "gfd")
+    assert entry.how == f"{figures(entry).lost} of 5 events that were due never came"
 
 
 def test_silence_holds_nothing() -> None:

@@ -13,7 +13,17 @@ from gapless.trace import Trace, write_trace
 from gapless_spark.audit import audit
 from gapless_spark.tables import read_tables
 
-from .traces import FORGERIES, LIVE, PLANTS, a_live_run, all_told, honest_runs, planted_runs, runs_that_went_wrong
+from .traces import (
+    FORGERIES,
+    LATE_STARTS,
+    LIVE,
+    PLANTS,
+    a_live_run,
+    all_told,
+    honest_runs,
+    planted_runs,
+    runs_that_went_wrong,
+)
 
 pytestmark = pytest.mark.timeout(1_200)
 SEEDS: dict[Guarantee, int] = {"gcd": 900, "gfd": 300, "topic-causal": 300, "best-effort": 100}
@@ -72,7 +82,7 @@ def test_the_runs_are_of_all_kinds(judged: Judged) -> None:
     assert min(statuses[status] for status in ("valid", "invalid", "unknown")) > 50, statuses
     found = Counter(anomaly.kind for verdict in judged.expected.values() for anomaly in verdict.anomalies)
     assert min(found[kind] for kind in ANOMALY_KINDS) > 50, found
-    assert set(judged.kinds_of_runs) == {*PLANTS, *(f"forged, {how}" for how in FORGERIES)}
+    assert set(judged.kinds_of_runs) == {*PLANTS, *LATE_STARTS, *(f"forged, {how}" for how in FORGERIES)}
 
 
 def test_the_verdicts_agree(judged: Judged) -> None:

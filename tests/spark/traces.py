@@ -3,10 +3,12 @@
 import random
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.checkers import test_late_start as late_start
 from tests.checkers import test_planted as planted
 from tests.checkers.model import Model, record
 from tests.checkers.test_agreement import went_wrong
@@ -37,6 +39,12 @@ PLANTS: dict[str, Plant] = {
     "delivered after the end": planted.deliver_too_much("after the end"),
     "delivered, but never published": planted.deliver_the_unpublished,
 }
+
+LATE_STARTS: dict[str, Plant] = {
+    "started behind": partial(late_start.start_behind, with_cut=True),
+    "never started": partial(late_start.start_behind, with_cut=False),
+}
+"""What can be planted into a run whose subscriptions claim the whole cut."""
 
 LIVE = "live"
 """The run of real brokers."""
@@ -78,6 +86,11 @@ def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
     for name, plant in PLANTS.items():
         for seed in range(seeds):
             outcome = plant(Model(seed).run(), random.Random(seed))
+            if outcome is not None:
+                yield name, record(outcome[0], f"{name} {seed}")
+    for name, plant in LATE_STARTS.items():
+        for seed in range(2 * seeds):
+            outcome = plant(Model(seed, ready=("whole",)).run(), random.Random(seed))
             if outcome is not None:
                 yield name, record(outcome[0], f"{name} {seed}")
     for how in FORGERIES:

@@ -17,7 +17,7 @@ def recorder(*, with_messages: bool = False) -> Recorder:
 
 def test_every_table() -> None:
     recording = recorder(with_messages=True)
-    recording.subscribe("bob", "s1", "x > 1", 1_000)
+    recording.subscribe("bob", "s1", "x > 1", 1_000, ready="whole")
     recording.fix_cut("s1", "ann", 1)
     recording.activate("s1", 2_500)
     event = Event("ann", 1, {"x": 3, "a": "é"}, b"payload")
@@ -28,12 +28,12 @@ def test_every_table() -> None:
     recording.publish("bob", Event("bob", 1, {}), 6_000)
     recording.end("s1", {"ann": 1}, 7_000)
     assert recording.finish(quiesced=True) == Trace(
-        runs=[RunRow("r1", "gapless", "gcd", "name", 7, 9, 1, True, '{"a":1}')],
+        runs=[RunRow("r1", "gapless", "gcd", "name", 7, 9, 1, True, '{"a":1}', 0.0)],
         events=[
             EventRow("r1", "ann:1", "ann", 1, '{"a":"é","x":3}', 3.0),
             EventRow("r1", "bob:1", "bob", 1, "{}", 6.0),
         ],
-        subscriptions=[SubscriptionRow("r1", "s1", "bob", "x > 1", 1.0, 2.5, 7.0)],
+        subscriptions=[SubscriptionRow("r1", "s1", "bob", "x > 1", 1.0, 2.5, 7.0, "whole")],
         cuts=[CutRow("r1", "s1", "ann", 1, 1)],
         history=[
             HistoryRow("r1", "ann", 0, "publish", "ann:1", None, 3.0),

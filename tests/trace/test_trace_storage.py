@@ -15,7 +15,7 @@ from gapless.errors import TraceError
 from gapless.events import Event
 from gapless.trace import Recorder, Trace, read_trace, storage, write_trace
 
-TABLES = ["cuts", "events", "history", "messages", "pasts", "runs", "subscriptions"]
+TABLES = ["cut_short", "cuts", "events", "history", "messages", "pasts", "runs", "subscriptions"]
 
 
 def a_run(name: str = "r1", *, events: int = 5) -> Trace:
@@ -150,6 +150,33 @@ def with_version(version: bytes | None) -> Callable[[pa.Table], pa.Table]:
     return lambda t: t.replace_schema_metadata({b"gapless.trace.version": version} if version else {})
 
 
+def of_version_1(directory: Path) -> None:
+    """What an earlier Gapless wrote: without the columns that version 2 added."""
+    for table, column in (("runs", "clock_skew_ms"), ("subscriptions", "ready")):
+        rewrite(directory, table, lambda t, column=column: t.drop_columns([column]))  # type: ignore[misc]
+    for table in TABLES:
+        rewrite(directory, table, with_version(b"1"))
+
+
+def test_a_trace_of_version_1_claims_the_first_cut_by_one_clock(tmp_path: Path) -> None:
+    write_trace(a_run(), tmp_path / "trace")
+    of_version_1(tmp_path / "trace")
+    assert read_trace(tmp_path / "trace") == a_run()
+    assert {row.ready for row in a_run().subscriptions} == {"first"}
+    assert a_run().runs[0].clock_skew_ms == 0.0
+
+
+def test_a_column_of_version_2_must_be_there_in_version_2(tmp_path: Path) -> None:
+    write_trace(a_run(), tmp_path / "trace")
+    rewrite(tmp_path / "trace", "subscriptions", lambda t: t.drop_columns(["ready"]))
+    with pytest.raises(TraceError, match="has no column 'ready'"):
+        read_trace(tmp_path / "trace")
+
+
+def with_ready(t: pa.Table) -> pa.Table:
+    return t.set_column(t.schema.get_field_index("ready"), "ready", pa.array(["soon"] * len(t)))
+
+
 def with_seed(seed: str) -> Callable[[pa.Table], pa.Table]:
     return lambda t: t.set_column(4, "seed", pa.array([seed] * len(t)))
 
@@ -172,6 +199,7 @@ DAMAGES: list[tuple[str, Callable[[Path], object]]] = [
     ("not a table of a Gapless trace", lambda d: rewrite(d, "pasts", with_version(None))),
     ("'seed' holds string, but int64", lambda d: rewrite(d, "runs", with_seed("seven"))),
     ("'event_id' has 10 nulls", lambda d: rewrite(d, "events", with_nulls)),
+    ("'ready' holds 'soon', but only whole, first", lambda d: rewrite(d, "subscriptions", with_ready)),
     ("'kind' holds 'sing', but only publish, deliver", lambda d: rewrite(d, "history", with_kind("sing"))),
 ]  # fmt: skip
 

@@ -1,6 +1,10 @@
 """The judge of traces: says whether a run kept its guarantee, and if not, what is wrong, by name and with a proof."""
 
+from gapless.checkers.cut_short import cut_short_sentences
 from gapless.checkers.judge import check, check_all
 from gapless.checkers.verdict import ANOMALY_KINDS, JUDGED, Anomaly, AnomalyKind, Status, Verdict
 
-__all__ = ["ANOMALY_KINDS", "JUDGED", "Anomaly", "AnomalyKind", "Status", "Verdict", "check", "check_all"]
+__all__ = [
+    "ANOMALY_KINDS", "JUDGED", "Anomaly", "AnomalyKind", "Status", "Verdict", "check", "check_all",
+    "cut_short_sentences",
+]  # fmt: skip

@@ -51,6 +51,19 @@ class AcceptedHistory(msgspec.Struct, frozen=True):
         cut = self.cuts.get(publisher)
         return cut.to_seq if cut is not None else None
 
+    def is_reached(self, event: EventRow, quiesced: bool) -> bool:
+        """Whether the event, which never came, is not after its publisher's end, as far as that is known.
+
+        Where the publisher has an ending cut, that says it; where the subscription has ended without one, something
+        of the publisher came; where it lives, the publisher has a starting cut, or nothing can come any more.
+        """
+        end = self.end(event.publisher)
+        if end is not None:
+            return event.seq <= end
+        if self.row.ended_ms is not None:
+            return event.publisher in self.highest
+        return quiesced or self.start(event.publisher) is not None
+
 
 def accept(
     subscription: SubscriptionEvidence, events: dict[str, EventRow], matching: dict[str, list[EventRow]]

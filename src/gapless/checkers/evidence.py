@@ -10,6 +10,7 @@ from operator import attrgetter
 
 import msgspec
 
+from gapless.checkers.cut_short import CutShort
 from gapless.errors import TraceError
 from gapless.trace import CutRow, EventRow, HistoryRow, RunRow, SubscriptionRow, Trace
 
@@ -38,6 +39,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """Deliveries for subscriptions that do not exist or belong to another client."""
     pasts: dict[str, dict[str, int]]
     """The certificate's entries, by event and publisher."""
+    cut_short: CutShort
+    """Clients of which the trace does not hold all."""
 
     @classmethod
     def of(cls, trace: Trace) -> "Evidence":
@@ -50,6 +53,8 @@ class Evidence(msgspec.Struct, frozen=True):
         _check_publications(events, histories, run.run)
         subscriptions = _subscriptions(trace, run.run)
         strays = _hand_out_deliveries(subscriptions, histories)
+        cut_short = CutShort(trace.cut_short, run.run)
+        cut_short.check_deliveries(histories, run.run)
         return cls(
             run=run,
             events=events,
@@ -58,6 +63,7 @@ class Evidence(msgspec.Struct, frozen=True):
             subscriptions=list(subscriptions.values()),
             strays=strays,
             pasts=_pasts(trace, run.run),
+            cut_short=cut_short,
         )
 
 

@@ -10,6 +10,7 @@ from gapless.checkers.certificate import find_false_pasts
 from gapless.checkers.evidence import Evidence
 from gapless.checkers.gapless_fifo import absences, find_fifo_inversions, find_gaps
 from gapless.checkers.happens_before import HappensBefore
+from gapless.checkers.late_start import find_late_starts
 from gapless.checkers.matching import Matching
 from gapless.checkers.missing_effect import find_missing_effects
 from gapless.checkers.progress import find_unobserved, silence
@@ -33,9 +34,8 @@ class _Judge:
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
         self._judged = JUDGED[evidence.run.guarantee]
-        self._quiesced = evidence.run.quiesced
         self._relation = HappensBefore(evidence.run.run, evidence.events, evidence.histories)
-        self._matching = Matching(evidence.by_publisher)
+        self._matching = Matching(_due(evidence))
         self._anomalies: list[Anomaly] = []
         self._silences: list[str] = []
         self._accepted = 0
@@ -64,15 +64,18 @@ class _Judge:
             run=evidence.run.run,
             guarantee=evidence.run.guarantee,
             status=status,
-            reason=reason,
+            reason=reason + evidence.cut_short.reason(),
             anomalies=tuple(self._anomalies),
             events=len(evidence.events),
             subscriptions=len(evidence.subscriptions),
             deliveries=sum(len(subscription.deliveries) for subscription in evidence.subscriptions)
             + len(evidence.strays),
+            cut_short=evidence.cut_short.sentences(),
         )
 
     def _judge_delivery(self, history: AcceptedHistory) -> None:
+        # What a client did after its part of the trace broke off is not known: for it, nothing is over.
+        quiet = self._evidence.run.quiesced and history.row.client not in self._evidence.cut_short
         missing = absences(history)
         inversions = find_fifo_inversions(history)
         self._anomalies += inversions.values()
@@ -81,11 +84,17 @@ class _Judge:
         if self._orders is not None:
             causal = list(self._orders.find_inversions(history, missing.after_last, inversions))
         self._anomalies += causal
-        if self._quiesced:
+        if quiet:
             self._anomalies += find_unobserved(history, _without(missing.after_last, causal))
+        late: list[Anomaly] = []
+        if self._forbids("late-start"):
+            skew = self._evidence.run.clock_skew_ms
+            late = list(find_late_starts(history, missing.before_start, skew, quiet))
+        self._anomalies += late
         if self._forbids("missing-effect"):
-            self._anomalies += find_missing_effects(history, missing.before_start, self._order, self._quiesced)
-        why = silence(history, missing, self._quiesced)
+            left = _without(missing.before_start, late)
+            self._anomalies += find_missing_effects(history, left, self._order, quiet)
+        why = silence(history, missing, quiet)
         if why is not None:
             self._silences.append(why)
 
@@ -97,9 +106,19 @@ class _Judge:
             return "unknown", "nothing was delivered in the whole run"
         if self._silences:
             return "unknown", self._silences[0]
-        return "valid", f"{self._accepted} deliveries are as {self._evidence.run.guarantee} wants them"
+        return "valid", f"{self._accepted} deliveries are as promised"
+
+
+def _due(evidence: Evidence) -> dict[str, list[EventRow]]:
+    """Each publisher's events, without those that may never have left."""
+    return {
+        publisher: events if publisher not in evidence.cut_short else list(filter(evidence.cut_short.is_due, events))
+        for publisher, events in evidence.by_publisher.items()
+    }
 
 
 def _without(events: list[EventRow], named: list[Anomaly]) -> list[EventRow]:
+    if not named:
+        return events
     ids = {anomaly.event for anomaly in named}
     return [event for event in events if event.event_id not in ids]

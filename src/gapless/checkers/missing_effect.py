@@ -5,6 +5,7 @@ Let H be the accepted history of a subscription S. Event e of publisher p is a `
 - it matches S and never came;
 - it stands before the starting cut of p, or p has no starting cut, so that it is neither a gap nor unobserved;
 - some c in H happens before it;
+- it is no `late-start`;
 - it is not after the end of p, as far as the end is known: where p has an ending cut, e stands at or before it;
   where S has ended without one, H has an event of p; where S lives and p has no starting cut, the run is quiet,
   so that nothing can come any more.
@@ -36,7 +37,7 @@ def find_missing_effects(
     if not history.events:
         return
     for _, group in groupby(before_start, attrgetter("publisher")):
-        missing = [event for event in group if _is_reached(history, event, quiesced)]
+        missing = [event for event in group if history.is_reached(event, quiesced)]
         effects = []
         for event in reversed(missing):
             past = order.relation.pasts[event.event_id]
@@ -45,16 +46,6 @@ def find_missing_effects(
             effects.append(event)
         for event in reversed(effects):
             yield _missing_effect(history, event, order)
-
-
-def _is_reached(history: AcceptedHistory, event: EventRow, quiesced: bool) -> bool:
-    """Whether the event is not after its publisher's end, as far as that is known."""
-    end = history.end(event.publisher)
-    if end is not None:
-        return event.seq <= end
-    if history.row.ended_ms is not None:
-        return event.publisher in history.highest
-    return history.start(event.publisher) is not None or quiesced
 
 
 def _missing_effect(history: AcceptedHistory, missing: EventRow, order: CausalOrder) -> Anomaly:

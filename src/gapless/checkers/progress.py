@@ -1,6 +1,7 @@
 """Silence proves nothing: `unobserved`, and when a verdict is `unknown`.
 
-In a run that went on until it was quiet, with all faults healed, let S be a subscription that did not end.
+In a run that went on until it was quiet, with all faults healed, let S be a subscription that did not end, of a client
+that is not cut short: for those that are, no run is quiet.
 
 - If S never became active, that is `unobserved`, without an event. Nothing else is unobserved for it.
 - Else event e is `unobserved` if it matches S and never came, its number is at or after the starting cut of its

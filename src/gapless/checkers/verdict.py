@@ -11,6 +11,7 @@ that fits in the order of `ANOMALY_KINDS`; the module that finds an anomaly defi
 | `gap` | `gapless_fifo` | missing, though a later event of the publisher came or the ending cut covers it |
 | `causal-inversion` | `causal_order` | delivered after, or missing before, its own effect |
 | `unobserved` | `progress` | due at the quiet end of a run, and never came |
+| `late-start` | `late_start` | missing before the cut, though it was published when the subscription was active |
 | `missing-effect` | `missing_effect` | missing before the cut, though a cause of it was delivered |
 | `false-past` | `certificate` | the table `pasts` does not say what the table `history` says |
 
@@ -28,12 +29,14 @@ from gapless.protocol import Guarantee
 __all__ = ["ANOMALY_KINDS", "JUDGED", "Anomaly", "AnomalyKind", "Status", "Verdict"]
 
 AnomalyKind: TypeAlias = Literal[
-    "spurious", "duplicate", "fifo-inversion", "gap", "causal-inversion", "unobserved", "missing-effect", "false-past"
-]
+    "spurious", "duplicate", "fifo-inversion", "gap", "causal-inversion", "unobserved", "late-start", "missing-effect",
+    "false-past",
+]  # fmt: skip
 Status: TypeAlias = Literal["valid", "invalid", "unknown"]
 
 ANOMALY_KINDS: tuple[AnomalyKind, ...] = (
-    "spurious", "duplicate", "fifo-inversion", "gap", "causal-inversion", "unobserved", "missing-effect", "false-past",
+    "spurious", "duplicate", "fifo-inversion", "gap", "causal-inversion", "unobserved", "late-start", "missing-effect",
+    "false-past",
 )  # fmt: skip
 """All kinds, in order of precedence."""
 
@@ -46,7 +49,7 @@ JUDGED: dict[Guarantee, frozenset[AnomalyKind]] = {
     "topic-causal": _GFD | {"causal-inversion"},
     "gcd": frozenset(ANOMALY_KINDS),
 }
-"""What each guarantee forbids."""
+"""What each guarantee forbids. A `late-start` is one of subscriptions that are ready with the whole cut."""
 
 
 class Anomaly(msgspec.Struct, frozen=True):
@@ -80,6 +83,8 @@ class Verdict(msgspec.Struct, frozen=True):
     events: int
     subscriptions: int
     deliveries: int
+    cut_short: tuple[str, ...] = ()
+    """Clients of which the trace does not hold all, a sentence each."""
 
     @property
     def counts(self) -> dict[AnomalyKind, int]:

@@ -60,12 +60,13 @@ class DemoPage:
 
     def starting_cuts(self, rows: Iterable[Iterable[str]]) -> None:
         """What `subscribe()` gave to shipping, alert and board, who are in every demo."""
-        self.heading("1  subscribe() returns a starting cut")
+        self.heading("1  subscribe() returns with a whole starting cut")
         self.table(("who", "asks for", "publisher", "waited", "starting cut"), rows)
         self.say(
             "shipping is the first to ask: once to the publisher and back. alert asks for less than audit next door "
-            "gets already: once to the broker they share. board shares audit's broker: no wait. From the starting cut "
-            "on, nothing may be missing."
+            "gets already: once to the broker they share. board shares audit's broker, which has its cut at once; but "
+            "a second broker must know of it, in case the first dies. Whatever anyone publishes from now on may not be "
+            "missing."
         )
 
     def verdict(self, status: Status, told: str, examples: Sequence[str]) -> None:
@@ -96,7 +97,7 @@ class DemoPage:
 
 def missing(counts: Mapping[AnomalyKind, int]) -> int:
     """How many deliveries were lost."""
-    return _sum(counts, "gap", "unobserved")
+    return _sum(counts, "gap", "unobserved", "late-start")
 
 
 def guarantee(counts: Mapping[AnomalyKind, int], deliveries: int) -> list[Promise]:
@@ -107,7 +108,7 @@ def guarantee(counts: Mapping[AnomalyKind, int], deliveries: int) -> list[Promis
     unwanted = _sum(counts, "spurious")
     of_all = f"of {deliveries:,} deliveries"
     return [
-        ("from the starting cut on, no event is missing", f"{lost} missing", not lost),
+        ("what is published after subscribe() returned comes", f"{lost} missing", not lost),
         ("none comes twice", f"{twice} {of_all}", not twice),
         ("none comes before its cause, or without it", f"{unordered} {of_all}", not unordered),
         ("nothing comes that was not asked for", f"{unwanted} {of_all}", not unwanted),

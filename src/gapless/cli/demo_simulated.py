@@ -124,11 +124,11 @@ class _Demo:
     def _promises(self, without: DemoRun) -> list[Promise]:
         verdict = self.run.verdict
         waits = {name: self.run.latencies[name].hops for name in SHOWN_SUBSCRIPTIONS}
-        prompt = all(hops is not None and hops <= 2 * self._farthest(name) for name, hops in waits.items())
+        prompt = all(hops is not None and hops <= 2 * max(1, self._farthest(name)) for name, hops in waits.items())
         lost = missing(verdict.counts)
         told = len(without.verdict.anomalies)
         return [
-            ("subscribe() takes one round trip, or none", f"{', '.join(map(str, waits.values()))} hops", prompt),
+            ("subscribe() takes one round trip", f"{', '.join(map(str, waits.values()))} hops", prompt),
             *guarantee(verdict.counts, verdict.deliveries),
             ("one broker may die (f = 1)", f"{self._crash.broker} died, {lost} lost", not lost),
             ("the checker would have told", f"{told} anomalies named in 3", bool(told)),

@@ -29,6 +29,8 @@ app.add_typer(sim, name="sim", epilog=EPILOG)
 app.add_typer(filters, name="filter", epilog=EPILOG)
 traces = typer.Typer(help="Handle traces of live networks.")
 app.add_typer(traces, name="trace")
+clients = typer.Typer(help="Handle clients of a live network.")
+app.add_typer(clients, name="client")
 lab = typer.Typer(help="Run experiments on Spark, and draw the figures of the papers.")
 app.add_typer(lab, name="lab", epilog=EPILOG)
 
@@ -113,6 +115,11 @@ def _traces(context: typer.Context) -> None:
     _help_without_command(context)
 
 
+@clients.callback(invoke_without_command=True)
+def _clients(context: typer.Context) -> None:
+    _help_without_command(context)
+
+
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -129,7 +136,7 @@ def demo(
     toml: Annotated[bool, typer.Option("--toml", help="Print the scenario file of --simulated and exit.")] = False,
     json: Json = False,
 ) -> int:
-    """A real network of 7 brokers in a minute: subscribe, kill a broker, let Spark judge.
+    """A real network of 7 brokers in a minute: subscribe, kill a broker, read the verdict.
 
     In virtual time, the scenario is a file like any other:
 
@@ -257,15 +264,31 @@ def broker(
     return serve(config, name, as_json=json, level=level, trace=trace, parent=parent)
 
 
-@app.command(epilog="Exit codes: 0 all are up, 1 some are not, 64 nobody answers.")
+@app.command(epilog="Exit codes: 0 all are up, 1 some are not, or wait for others, 64 nobody answers.")
 def status(url: Url = LOCAL, config: NetworkFile = None, json: Json = False) -> int:
-    """Show who is up, links, stand-ins, subscriptions, queues.
+    """Show who is up, what is waited for, links, stand-ins, subscriptions, queues.
 
     Example:  [bold]gapless status --url gapless://10.0.0.1:7400[/bold]
     """
     from gapless.cli.status import show_status
 
     return show_status(url, config, as_json=json)
+
+
+@clients.command("end", epilog="Exit codes: 0 its session is ended, 1 there is none, 64 nobody answers.")
+def client_end(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The client, as gapless status names it.")],
+    url: Url = LOCAL,
+    config: NetworkFile = None,
+    json: Json = False,
+) -> int:
+    """End the session of a client that everybody waits for. The client is told, and its subscriptions end.
+
+    Example:  [bold]gapless client end dashboard-1f2e3d4c[/bold]
+    """
+    from gapless.cli.client_end import end_client
+
+    return end_client(name, url, config, as_json=json)
 
 
 @app.command(epilog=NETWORK_EPILOG)
@@ -278,6 +301,7 @@ def pub(
     count: Annotated[int | None, typer.Option(min=0, help="Publish so many.")] = None,
     rate: Annotated[float | None, typer.Option(min=0.001, help="So many a second (else: at full speed).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing at the end.")] = False,
+    json: Json = False,
 ) -> int:
     """Publish JSON lines; ends when all of them are safe.
 
@@ -287,7 +311,7 @@ def pub(
     """
     from gapless.cli.pub import publish
 
-    return publish(url, advertise, event, count, rate, quiet=quiet)
+    return publish(url, advertise, event, count, rate, quiet=quiet, as_json=json)
 
 
 @app.command(epilog=NETWORK_EPILOG)
@@ -296,16 +320,21 @@ def sub(
     url: Url = LOCAL,
     count: Annotated[int | None, typer.Option(min=1, help="End after so many events.")] = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="End after so long.")] = None,
-    rate: Annotated[bool, typer.Option("--rate", help="Print events a second instead of events.")] = False,
+    rate: Annotated[
+        bool, typer.Option("--rate", help="Print events a second instead of events, and the total at the end.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not print the starting cut.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print rates as JSON lines, too, as events are anyway.")] = False,
 ) -> int:
     """Subscribe, and print events as JSON lines.
 
     Example:  [bold]gapless sub "topic = 'price' AND amount < 10" --count 3[/bold]
+
+    How many come:  [bold]gapless sub --rate --seconds 10[/bold]
     """
     from gapless.cli.sub import subscribe
 
-    return subscribe(url, text, count, seconds, rate=rate, quiet=quiet)
+    return subscribe(url, text, count, seconds, rate=rate, quiet=quiet, as_json=json)
 
 
 @traces.command("merge", epilog=NETWORK_EPILOG)
@@ -315,6 +344,9 @@ def trace_merge(
     quiesced: Annotated[
         bool, typer.Option("--quiesced", help="The run ended in silence, with all faults healed: demand progress.")
     ] = False,
+    clock_skew_ms: Annotated[
+        float | None, typer.Option(metavar="MS", min=0.0, help="How far clocks of several machines may differ.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Put the parts that clients of a live network wrote together to one trace.
@@ -323,7 +355,7 @@ def trace_merge(
     """
     from gapless.cli.trace_merge import merge
 
-    return merge(directory, out, quiesced=quiesced, as_json=json)
+    return merge(directory, out, quiesced=quiesced, clock_skew_ms=clock_skew_ms, as_json=json)
 
 
 # ---- sim ------------------------------------------------------------------------------------------------------
@@ -360,6 +392,14 @@ def sim_search(
     f: Annotated[
         int | None, typer.Option("--f", min=0, max=10, metavar="N", help="How many neighbouring brokers may fail.")
     ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="SCALE",
+            help="small, large (up to 40 brokers), long (every broker is out and back), or mixed: one in ten large, "
+            "one in ten long.",
+        ),
+    ] = "mixed",
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the protocol; may be repeated.")
     ] = None,
@@ -376,7 +416,7 @@ def sim_search(
     """
     from gapless.cli.sim_search import search_seeds
 
-    return search_seeds(protocol, runs, first_seed, faults, f, option or [], save, as_json=json)
+    return search_seeds(protocol, runs, first_seed, faults, f, scale, option or [], save, as_json=json)
 
 
 @sim.command("compare", epilog=EPILOG)

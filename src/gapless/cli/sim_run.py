@@ -15,6 +15,7 @@ from gapless.cli.exit_codes import code_of
 from gapless.cli.latencies import SubscriptionLatency, subscription_latencies
 from gapless.cli.terminal import output_console, print_json
 from gapless.cli.verdict_view import print_verdict
+from gapless.protocol import GUARANTEE_NAMES
 from gapless.simulator import Result, Scenario, load_scenario, run_scenario
 from gapless.trace import RunRow, write_trace
 
@@ -88,7 +89,7 @@ def _print_figures(
     network += [_many(len(scenario.faults), "fault")] if scenario.faults else []
     rows = {
         "scenario": f"{run.scenario}, seed {run.seed}",
-        "protocol": f"{run.protocol}, which promises {run.guarantee}",
+        "protocol": f"{run.protocol}, which promises {GUARANTEE_NAMES[run.guarantee]}",
         "network": ", ".join(network),
         "events": f"{verdict.events:,} published, {verdict.deliveries:,} deliveries",
         "subscribing": _latency_summary(latencies),

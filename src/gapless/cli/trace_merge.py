@@ -4,22 +4,33 @@ from pathlib import Path
 
 from rich.text import Text
 
+from gapless.checkers import cut_short_sentences
 from gapless.cli.terminal import output_console, print_json
 from gapless.trace import merge_parts, write_trace
 
 __all__ = ["merge"]
 
+SHOWN_MAX = 20
+"""Clients that are cut short and told of; `--json` has them all."""
 
-def merge(directory: Path, out: Path, *, quiesced: bool, as_json: bool) -> int:
-    """Put the parts together, and write them."""
-    trace = merge_parts(directory, quiesced=quiesced)
+
+def merge(directory: Path, out: Path, *, quiesced: bool, clock_skew_ms: float | None, as_json: bool) -> int:
+    """Put the parts together, write them, and say of whom not all is there."""
+    trace = merge_parts(directory, quiesced=quiesced, clock_skew_ms=clock_skew_ms)
     write_trace(trace, out)
+    said = cut_short_sentences(trace.cut_short)
     if as_json:
         print_json({
             "trace": str(out), "run": trace.runs[0].run, "events": len(trace.events), "acts": len(trace.history),
             "subscriptions": len(trace.subscriptions), "quiesced": quiesced,
+            "clock_skew_ms": trace.runs[0].clock_skew_ms, "cut_short": list(said),
         })  # fmt: skip
-    else:
-        told = f"{len(trace.events):,} events, {len(trace.history):,} acts, {len(trace.subscriptions)} subscriptions"
-        output_console().print(Text(f"{out}: {told}; judge it with  gapless check {out}"))
+        return 0
+    console = output_console()
+    told = f"{len(trace.events):,} events, {len(trace.history):,} acts, {len(trace.subscriptions)} subscriptions"
+    console.print(Text(f"{out}: {told}; judge it with  gapless check {out}"))
+    for sentence in said[:SHOWN_MAX]:
+        console.print(Text(sentence, "yellow"))
+    if len(said) > SHOWN_MAX:
+        console.print(Text(f"and {len(said) - SHOWN_MAX} more are cut short; --json lists them all", "yellow"))
     return 0

@@ -1,6 +1,6 @@
 """How a verdict looks: one coloured line, and for each kind of anomaly one example with its proof."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
@@ -8,7 +8,10 @@ from rich.text import Text
 
 from gapless.checkers import Anomaly, Status, Verdict
 
-__all__ = ["STYLES", "print_anomalies", "print_verdict", "status_text"]
+__all__ = ["STYLES", "print_anomalies", "print_cut_short", "print_verdict", "status_text"]
+
+CUT_SHORT_MAX = 10
+"""Clients that are cut short and told of."""
 
 STYLES: dict[Status, str] = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow"}
 
@@ -26,6 +29,17 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
         print_anomalies(console, verdict)
     else:
         console.print(Text.assemble(status_text(verdict.status), "  ", verdict.reason))
+    print_cut_short(console, verdict.cut_short)
+
+
+def print_cut_short(console: Console, sentences: Sequence[str]) -> None:
+    """Of whom the trace does not hold all."""
+    for sentence in sentences[:CUT_SHORT_MAX]:
+        console.print(Padding(Text(sentence, "yellow"), (0, 0, 0, 2)))
+    if len(sentences) > CUT_SHORT_MAX:
+        console.print(
+            Text(f"  and {len(sentences) - CUT_SHORT_MAX} more are cut short; --json lists them all", "yellow")
+        )
 
 
 def print_anomalies(console: Console, verdict: Verdict) -> None:

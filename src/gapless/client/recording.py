@@ -1,21 +1,33 @@
-"""From a client's effects to its part of the trace: each is written down, and then carried out."""
+"""From a client's effects to its part of the trace: each is written down, and then carried out.
 
+Two moments are the caller's own, and the client tells them. A publication counts from when the call *began*: it may
+have to wait before it leaves. A subscription is active from when the call *returns*: until then nothing was promised.
+
+What is recorded reaches the disk within `FLUSH_S`, and a publication before it reaches a broker.
+"""
+
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gapless.protocol import Activated, CutFixed, CutsVoided, Deliver, Ended, ProtocolSpec, Published
+from gapless.protocol import Confirmed, CutFixed, CutsVoided, Deliver, Ended, ProtocolSpec, Published, Rejected
+from gapless.protocol import Subscribe as SubscribeCall
 from gapless.runtime.wire import Welcome
 
 if TYPE_CHECKING:
-    from gapless.trace import PartRecorder
+    from gapless.trace import PartRecorder, Ready
 
-__all__ = ["Recording", "start_recording"]
+__all__ = ["Recording", "now_us", "start_recording"]
+
+FLUSH_S = 0.2
+"""How far the file is behind the client at most."""
 
 
-def _wall_us() -> int:
+def now_us() -> int:
+    """The clock on the wall, in microseconds."""
     return time.time_ns() // 1000
 
 
@@ -24,34 +36,65 @@ class Recording:
 
     def __init__(self, recorder: "PartRecorder") -> None:
         self._recorder = recorder
+        self._began_us: int | None = None
+        self._flushing: asyncio.TimerHandle | None = None
 
     def wrap(self, handlers: Mapping[type, Callable[[Any], None]]) -> dict[type, Callable[[Any], None]]:
         """The handlers, each behind the note of what it handles."""
+        recorder = self._recorder
         notes: dict[type, Callable[[Any], None]] = {
-            Published: lambda effect: self._recorder.publish(effect.event, _wall_us()),
-            Deliver: lambda effect: self._recorder.deliver(effect.event, effect.subscription, _wall_us()),
-            CutFixed: lambda effect: self._recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq),
-            CutsVoided: lambda effect: self._recorder.void_cuts(effect.subscription),
-            Activated: lambda effect: self._recorder.activate(effect.subscription, _wall_us()),
-            Ended: lambda effect: self._recorder.end(effect.subscription, effect.last_seq, _wall_us()),
+            Published: lambda effect: recorder.publish(effect.event, now_us(), began_us=self._began_us),
+            Confirmed: lambda effect: recorder.confirm(effect.seq),
+            Deliver: lambda effect: recorder.deliver(effect.event, effect.subscription, now_us()),
+            CutFixed: lambda effect: recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq),
+            CutsVoided: lambda effect: recorder.void_cuts(effect.subscription),
+            Ended: lambda effect: recorder.end(effect.subscription, effect.last_seq, now_us()),
+            Rejected: self._rejected,
         }
-        return {kind: _both(notes[kind], handler) if kind in notes else handler for kind, handler in handlers.items()}
+        return {
+            kind: self._both(notes[kind], handler) if kind in notes else handler for kind, handler in handlers.items()
+        }
 
-    def subscribes(self, name: str, text: str) -> None:
-        """The client is about to ask for a subscription."""
-        self._recorder.subscribe(name, text, _wall_us())
+    def subscribes(self, name: str, text: str, ready: "Ready" = "first") -> None:
+        """The client is about to ask for a subscription. `ready`: what it means that it is active."""
+        self._recorder.subscribe(name, text, now_us(), ready=ready)
+        self._flush_soon()
+
+    def returns(self, name: str) -> None:
+        """`subscribe()` is about to return to its caller: the subscription is active."""
+        self._recorder.activate(name, now_us())
+        self._flush_soon()
+
+    def publishes(self, began_us: int) -> None:
+        """What is published next, in this turn, was asked for by a call that began at this time."""
+        self._began_us = began_us
 
     def close(self) -> None:
-        """Write the rest to disk."""
+        """Write the rest to disk, and that it is the rest."""
+        if self._flushing is not None:
+            self._flushing.cancel()
         self._recorder.close()
 
+    def _rejected(self, effect: Rejected) -> None:
+        if isinstance(effect.call, SubscribeCall):
+            self._recorder.refuse(effect.call.subscription)
 
-def _both(note: Callable[[Any], None], handler: Callable[[Any], None]) -> Callable[[Any], None]:
-    def noted(effect: Any) -> None:
-        note(effect)
-        handler(effect)
+    def _both(self, note: Callable[[Any], None], handler: Callable[[Any], None]) -> Callable[[Any], None]:
+        def noted(effect: Any) -> None:
+            note(effect)
+            if self._flushing is None:
+                self._flush_soon()
+            handler(effect)
 
-    return noted
+        return noted
+
+    def _flush_soon(self) -> None:
+        if self._flushing is None:
+            self._flushing = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = None
+        self._recorder.flush()
 
 
 def start_recording(

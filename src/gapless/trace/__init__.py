@@ -5,14 +5,26 @@ Both runtimes record the same trace, so one audit serves both. The tables and th
 """
 
 from gapless.trace.attributes_text import attributes_from_text, attributes_to_text
-from gapless.trace.parts import PartRecorder, merge_parts
+from gapless.trace.part_recorder import PartRecorder
+from gapless.trace.parts import merge_parts
 from gapless.trace.recorder import Recorder
-from gapless.trace.rows import CutRow, EventRow, HistoryRow, MessageRow, PastRow, RunRow, SubscriptionRow, Trace
+from gapless.trace.rows import (
+    CutRow,
+    CutShortRow,
+    EventRow,
+    HistoryRow,
+    MessageRow,
+    PastRow,
+    Ready,
+    RunRow,
+    SubscriptionRow,
+    Trace,
+)
 from gapless.trace.storage import read_trace, write_trace
 from gapless.trace.tables import SCHEMA_VERSION
 
 __all__ = [
-    "SCHEMA_VERSION", "CutRow", "EventRow", "HistoryRow", "MessageRow", "PartRecorder", "PastRow", "Recorder",
-    "RunRow", "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text", "merge_parts", "read_trace",
-    "write_trace",
+    "SCHEMA_VERSION", "CutRow", "CutShortRow", "EventRow", "HistoryRow", "MessageRow", "PartRecorder", "PastRow",
+    "Ready", "Recorder", "RunRow", "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text",
+    "merge_parts", "read_trace", "write_trace",
 ]  # fmt: skip

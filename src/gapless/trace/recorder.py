@@ -20,6 +20,7 @@ from gapless.trace.rows import (
     HistoryRow,
     MessageRow,
     PastRow,
+    Ready,
     RunRow,
     SubscriptionRow,
     Trace,
@@ -47,15 +48,19 @@ class Recorder:
         self._run = RunRow(run, protocol, guarantee, scenario, seed, brokers, f, False, options)
         self._with_messages = with_messages
         self._requests: dict[str, tuple[str, str, int]] = {}
+        self._ready: dict[str, Ready] = {}
         self._active_us: dict[str, int] = {}
         self._ends: dict[str, tuple[dict[str, int], int]] = {}
         self._cuts: dict[tuple[str, str], int] = {}
         self._acts: list[tuple[str, Event, str | None, int]] = []
         self._messages: list[tuple[str, str, str, int, int | None, int]] = []
 
-    def subscribe(self, client: str, subscription_id: str, filter_text: str, now_us: int) -> None:
-        """A client asked for a subscription."""
+    def subscribe(
+        self, client: str, subscription_id: str, filter_text: str, now_us: int, *, ready: Ready = "first"
+    ) -> None:
+        """A client asked for a subscription. `ready`: what the protocol means when it says that it is active."""
         assert subscription_id not in self._requests, f"subscription {subscription_id} is requested twice"
+        self._ready[subscription_id] = ready
         self._requests[subscription_id] = (client, filter_text, now_us)
 
     def refuse(self, subscription_id: str) -> None:
@@ -64,7 +69,7 @@ class Recorder:
         del self._requests[subscription_id]
 
     def activate(self, subscription_id: str, now_us: int) -> None:
-        """The subscription holds its starting cut. Only the first call counts."""
+        """`subscribe()` returned. Only the first call counts: what was promised then is owed, whatever is reset."""
         assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
         self._active_us.setdefault(subscription_id, now_us)
 
@@ -79,7 +84,7 @@ class Recorder:
             del self._cuts[key]
 
     def publish(self, client: str, event: Event, now_us: int) -> None:
-        """A client published an event of its own."""
+        """A client published an event of its own; `now_us` is when the call began."""
         assert client == event.publisher, f"{client} cannot publish {event.id}"
         self._acts.append((client, event, None, now_us))
 
@@ -119,8 +124,9 @@ class Recorder:
         active_us = self._active_us.get(name)
         ended_us = self._ends[name][1] if name in self._ends else None
         return SubscriptionRow(
-            self._run.run, name, client, filter_text, requested_us / 1000, _ms(active_us), _ms(ended_us)
-        )
+            self._run.run, name, client, filter_text, requested_us / 1000, _ms(active_us), _ms(ended_us),
+            self._ready[name],
+        )  # fmt: skip
 
     def _cut_row(self, subscription_id: str, publisher: str, from_seq: int) -> CutRow:
         last_seq = self._ends[subscription_id][0] if subscription_id in self._ends else {}

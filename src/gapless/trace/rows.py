@@ -1,8 +1,9 @@
 """The rows of a trace: one frozen struct per table, its fields the table's columns in order.
 
 The structs are the schema. `storage` derives the Parquet columns from them, so that a column is added in one
-place. A field that may be `None` is a nullable column; no other column holds nulls. Times are milliseconds of
-the run's own clock, in float64.
+place. A field that may be `None` is a nullable column; no other column holds nulls. A field with a default is a
+column that earlier versions of the format lack: their rows have the default. Times are milliseconds of the run's
+own clock, in float64.
 """
 
 from collections.abc import Iterator
@@ -13,8 +14,12 @@ import msgspec
 from gapless.protocol import Guarantee
 
 __all__ = [
-    "CutRow", "EventRow", "HistoryRow", "MessageRow", "PastRow", "Row", "RunRow", "SubscriptionRow", "Trace",
+    "CutRow", "CutShortRow", "EventRow", "HistoryRow", "MessageRow", "PastRow", "Ready", "Row", "RunRow",
+    "SubscriptionRow", "Trace",
 ]  # fmt: skip
+
+Ready: TypeAlias = Literal["whole", "first"]
+"""When a subscription is active: with a cut for every publisher that it could be told of, or with the first one."""
 
 
 class RunRow(msgspec.Struct, frozen=True, gc=False):
@@ -30,6 +35,8 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     quiesced: bool
     options: str
     """The protocol's options, as JSON text."""
+    clock_skew_ms: float = 0.0
+    """How far the clocks of two clients may differ; 0 where there is one clock."""
 
 
 class EventRow(msgspec.Struct, frozen=True, gc=False):
@@ -55,6 +62,8 @@ class SubscriptionRow(msgspec.Struct, frozen=True, gc=False):
     requested_ms: float
     active_ms: float | None
     ended_ms: float | None
+    ready: Ready = "first"
+    """What it means that it is active."""
 
 
 class CutRow(msgspec.Struct, frozen=True, gc=False):
@@ -101,7 +110,22 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
     bytes: int
 
 
-Row: TypeAlias = RunRow | EventRow | SubscriptionRow | CutRow | HistoryRow | PastRow | MessageRow
+class CutShortRow(msgspec.Struct, frozen=True, gc=False):
+    """A client of which the trace does not hold all. Clients that are not listed are in the trace from start to end."""
+
+    run: str
+    client: str
+    acts: int
+    """How many of its acts are known."""
+    last_ms: float | None
+    """The last moment of which something is known; null if nothing is."""
+    sent_seq: int
+    """Its events up to this number were confirmed to it, or delivered to somebody. Later ones may never have left."""
+    forgotten: int
+    """Deliveries of its events that the trace leaves out, because their publication is not known."""
+
+
+Row: TypeAlias = RunRow | EventRow | SubscriptionRow | CutRow | HistoryRow | PastRow | MessageRow | CutShortRow
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -114,12 +138,13 @@ class Trace(msgspec.Struct, frozen=True):
     history: list[HistoryRow]
     pasts: list[PastRow]
     messages: list[MessageRow]
+    cut_short: list[CutShortRow] = []
 
     def split(self) -> list["Trace"]:
         """One trace per run, in the order of `runs`; rows of a run that is not in `runs` are left out."""
         if len(self.runs) == 1 and all(row.run == self.runs[0].run for row in self._rows()):
             return [self]
-        parts = {row.run: Trace([row], [], [], [], [], [], []) for row in self.runs}
+        parts = {row.run: Trace([row], [], [], [], [], [], [], []) for row in self.runs}
         for table in msgspec.structs.fields(Trace)[1:]:
             for row in getattr(self, table.name):
                 if row.run in parts:

@@ -19,15 +19,16 @@ import pyarrow.parquet as pq
 
 from gapless.errors import TraceError
 from gapless.trace.rows import Trace
-from gapless.trace.tables import SCHEMA_VERSION, TABLES, VERSION_KEY, arrow_schema, rows_to_table, table_to_rows
+from gapless.trace.tables import KNOWN_VERSIONS, TABLES, VERSION_KEY, arrow_schema, rows_to_table, table_to_rows
 
 __all__ = ["read_trace", "write_trace"]
 
 ROWS_PER_GROUP = 65_536
 """Rows buffered per table before they are flushed: large enough to compress well, small enough to hold."""
 
-OPTIONAL_TABLES = frozenset({"messages"})
-"""Always written, but a trace without them can be read: they serve counts, not verdicts."""
+OPTIONAL_TABLES = frozenset({"messages", "cut_short"})
+"""Always written, but a trace without them can be read: messages serve counts, not verdicts; and where nobody is said
+to be cut short, nobody is."""
 
 
 def write_trace(traces: Trace | Iterable[Trace], directory: Path | str) -> None:
@@ -138,10 +139,10 @@ def _read_file(table: str, file: Path) -> list[Any]:
     version = (found.schema.metadata or {}).get(VERSION_KEY)
     if version is None:
         raise TraceError(f"{file} is not a table of a Gapless trace: its metadata have no {VERSION_KEY.decode()}")
-    if version != SCHEMA_VERSION.encode():
+    if version.decode(errors="replace") not in KNOWN_VERSIONS:
         raise TraceError(
             f"{file} has version {version.decode(errors='replace')} of the trace format, but this Gapless reads "
-            f"version {SCHEMA_VERSION}"
+            f"version {' and '.join(KNOWN_VERSIONS)}"
         )
     return table_to_rows(table, found, str(file))
 

@@ -1,7 +1,8 @@
 """Rows to Arrow tables and back, checked on the way in.
 
 The columns of a table are the fields of its row struct, in order. The version of the format stands in the
-metadata of every file, under `gapless.trace.version`: a file taken out of its trace can still be judged.
+metadata of every file, under `gapless.trace.version`: a file taken out of its trace can still be judged. A file of
+an earlier version lacks some columns: its rows have the defaults of the row struct.
 """
 
 from types import NoneType
@@ -11,11 +12,26 @@ import msgspec
 import pyarrow as pa
 
 from gapless.errors import TraceError
-from gapless.trace.rows import CutRow, EventRow, HistoryRow, MessageRow, PastRow, Row, RunRow, SubscriptionRow
+from gapless.trace.rows import (
+    CutRow,
+    CutShortRow,
+    EventRow,
+    HistoryRow,
+    MessageRow,
+    PastRow,
+    Row,
+    RunRow,
+    SubscriptionRow,
+)
 
-__all__ = ["SCHEMA_VERSION", "TABLES", "VERSION_KEY", "arrow_schema", "rows_to_table", "table_to_rows"]
+__all__ = [
+    "KNOWN_VERSIONS", "SCHEMA_VERSION", "TABLES", "VERSION_KEY", "arrow_schema", "column_default", "rows_to_table",
+    "table_to_rows",
+]  # fmt: skip
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
+KNOWN_VERSIONS = ("1", "2")
+"""What can be read. Version 1 has no `runs.clock_skew_ms`, no `subscriptions.ready`, and no table `cut_short`."""
 VERSION_KEY = b"gapless.trace.version"
 
 TABLES: dict[str, type[Row]] = {
@@ -26,6 +42,7 @@ TABLES: dict[str, type[Row]] = {
     "history": HistoryRow,
     "pasts": PastRow,
     "messages": MessageRow,
+    "cut_short": CutShortRow,
 }
 
 _ARROW_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -52,17 +69,25 @@ def rows_to_table(table: str, rows: list[Row]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def column_default(table: str, column: str) -> Any:
+    """What rows have that were written before there was this column; `None` if every version has it."""
+    [field] = [field for field in msgspec.structs.fields(TABLES[table]) if field.name == column]
+    return None if field.default is msgspec.NODEFAULT else field.default
+
+
 def table_to_rows(table: str, found: pa.Table, place: str) -> list[Any]:
     """The rows of a table that was read from `place`; a `TraceError` where it does not fit the format."""
-    columns = [_column(found, field, place) for field in arrow_schema(table)]
+    columns = [_column(found, field, place, column_default(table, field.name)) for field in arrow_schema(table)]
     rows = list(map(TABLES[table], *columns))
-    if table in ("runs", "history"):
+    if table in ("runs", "subscriptions", "history"):
         _check_words(rows, TABLES[table], place)
     return rows
 
 
-def _column(found: pa.Table, field: pa.Field, place: str) -> list[Any]:
+def _column(found: pa.Table, field: pa.Field, place: str, default: Any) -> list[Any]:
     if field.name not in found.column_names:
+        if default is not None and (found.schema.metadata or {}).get(VERSION_KEY) != SCHEMA_VERSION.encode():
+            return [default] * len(found)
         raise TraceError(f"{place} has no column {field.name!r}; write the trace again with this version of Gapless")
     column = found.column(field.name)
     if column.type != field.type:

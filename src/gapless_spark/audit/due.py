@@ -8,8 +8,9 @@ outside the cut decides nothing by itself:
 - after the end, the first match lacks before its effects if any does (`causal_order`, for the same reason);
 - of publishers without a cut and without a delivery, an ended subscription is owed nothing.
 
-So a first look takes what lies within the cut and one match on either side. What is wrong within cuts it sees as it is;
-a run that shows something outside (`BLURRED`) is looked at again, with everything.
+So a first look takes what lies within the cut, one match on either side, and before the start what was published when
+the subscription was active, if it claims that its cut is whole: of an honest one, that is nothing. What is wrong within
+cuts it sees as it is; a run that shows something outside (`BLURRED`) is looked at again, with everything.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -20,7 +21,7 @@ from gapless_spark.audit.keeping import shared
 
 __all__ = ["BLURRED", "all_due", "is_much", "nearest_due"]
 
-BLURRED = ("spurious", "causal-inversion", "missing-effect")
+BLURRED = ("spurious", "causal-inversion", "late-start", "missing-effect")
 """Anomalies of which a first look may not see all, or not why."""
 
 MUCH = 4
@@ -43,24 +44,26 @@ def is_much(matches: DataFrame, asked: DataFrame, acts: int) -> bool:
 
 
 def nearest_due(encoded: Encoded, matches: DataFrame, asked: DataFrame) -> DataFrame:
-    """The same for what lies within cuts, and the nearest on either side."""
+    """The same for what lies within cuts, the nearest on either side, and what was promised."""
     along = Window.partitionBy("filter_no", "p").orderBy("seq")
     neighboured = matches.select(
         "filter_no", "p", "seq", "published_ms",
         F.lag("seq").over(along).alias("before"), F.lead("seq").over(along).alias("after"),
     )  # fmt: skip
     near = neighboured.join(shared(_spans(encoded, asked)), ["filter_no", "p"]).where(
-        "(low IS NULL OR after IS NULL OR after >= low) AND (high IS NULL OR before IS NULL OR before <= high)"
+        "(low IS NULL OR after IS NULL OR after >= low OR published_ms > promised_from)"
+        " AND (high IS NULL OR before IS NULL OR before <= high)"
     )
     return near.select(*_DUE)
 
 
 def _spans(encoded: Encoded, asked: DataFrame) -> DataFrame:
-    """filter_no, p, s, low, high: where to look; an end that is null is open."""
-    subscriptions = encoded.subscriptions.select("s", "run_no", "ended_ms").join(asked.drop("run_no"), "s")
+    """filter_no, p, s, low, high, promised_from: where to look; an end that is null is open."""
+    subscriptions = encoded.subscriptions.select("s", "run_no", "ended_ms", "promised_from")
+    subscriptions = subscriptions.join(asked.drop("run_no"), "s")
     cut = encoded.cuts.select("s", "p", "from_seq", "to_seq").join(subscriptions, "s")
     end = F.when(F.col("ended_ms").isNotNull(), F.col("to_seq"))
-    cut = cut.select("filter_no", "p", "s", F.col("from_seq").alias("low"), end.alias("high"))
+    cut = cut.select("filter_no", "p", "s", F.col("from_seq").alias("low"), end.alias("high"), "promised_from")
     publishers = encoded.names.where(place_of("actor") < F.col("width")).select(
         F.col("actor").alias("p"), run_of("actor").alias("run_no")
     )
@@ -69,4 +72,5 @@ def _spans(encoded: Encoded, asked: DataFrame) -> DataFrame:
     served = subscriptions.join(came, "s").select("filter_no", "p", "s")
     nothing = F.lit(None).cast("bigint")
     without_cut = living.union(served).distinct().join(encoded.cuts.select("s", "p"), ["s", "p"], "left_anti")
-    return cut.union(without_cut.select("filter_no", "p", "s", nothing.alias("low"), nothing.alias("high")))
+    open_ends = (nothing.alias("low"), nothing.alias("high"), F.lit(None).cast("double").alias("promised_from"))
+    return cut.union(without_cut.select("filter_no", "p", "s", *open_ends))

@@ -23,12 +23,14 @@ each table carries a column with the sentence that there is to say about a row, 
 
 from dataclasses import dataclass
 from functools import reduce
+from typing import get_args
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.checkers import JUDGED
 from gapless.errors import TraceError
+from gapless.trace import Ready
 from gapless_spark.audit.keeping import Keeper, shared
 from gapless_spark.audit.sentences import event_name, sentence
 from gapless_spark.tables import TraceTables
@@ -36,6 +38,9 @@ from gapless_spark.tables import TraceTables
 __all__ = ["Encoded", "encode", "place_of", "publisher_at", "refuse", "run_of"]
 
 _HALF = 2**32
+_READY = list(get_args(Ready))
+_HELD = [guarantee for guarantee, forbidden in JUDGED.items() if "late-start" in forbidden]
+"""Guarantees under which a subscription with the whole cut is held to it."""
 
 SEQ_MAX = 2**31 - 1
 """The highest number of an event: vectors of 32 bits travel twice as fast, and no publisher gets that far."""
@@ -46,11 +51,12 @@ class Encoded:
     """The tables of a trace, by keys."""
 
     runs: DataFrame
-    """run_no, run, guarantee, quiesced"""
+    """run_no, run, guarantee, quiesced, clock_skew_ms"""
     names: DataFrame
     """actor, run, name, width"""
     subscriptions: DataFrame
-    """s, run_no, run, subscription_id, c, client, filter, requested_ms, active_ms, ended_ms, guarantee, quiesced"""
+    """s, run_no, run, subscription_id, c, client, filter, requested_ms, active_ms, ended_ms, guarantee, quiesced,
+    promised_from, promised_until: what is published between them was promised, if it is not null"""
     cuts: DataFrame
     """s, p, from_seq, to_seq"""
     events: DataFrame
@@ -60,6 +66,9 @@ class Encoded:
     claims: DataFrame
     """run, p, seq, odd_id, q, reach, width: the rows of the certificate"""
 
+    cut_short: DataFrame | None
+    """run, client, p, acts, last_ms, sent_seq, forgotten: clients of which not all is there, p null without an act;
+    None without any"""
     strays: int
     """Deliveries for no subscription of the client's, or of what no publisher can have published."""
     keeper: Keeper
@@ -80,6 +89,7 @@ class Encoded:
             events=kept(self.events, run_of("p")),
             acts=kept(self.acts, run_of("c")),
             claims=kept(self.claims, run_of("q")),
+            cut_short=self.cut_short,
             strays=self.strays,
             keeper=self.keeper,
         )
@@ -111,14 +121,17 @@ def encode(tables: TraceTables, keeper: Keeper) -> Encoded:
     """Number all names, and write the tables anew with numbers."""
     runs = shared(_runs(tables), "fault")
     names = shared(_names(tables, runs))
-    subscriptions = shared(_subscriptions(tables, runs, names), "fault")
+    cut_short = shared(_cut_short(tables, runs, names), "fault") if tables.rows["cut_short"] else None
+    subscriptions = shared(_subscriptions(tables, runs, names, cut_short), "fault")
     cuts = shared(_cuts(tables, runs, subscriptions, names), "fault")
     events = keeper.keep(_events(tables, names))
     acts = keeper.keep(_acts(tables, names, subscriptions))
     strays = _look_through(acts, names)
     refuse(_about_publications(events, acts, names))
+    if cut_short is not None:
+        refuse(_about_unsent(acts, cut_short))
     claims = _claims(tables, names)
-    return Encoded(runs, names, subscriptions, cuts, events, acts, claims, strays, keeper)
+    return Encoded(runs, names, subscriptions, cuts, events, acts, claims, cut_short, strays, keeper)
 
 
 def _as(names: DataFrame, key: str, name: str, *more: str) -> DataFrame:
@@ -134,7 +147,8 @@ def _runs(tables: TraceTables) -> DataFrame:
         doubled, sentence("two runs are named '{run}'; give each run of a trace a name of its own")
     ).when(~F.col("guarantee").isin(words), sentence(strange))  # fmt: skip
     run_no = F.row_number().over(by_name).alias("run_no")
-    return tables.runs.select(run_no, "run", "guarantee", "quiesced", fault.alias("fault"))
+    columns = ("run", "guarantee", "quiesced", "clock_skew_ms")
+    return tables.runs.select(run_no, *columns, fault.alias("fault"))
 
 
 def _names(tables: TraceTables, runs: DataFrame) -> DataFrame:
@@ -156,14 +170,48 @@ def _key(order: str) -> Column:
     return F.expr(f"run_no * {_HALF} + row_number() OVER (PARTITION BY run_no ORDER BY {order})")
 
 
-def _subscriptions(tables: TraceTables, runs: DataFrame, names: DataFrame) -> DataFrame:
+def _cut_short(tables: TraceTables, runs: DataFrame, names: DataFrame) -> DataFrame:
+    doubled = F.lag("client").over(Window.partitionBy("run").orderBy("client")) == F.col("client")
+    fault = F.when(doubled, sentence("run {run}: a client is listed twice as cut short"))
+    known = tables.cut_short.join(runs.select("run"), "run")
+    keyed = known.join(_as(names, "p", "client"), ["run", "client"], "left")
+    return keyed.select("run", "client", "p", "acts", "last_ms", "sent_seq", "forgotten", fault.alias("fault"))
+
+
+def _about_unsent(acts: DataFrame, cut_short: DataFrame) -> DataFrame:
+    """What was delivered was sent."""
+    delivered = acts.where("NOT publishes AND p IS NOT NULL").select("p", "seq")
+    beyond = delivered.join(cut_short, "p").where("seq > sent_seq").withColumn("event", event_name("client", "seq"))
+    said = (
+        "run {run}: {event} was delivered, though {client}, which is cut short, is said to have sent its events up to "
+        "{sent_seq} only"
+    )
+    return beyond.select(sentence(said).alias("fault"))
+
+
+def _subscriptions(
+    tables: TraceTables, runs: DataFrame, names: DataFrame, cut_short: DataFrame | None
+) -> DataFrame:  # fmt: skip
     known = tables.subscriptions.join(runs.drop("fault"), "run").join(_as(names, "c", "client"), ["run", "client"])
+    if cut_short is not None:
+        # What a client did after its part of the trace broke off is not known: for it, nothing is over.
+        broken = cut_short.select("run", "client", F.lit(True).alias("broken"))
+        known = known.join(broken, ["run", "client"], "left")
+        known = known.withColumn("quiesced", F.col("quiesced") & F.col("broken").isNull()).drop("broken")
     columns = ["filter", "requested_ms", "active_ms", "ended_ms", "guarantee", "quiesced"]
+    held = F.col("guarantee").isin(_HELD) & (F.col("ready") == "whole")
+    promised = {
+        "promised_from": F.when(held, F.col("active_ms") + F.col("clock_skew_ms")),
+        "promised_until": F.coalesce(F.col("ended_ms") - F.col("clock_skew_ms"), F.lit(float("inf"))),
+    }
     before = F.lag("subscription_id").over(Window.partitionBy("run_no").orderBy("subscription_id"))
     doubled = before == F.col("subscription_id")
-    fault = F.when(doubled, sentence("run {run}: subscription {subscription_id} is listed twice"))
-    keyed = known.select("*", _key("subscription_id").alias("s"), fault.alias("fault"))
-    return keyed.select("s", "run_no", "run", "subscription_id", "c", "client", *columns, "fault")
+    strange = f"table subscriptions: column 'ready' holds '{{ready}}', but only {', '.join(_READY)} belong there"
+    fault = F.when(doubled, sentence("run {run}: subscription {subscription_id} is listed twice")).when(
+        ~F.col("ready").isin(_READY), sentence(strange)
+    )
+    keyed = known.withColumns(promised).select("*", _key("subscription_id").alias("s"), fault.alias("fault"))
+    return keyed.select("s", "run_no", "run", "subscription_id", "c", "client", *columns, *promised, "fault")
 
 
 def _cuts(tables: TraceTables, runs: DataFrame, subscriptions: DataFrame, names: DataFrame) -> DataFrame:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from gapless.checkers import ANOMALY_KINDS
 from gapless_spark.audit import anomalies, pair_anomalies
 from gapless_spark.audit.causal_order import find_inversions
+from gapless_spark.audit.cut_short import with_cut_short
 from gapless_spark.audit.due import BLURRED, all_due, is_much, nearest_due
 from gapless_spark.audit.encoding import Encoded, encode, refuse, run_of
 from gapless_spark.audit.keeping import Keeper, settle, shared
@@ -34,7 +35,7 @@ class Audit:
     """What was found. Both tables are kept until `release`."""
 
     verdicts: DataFrame
-    """run, guarantee, status, reason, anomalies, counts, events, subscriptions, deliveries"""
+    """run, guarantee, status, reason, anomalies, counts, events, subscriptions, deliveries, cut_short"""
     anomalies: DataFrame
     """run, kind, client, subscription, event, publisher, witness, message"""
     keeper: Keeper
@@ -142,6 +143,8 @@ class _Judge:
         inverted, effects = find_inversions(self._encoded, self._pairs, relations), None
         if self._has("after_last"):
             facts.append(pair_anomalies.unobserved(self._unobserved(inverted)))
+        if self._has("unstarted"):
+            facts.append(pair_anomalies.late_starts(self._pairs))
         if self._has("before_start"):
             effects = find_missing_effects(self._encoded, self._pairs, relations)
         if inverted is not None:
@@ -179,7 +182,10 @@ class _Judge:
 
 # ---- summing up -----------------------------------------------------------------------------------------------
 
-_COUNTED = ("accepted", "unsound", "untimely", "repeated", "late", "within", "after_last", "before_start", "unserved")
+_COUNTED = (
+    "accepted", "unsound", "untimely", "repeated", "late", "within", "after_last", "before_start", "unserved",
+    "unstarted",
+)  # fmt: skip
 
 
 def _summary(pairs: DataFrame) -> DataFrame:
@@ -194,6 +200,7 @@ def _summary(pairs: DataFrame) -> DataFrame:
         "after_last": f"state = {AFTER_LAST}",
         "before_start": f"state = {BEFORE_START}",
         "unserved": "unserved",
+        "unstarted": "unstarted",
     }
     return pairs.groupBy("s").agg(*(F.expr(f"count_if({what}) AS {name}") for name, what in counted.items()))
 
@@ -237,12 +244,11 @@ def _verdicts(encoded: Encoded, found: DataFrame, summary: DataFrame) -> DataFra
             F.col("silent").isNotNull(),
             F.concat("silent.subscription_id", F.lit(" got nothing, though something may be due to it")),
         )
-        .otherwise(
-            F.concat(F.col("accepted").cast("string"), F.lit(" deliveries are as "), "guarantee", F.lit(" wants them"))
-        )
+        .otherwise(F.concat(F.col("accepted").cast("string"), F.lit(" deliveries are as promised")))
     )
     nothing = F.create_map().cast("map<string,bigint>")
-    return runs.select(
+    found_of_run = runs.select(
         "run", "guarantee", status.alias("status"), reason.alias("reason"), "anomalies",
         F.coalesce("counts", nothing).alias("counts"), "events", "subscriptions", "deliveries",
     )  # fmt: skip
+    return with_cut_short(found_of_run, encoded.cut_short)

@@ -42,7 +42,7 @@ def number_filters(encoded: Encoded) -> DataFrame:
 
 def match_events(encoded: Encoded, asked: DataFrame) -> DataFrame:
     """run_no, filter_no, p, seq, published_ms of every match, or a sentence about what cannot be read."""
-    events = encoded.events.withColumn("run_no", run_of("p"))
+    events = _sent(encoded).withColumn("run_no", run_of("p"))
     sizes = events.groupBy("run_no").agg(F.ceil(F.count("*") / EVENTS_PER_BUCKET).cast("int").alias("buckets"))
     filters = asked.select("run_no", "filter_no", "filter").distinct().join(sizes, "run_no", "left")
     copies = filters.select(
@@ -66,6 +66,14 @@ def match_events(encoded: Encoded, asked: DataFrame) -> DataFrame:
     stream = copies.union(dealt).repartition("run_no", "bucket")
     stream = stream.sortWithinPartitions("run_no", "bucket", F.col("filter_no").asc_nulls_last())
     return stream.mapInArrow(_matched_batches, _MATCHED_DDL)
+
+
+def _sent(encoded: Encoded) -> DataFrame:
+    """The events, without those that may never have left their publishers."""
+    if encoded.cut_short is None:
+        return encoded.events
+    sent = encoded.cut_short.where("p IS NOT NULL").select("p", "sent_seq")
+    return encoded.events.join(sent, "p", "left").where("sent_seq IS NULL OR seq <= sent_seq").drop("sent_seq")
 
 
 def read_topics(events: DataFrame) -> DataFrame:

@@ -1,20 +1,19 @@
 """Causal completeness: `missing-effect`.
 
-An event e that matches and never came, before the starting cut of its publisher or of a publisher without one, is
-missed if something in the accepted history happens before it, and it is not after the end of its publisher as far as
-that is known. Something in the history happens before e if and only if the past of e reaches the lowest number that
-the history has of some publisher.
+An event e that matches and never came, before the starting cut of its publisher or of a publisher without one, and is
+no late start, is missed if something in the accepted history happens before it, and it is not after the end of its
+publisher as far as that is known. Something in the history happens before e if and only if the past of e reaches the
+lowest number that the history has of some publisher.
 
 Pasts grow along a publisher's events, so if the last such event of a publisher is no effect, none of its is. Only that
 one is joined with its past, and held against the lowest numbers; where it is an effect, so are the others looked at.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless_spark.audit.encoding import Encoded, place_of
 from gapless_spark.audit.keeping import settle
-from gapless_spark.audit.pairs import BEFORE_START
 from gapless_spark.audit.relations import Relations, relation_of
 
 __all__ = ["find_missing_effects", "lowest_numbers"]
@@ -22,8 +21,8 @@ __all__ = ["find_missing_effects", "lowest_numbers"]
 
 def find_missing_effects(encoded: Encoded, pairs: DataFrame, relations: Relations) -> DataFrame | None:
     """s, rel, p, seq, start of every missing effect; None if there is none."""
-    judged = encoded.subscriptions.where(F.col("guarantee") == "gcd").select("s", "ended_ms", "quiesced")
-    missing = pairs.where(F.col("state") == BEFORE_START).join(judged, "s").where(_is_reached())
+    judged = encoded.subscriptions.where(F.col("guarantee") == "gcd").select("s")
+    missing = pairs.where("reached AND NOT unstarted").join(judged, "s")
     missing = missing.selectExpr("s", "p", "seq", "coalesce(from_seq, low) AS start")
     lowest = lowest_numbers(pairs)
     last = missing.groupBy("s", "p").agg(F.max("seq").alias("seq"), F.max("start").alias("start"))
@@ -37,14 +36,6 @@ def lowest_numbers(pairs: DataFrame) -> DataFrame:
     """s, idx, low: the lowest accepted number of each publisher that a history has."""
     found = pairs.where("low IS NOT NULL").groupBy("s", "p").agg(F.min("low").alias("low"))
     return found.select("s", place_of("p").alias("idx"), "low")
-
-
-def _is_reached() -> Column:
-    return F.expr(
-        "CASE WHEN to_seq IS NOT NULL THEN seq <= to_seq"
-        " WHEN ended_ms IS NOT NULL THEN high IS NOT NULL"
-        " ELSE from_seq IS NOT NULL OR low IS NOT NULL OR quiesced END"
-    )
 
 
 def _effects(missing: DataFrame, lowest: DataFrame, relations: Relations) -> DataFrame:

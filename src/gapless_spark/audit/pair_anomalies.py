@@ -14,7 +14,16 @@ from gapless_spark.audit.encoding import Encoded
 from gapless_spark.audit.pairs import ACCEPTED, WITHIN
 from gapless_spark.audit.sentences import event_name, sentence
 
-__all__ = ["duplicates", "fifo_inversions", "gaps", "inversions", "missing_effects", "tell", "unobserved"]
+__all__ = [
+    "duplicates",
+    "fifo_inversions",
+    "gaps",
+    "inversions",
+    "late_starts",
+    "missing_effects",
+    "tell",
+    "unobserved",
+]
 
 _FACTS = {
     "step": "bigint", "earlier": "bigint", "number": "bigint", "from_seq": "bigint", "to_seq": "bigint",
@@ -62,6 +71,13 @@ def unobserved(missing: DataFrame) -> DataFrame:
     return _facts(missing, "unobserved", from_seq="from_seq", start="coalesce(from_seq, low)")
 
 
+def late_starts(pairs: DataFrame) -> DataFrame:
+    """Events that were published when the subscription was active, and are left out by its start."""
+    return _facts(
+        pairs.where("unstarted"), "late-start", from_seq="from_seq", start="coalesce(from_seq, low)"
+    )  # fmt: skip
+
+
 def inversions(found: DataFrame) -> DataFrame:
     """Effects before their causes or without them: s, p, seq, state, effect_p, effect_seq."""
     came = f"state = {ACCEPTED}"
@@ -97,7 +113,7 @@ def tell(facts: list[DataFrame], chains: DataFrame | None, namer: Namer) -> Data
         F.when(kind == "duplicate", F.array("event", sentence("{client}#{earlier}"), sentence("{client}#{step}")))
         .when(kind == "fifo-inversion", F.array("other", "event"))
         .when(kind == "gap", F.array_compact(F.array(assumed, F.col("event"), F.col("other"))))
-        .when(kind == "unobserved", F.array_compact(F.array(assumed, F.col("event"))))
+        .when(kind.isin("unobserved", "late-start"), F.array_compact(F.array(assumed, F.col("event"))))
         .when(kind == "causal-inversion", F.coalesce("chain", F.array("event", "effect")))
         .otherwise(F.coalesce("chain", F.array("event")))
     )
@@ -109,9 +125,7 @@ def tell(facts: list[DataFrame], chains: DataFrame | None, namer: Namer) -> Data
 
 def _words() -> dict[str, Column]:
     gap_why = F.coalesce(sentence("it was delivered {other}"), sentence("its ending cut is {publisher}:{to_seq}"))
-    effect_where = F.coalesce(
-        sentence("it starts at {publisher}:{start} only"), sentence("nothing of {publisher} ever came")
-    )
+    where = F.coalesce(sentence("it starts at {publisher}:{start} only"), sentence("nothing of {publisher} ever came"))
     return {
         "duplicate": sentence("delivered {event} twice for {subscription_id}, in steps {earlier} and {step}"),
         "fifo-inversion": sentence(
@@ -124,6 +138,11 @@ def _words() -> dict[str, Column]:
         "unobserved": sentence(
             "never delivered {event} for {subscription_id}, though it starts at {first} and the run ended quietly"
         ),
+        "late-start": sentence(
+            "never delivered {event} for {subscription_id}, though it was published when the subscription was active: "
+            "{where}",
+            where=where,
+        ),
         "causal-inversion": sentence(
             "delivered {effect} {how} its cause {event} for {subscription_id}",
             how=F.when(F.col("came"), "before").otherwise("without"),
@@ -131,6 +150,6 @@ def _words() -> dict[str, Column]:
         "missing-effect": sentence(
             "delivered {cause} for {subscription_id}, but not its effect {event}: {where}",
             cause=F.coalesce(F.get("chain", F.lit(0)), F.lit("a cause")),
-            where=effect_where,
+            where=where,
         ),
     }

@@ -16,7 +16,7 @@ Missing pairs are sorted into those before the start, within, and after the last
 `gapless.checkers.gapless_fifo` does.
 """
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless_spark.audit.encoding import Encoded
@@ -33,7 +33,8 @@ def lay_pairs(encoded: Encoded, matches: DataFrame) -> DataFrame:
     s, p, seq; matches; published_ms; came: how often; step, time_ms: of the first delivery; from_seq, to_seq; sound:
     nothing is wrong with it but, perhaps, the time; state; low, high: lowest and highest accepted number of the
     publisher; above: the next accepted number; late: a higher number came before; unserved: published after the
-    subscription was active, by a publisher without a cut, before the first that came.
+    subscription was active, by a publisher without a cut, before the first that came; reached: before the start, and
+    not after the publisher's end as far as that is known; unstarted: a late start.
     """
     return _placed(_judged(_paired(encoded, matches), encoded))
 
@@ -60,15 +61,18 @@ def _paired(encoded: Encoded, matches: DataFrame) -> DataFrame:
 
 
 def _judged(pairs: DataFrame, encoded: Encoded) -> DataFrame:
-    lives = encoded.subscriptions.select("s", "requested_ms", "active_ms", "ended_ms")
+    lives = encoded.subscriptions.select(
+        "s", "requested_ms", "active_ms", "ended_ms", "quiesced", "promised_from", "promised_until"
+    )
     facts = pairs.join(lives, "s").join(encoded.cuts, ["s", "p"], "left")
     matches = F.col("published_ms").isNotNull()
     in_cut = F.expr("from_seq IS NULL OR (seq >= from_seq AND (to_seq IS NULL OR seq <= to_seq))")
     timely = F.expr("time_ms >= requested_ms AND (ended_ms IS NULL OR time_ms <= ended_ms)")
     sound = (F.col("came") > 0) & matches & in_cut
     return facts.select(
-        "s", "p", "seq", "published_ms", "came", "step", "time_ms", "from_seq", "to_seq", "active_ms",
-        matches.alias("matches"), sound.alias("sound"), (sound & timely).alias("accepted"),
+        "s", "p", "seq", "published_ms", "came", "step", "time_ms", "from_seq", "to_seq", "active_ms", "ended_ms",
+        "quiesced", "promised_from", "promised_until", matches.alias("matches"), sound.alias("sound"),
+        (sound & timely).alias("accepted"),
     )  # fmt: skip
 
 
@@ -95,7 +99,19 @@ def _placed(judged: DataFrame) -> DataFrame:
     late = F.coalesce(F.col("accepted") & (F.col("earliest_above") < F.col("step")), F.lit(False))
     uncut = F.expr("coalesce(published_ms > active_ms AND from_seq IS NULL, false)")
     unserved = (state == BEFORE_START) & uncut
+    reached = (state == BEFORE_START) & _is_reached()
+    promised = F.expr("coalesce(published_ms > promised_from AND published_ms < promised_until, false)")
     return placed.select(
         "s", "p", "seq", "published_ms", "came", "step", "time_ms", "from_seq", "to_seq", "matches", "sound",
         state.cast("tinyint").alias("state"), "low", "high", "above", late.alias("late"), unserved.alias("unserved"),
+        reached.alias("reached"), (reached & promised).alias("unstarted"),
     )  # fmt: skip
+
+
+def _is_reached() -> Column:
+    """Whether what never came is not after its publisher's end, as far as that is known."""
+    return F.expr(
+        "CASE WHEN to_seq IS NOT NULL THEN seq <= to_seq"
+        " WHEN ended_ms IS NOT NULL THEN high IS NOT NULL"
+        " ELSE from_seq IS NOT NULL OR low IS NOT NULL OR quiesced END"
+    )

@@ -92,7 +92,7 @@ class Inference:
                 bound, filters = found[publisher]
                 found[publisher] = (Bound(bound.least, seq + 1), filters)
             elif publisher in offers and seq > self._last(publisher):
-                found[publisher] = (Bound(seq, seq + 1), [parse(text) for text, _ in offers[publisher]])
+                found[publisher] = (Bound(seq, seq + 1), [parse(text) for text, _, _ in offers[publisher]])
         return found
 
     def _last(self, publisher: str) -> int:

@@ -100,7 +100,8 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
             old = Client(f"old{number}", _cousin(leaf, self.pivot))
             yield old, SubscribeAction(APART_MS, old.name, f"old{number}", f"topic = {number}")
         new = Client(f"new{number}", leaf)
-        yield new, SubscribeAction(2 * APART_MS, new.name, f"new{number}", f"topic = {number} AND size > 7")
+        wanted = f"topic = {number} AND size > 7"
+        yield new, SubscribeAction(2 * APART_MS, new.name, f"new{number}", wanted, ready="first")
 
 
 def _at_distance(overlay: Overlay, broker: str, distance: int, dice: random.Random) -> str:

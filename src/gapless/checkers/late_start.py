@@ -1,0 +1,63 @@
+"""What a returned `subscribe()` promises: `late-start`.
+
+A subscription S that is ready with the *whole* cut promises every matching event whose `publish()` began, anywhere
+in the network, after its `subscribe()` had returned. Event e of publisher p is a `late-start` if
+
+- S says that it is ready with the whole cut;
+- e matches S and never came;
+- it stands before the starting cut of p, or p has no starting cut, so that it is neither a gap nor unobserved: S
+  starts too late for it;
+- it was published while S was active: after `active_ms` and before `ended_ms`, by more than the clocks of two
+  clients may differ;
+- it is not after the end of p, as far as that is known (`AcceptedHistory.is_reached`): where p has no starting cut
+  and S lives, that takes a quiet end of the run, for until then it may come.
+
+The first activation counts. A subscription that is reset before `subscribe()` returns has promised nothing yet; one
+that is reset after that owes what it promised, whatever cuts it gets then.
+
+Who advertises later is no exception: its first event is published later still, and S was there.
+"""
+
+from collections.abc import Iterator
+
+from gapless.checkers.acceptance import AcceptedHistory
+from gapless.checkers.verdict import Anomaly
+from gapless.trace import EventRow, SubscriptionRow
+
+__all__ = ["find_late_starts"]
+
+
+def find_late_starts(
+    history: AcceptedHistory, before_start: list[EventRow], clock_skew_ms: float, quiesced: bool
+) -> Iterator[Anomaly]:
+    """One for each event that was published while the subscription was active, and left out by its start."""
+    if history.row.ready != "whole":
+        return
+    for event in before_start:
+        if _is_promised(history.row, event, clock_skew_ms) and history.is_reached(event, quiesced):
+            yield _late_start(history, event)
+
+
+def _is_promised(subscription: SubscriptionRow, event: EventRow, clock_skew_ms: float) -> bool:
+    """Whether the event was certainly published while the subscription was active."""
+    active_ms, ended_ms = subscription.active_ms, subscription.ended_ms
+    if active_ms is None or event.published_ms <= active_ms + clock_skew_ms:
+        return False
+    return ended_ms is None or event.published_ms < ended_ms - clock_skew_ms
+
+
+def _late_start(history: AcceptedHistory, missing: EventRow) -> Anomaly:
+    client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
+    start = history.start(publisher)
+    where = f"nothing of {publisher} ever came" if start is None else f"it starts at {publisher}:{start} only"
+    is_assumed = start is not None and publisher not in history.cuts
+    return Anomaly(
+        kind="late-start",
+        client=client,
+        subscription=subscription,
+        event=missing.event_id,
+        publisher=publisher,
+        witness=(f"{publisher}:{start}", missing.event_id) if is_assumed else (missing.event_id,),
+        message=f"{client} was never delivered {missing.event_id} for {subscription}, though it was published when "
+        f"the subscription was active: {where}",
+    )

@@ -1,0 +1,144 @@
+"""One client's part of a trace, read: what it says happened, as rows, and how far it goes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from gapless.errors import TraceError
+from gapless.trace import part_records as records
+from gapless.trace.attributes_text import attributes_to_text
+from gapless.trace.part_log import read_frames
+from gapless.trace.rows import CutRow, EventRow, HistoryRow, RunRow, SubscriptionRow
+
+__all__ = ["Part", "client_of", "read_part"]
+
+
+@dataclass
+class Part:
+    """What one client wrote down. Times are milliseconds since `start_us`."""
+
+    client: str
+    start_us: int
+    run: RunRow | None = None
+    machine: str = ""
+    events: list[EventRow] = field(default_factory=list)
+    history: list[HistoryRow] = field(default_factory=list)
+    subscriptions: dict[str, SubscriptionRow] = field(default_factory=dict)
+    cuts: dict[tuple[str, str], CutRow] = field(default_factory=dict)
+    confirmed_seq: int = 0
+    last_ms: float | None = None
+    is_closed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return self.run.run if self.run is not None else ""
+
+    def ms(self, time_us: int) -> float:
+        """A moment, by the clock of the trace."""
+        return (time_us - self.start_us) / 1000
+
+    def add(self, record: records.Record) -> None:
+        """The next thing that happened."""
+        _TAKEN_BY[type(record)](self, record)
+
+    def _opened(self, record: records.Opened) -> None:
+        self.run, self.client, self.machine = record.run, record.client, record.machine
+
+    def _subscribed(self, record: records.Subscribed) -> None:
+        self.subscriptions[record.subscription] = SubscriptionRow(
+            self.name, record.subscription, self.client, record.filter, self._pass(record.time_us), None, None,
+            record.ready,
+        )  # fmt: skip
+
+    def _refused(self, record: records.Refused) -> None:
+        self.subscriptions.pop(record.subscription, None)
+        self._drop_cuts(record.subscription)
+
+    def _activated(self, record: records.Activated) -> None:
+        time_ms = self._pass(record.time_us)
+        row = self.subscriptions.get(record.subscription)
+        if row is not None and row.active_ms is None:
+            self._change(record.subscription, active_ms=time_ms)
+
+    def _cut_fixed(self, record: records.CutFixed) -> None:
+        key = (record.subscription, record.publisher)
+        self.cuts[key] = CutRow(self.name, *key, record.from_seq, None)
+
+    def _cuts_voided(self, record: records.CutsVoided) -> None:
+        self._drop_cuts(record.subscription)
+
+    def _ended(self, record: records.Ended) -> None:
+        self._change(record.subscription, ended_ms=self._pass(record.time_us))
+        for publisher, seq in record.last_seq.items():
+            key = (record.subscription, publisher)
+            if key in self.cuts:
+                self.cuts[key] = msgspec.structs.replace(self.cuts[key], to_seq=seq)
+
+    def _published(self, record: records.Published) -> None:
+        event_id = f"{self.client}:{record.seq}"
+        text = attributes_to_text(record.attributes)
+        self.events.append(EventRow(self.name, event_id, self.client, record.seq, text, self.ms(record.began_us)))
+        self._act("publish", event_id, None, record.time_us)
+
+    def _delivered(self, record: records.Delivered) -> None:
+        self._act("deliver", f"{record.publisher}:{record.seq}", record.subscription, record.time_us)
+
+    def _confirmed(self, record: records.Confirmed) -> None:
+        self.confirmed_seq = max(self.confirmed_seq, record.seq)
+
+    def _closed(self, record: records.Closed) -> None:
+        self.is_closed = True
+
+    def _act(self, kind: Any, event_id: str, subscription_id: str | None, time_us: int) -> None:
+        time_ms = self._pass(time_us)
+        self.history.append(
+            HistoryRow(self.name, self.client, len(self.history), kind, event_id, subscription_id, time_ms)
+        )
+
+    def _pass(self, time_us: int) -> float:
+        self.last_ms = self.ms(time_us)
+        return self.last_ms
+
+    def _change(self, subscription: str, **what: float) -> None:
+        if subscription in self.subscriptions:
+            self.subscriptions[subscription] = msgspec.structs.replace(self.subscriptions[subscription], **what)
+
+    def _drop_cuts(self, subscription: str) -> None:
+        for key in [key for key in self.cuts if key[0] == subscription]:
+            del self.cuts[key]
+
+
+_TAKEN_BY: dict[type, Callable[[Part, Any], None]] = {
+    records.Opened: Part._opened,
+    records.Subscribed: Part._subscribed,
+    records.Refused: Part._refused,
+    records.Activated: Part._activated,
+    records.CutFixed: Part._cut_fixed,
+    records.CutsVoided: Part._cuts_voided,
+    records.Ended: Part._ended,
+    records.Published: Part._published,
+    records.Delivered: Part._delivered,
+    records.Confirmed: Part._confirmed,
+    records.Closed: Part._closed,
+}
+
+
+def read_part(path: Path) -> list[records.Record]:
+    """What a file says, up to where it breaks off."""
+    try:
+        found: list[records.Record] = [records.decode(frame) for frame in read_frames(path) or ()]
+    except (OSError, msgspec.MsgspecError) as error:
+        raise TraceError(f"{path} is no part of a trace that this Gapless can read: {error}") from None
+    if found and not isinstance(found[0], records.Opened):
+        raise TraceError(f"{path} is no part of a trace that this Gapless can read: it does not say whose it is")
+    return found
+
+
+def client_of(path: Path) -> str:
+    """Whose part it is, by the name of the file alone."""
+    return unquote(path.stem)

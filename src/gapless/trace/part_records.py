@@ -1,0 +1,118 @@
+"""What a client's part of a trace is made of: one record for each thing that happens to the client.
+
+Times are microseconds of the clock on the wall. A part that does not end with `Closed` is cut short.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from gapless.events import Attributes
+from gapless.trace.rows import Ready, RunRow
+
+__all__ = [
+    "Activated", "Closed", "Confirmed", "CutFixed", "CutsVoided", "Delivered", "Ended", "Opened", "Published",
+    "Record", "Refused", "Subscribed", "decode", "encode",
+]  # fmt: skip
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """The name of the kind, then the fields."""
+
+
+class Opened(_Record, frozen=True):
+    """The first record: whose part it is, of which run, and by which machine's clock."""
+
+    run: RunRow
+    client: str
+    machine: str
+
+
+class Subscribed(_Record, frozen=True):
+    """The client asks for a subscription."""
+
+    subscription: str
+    filter: str
+    ready: Ready
+    time_us: int
+
+
+class Refused(_Record, frozen=True):
+    """The protocol rejected the subscription: there is none."""
+
+    subscription: str
+
+
+class Activated(_Record, frozen=True):
+    """`subscribe()` returns."""
+
+    subscription: str
+    time_us: int
+
+
+class CutFixed(_Record, frozen=True):
+    """The subscription gets the publisher's matching events from `from_seq` on."""
+
+    subscription: str
+    publisher: str
+    from_seq: int
+
+
+class CutsVoided(_Record, frozen=True):
+    """The cuts of the subscription so far are void."""
+
+    subscription: str
+
+
+class Ended(_Record, frozen=True):
+    """The subscription is over, with this ending cut."""
+
+    subscription: str
+    last_seq: dict[str, int]
+    time_us: int
+
+
+class Published(_Record, frozen=True):
+    """The client published its event `seq`, by a call that began at `began_us`."""
+
+    seq: int
+    attributes: Attributes
+    began_us: int
+    time_us: int
+
+
+class Delivered(_Record, frozen=True):
+    """An event was handed to the client's application."""
+
+    publisher: str
+    seq: int
+    subscription: str
+    time_us: int
+
+
+class Confirmed(_Record, frozen=True):
+    """The client's events up to `seq` are safe."""
+
+    seq: int
+
+
+class Closed(_Record, frozen=True):
+    """The last record: nothing is left out."""
+
+
+Record: TypeAlias = (
+    Opened
+    | Subscribed
+    | Refused
+    | Activated
+    | CutFixed
+    | CutsVoided
+    | Ended
+    | Published
+    | Delivered
+    | Confirmed
+    | Closed
+)
+
+encode = msgspec.msgpack.Encoder().encode
+decode = msgspec.msgpack.Decoder(Record).decode
