@@ -108,8 +108,15 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
         if self.every_ms is not None:
             source = Client("root", "b0") if self.distance is None else publisher
             length_ms = 4 * self.hop_ms * (2 * self.depth + 1)
-            yield source, PublishAction(
-                2 * APART_MS, source.name, {"topic": number, "size": 8}, ceil(length_ms / self.every_ms), self.every_ms
+            yield (
+                source,
+                PublishAction(
+                    2 * APART_MS,
+                    source.name,
+                    {"topic": number, "size": 8},
+                    ceil(length_ms / self.every_ms),
+                    self.every_ms,
+                ),
             )
         if dice.random() < self.covered:
             old = Client(f"old{number}", _cousin(leaf, self.pivot))
@@ -117,7 +124,6 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
         new = Client(f"new{number}", leaf)
         wanted = f"topic = {number} AND size > 7"
         yield new, SubscribeAction(2 * APART_MS, new.name, f"new{number}", wanted, ready="first")
-
 
     def _latency(self) -> LatencySpec:
         if self.jitter:
