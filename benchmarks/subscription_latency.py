@@ -5,11 +5,19 @@
     python benchmarks/subscription_latency.py --json     # figures for a machine
 
 A binary tree, 50 ms a hop, clients beside their brokers. The newcomer sits at the leftmost leaf; figures are read off
-the trace, from the call to the moment at which the subscription is active.
+the trace, from the call to the moment at which the subscription is active. That has two meanings:
+
+`first`, the papers': it has its first cut.
 
 - **uncovered**, the nearest matching publisher d hops up: there and back, 2·d, in both protocols.
 - **covered**, the publisher at the top, a covering subscription met k hops up (the pivot):
   `gapless` 2·k whatever f is; `locaps` 2·min(k + f, depth), the way to the last of its f + 1 pivots and back.
+
+`whole`, what `gapless` promises: no event that anyone publishes from then on is left out, also if the broker dies. With
+r hops to the f-th nearest broker, which has to know the subscription, too:
+
+- **uncovered**, with another matching publisher at the top: 2·max(depth, r).
+- **covered**: 2·max(k, r).
 
 Any figure that differs from its formula makes the program fail.
 """
@@ -23,6 +31,7 @@ from typing import Any
 import msgspec
 
 from gapless.overlay import binary
+from gapless.protocol import Ready
 from gapless.simulator import run_scenario
 from gapless.simulator.scenario import (
     AdvertiseAction,
@@ -40,14 +49,17 @@ APART_MS = 10_000.0
 """Long enough for everything before to be stable."""
 FAR = 100
 """Topics from here on have a second publisher, at the top."""
-PROTOCOLS: dict[str, dict[str, Any]] = {"gapless": {"wave_ms": 60_000}, "locaps": {}}
-"""Compared, with options that spare large trees the traffic that has nothing to do with subscriptions."""
+OPTIONS: dict[str, dict[str, Any]] = {"gapless": {"wave_ms": 60_000}, "locaps": {"paths": "one"}}
+"""They spare large trees the traffic that has nothing to do with subscriptions."""
+MEANINGS: tuple[tuple[str, Ready], ...] = (("gapless", "whole"), ("gapless", "first"), ("locaps", "first"))
+"""What is measured: a protocol, and when it calls a subscription active."""
 
 
 class Figures(msgspec.Struct, frozen=True):
     """Hops until active on one tree; `uncovered[d]` and `covered[k]` from 0 up to the depth."""
 
     protocol: str
+    ready: Ready
     depth: int
     f: int
     uncovered: list[float]
@@ -56,10 +68,23 @@ class Figures(msgspec.Struct, frozen=True):
     def promised(self) -> "Figures":
         """What the formula says."""
         ways = range(self.depth + 1)
-        reach = self.f if self.protocol == "locaps" else 0
+        if self.ready == "whole":
+            backup = hops_to_last_backup(self.depth, self.f)
+            uncovered = [max(self.depth, backup) for _ in ways]
+            covered = [max(k, backup) for k in ways]
+        else:
+            reach = self.f if self.protocol == "locaps" else 0
+            uncovered = list(ways)
+            covered = [min(k + reach, self.depth) for k in ways]
         return Figures(
-            self.protocol, self.depth, self.f, [2.0 * d for d in ways], [2.0 * min(k + reach, self.depth) for k in ways]
+            self.protocol, self.ready, self.depth, self.f, [2.0 * d for d in uncovered], [2.0 * k for k in covered]
         )
+
+
+def hops_to_last_backup(depth: int, f: int) -> int:
+    """How far it is from the leftmost leaf to the f-th nearest broker."""
+    tree, home = binary(depth), leaf(depth, 0)
+    return max((len(tree.path(home, name)) - 1 for name in tree.within(home, 2 * (f + 1))[:f]), default=0)
 
 
 def leaf(depth: int, up: int) -> str:
@@ -67,7 +92,7 @@ def leaf(depth: int, up: int) -> str:
     return f"b{2**depth - 1 + (2 ** (up - 1) if up else 0)}"
 
 
-def measure(protocol: str, depth: int, f: int) -> Figures:
+def measure(protocol: str, ready: Ready, depth: int, f: int) -> Figures:
     """All figures of one tree in one run: each has a topic of its own, so none disturbs another."""
     upwards = binary(depth).path(leaf(depth, 0), "b0")
     clients = [Client("new", leaf(depth, 0)), Client("top", "b0")]
@@ -80,15 +105,15 @@ def measure(protocol: str, depth: int, f: int) -> Figures:
             AdvertiseAction(0.0, f"near{number}", f"a{number}", f"kind = 'uncovered' AND topic = {FAR + number}"),
             SubscribeAction(APART_MS, f"old{number}", f"x{number}", f"kind = 'covered' AND topic = {number}"),
             SubscribeAction(
-                2 * APART_MS, "new", f"covered-{number}", f"kind = 'covered' AND topic = {number} AND x > 7"
+                2 * APART_MS, "new", f"covered-{number}", f"kind = 'covered' AND topic = {number} AND x > 7", ready
             ),
             SubscribeAction(
-                2 * APART_MS, "new", f"uncovered-{number}", f"kind = 'uncovered' AND topic = {FAR + number}"
+                2 * APART_MS, "new", f"uncovered-{number}", f"kind = 'uncovered' AND topic = {FAR + number}", ready
             ),
         ]
     scenario = Scenario(
         network=Network("binary", depth=depth, f=f, latency=LatencySpec(ms=HOP_MS)),
-        protocol=ProtocolChoice(protocol, PROTOCOLS[protocol]),
+        protocol=ProtocolChoice(protocol, OPTIONS[protocol]),
         run=Run(settle_ms=2 * HOP_MS * (depth + 1)),
         clients=tuple(clients),
         actions=tuple(actions),
@@ -102,6 +127,7 @@ def measure(protocol: str, depth: int, f: int) -> Figures:
     }
     return Figures(
         protocol,
+        ready,
         depth,
         f,
         *([hops.get(f"{kind}-{n}", -1.0) for n in range(depth + 1)] for kind in ("uncovered", "covered")),
@@ -112,13 +138,15 @@ def print_table(figures: Iterable[Figures]) -> None:
     """One line per tree and f; what differs from the formula is shown beside it."""
     print("hops until a subscription is active")
     print(
-        f"{'protocol':<9} {'depth':>5} {'brokers':>7} {'f':>2}  {'uncovered, d = 0, 1, 2…':<32} covered, k = 0, 1, 2…"
+        f"{'protocol':<9} {'active':<6} {'depth':>5} {'brokers':>7} {'f':>2}  {'uncovered, d = 0, 1, 2…':<32} "
+        "covered, k = 0, 1, 2…"
     )
     for row in figures:
         wrong = "" if row == row.promised() else "   NOT AS PROMISED"
         uncovered, covered = (" ".join(f"{value:g}" for value in values) for values in (row.uncovered, row.covered))
         brokers = 2 ** (row.depth + 1) - 1
-        print(f"{row.protocol:<9} {row.depth:>5} {brokers:>7} {row.f:>2}  {uncovered:<32} {covered}{wrong}", flush=True)
+        head = f"{row.protocol:<9} {row.ready:<6} {row.depth:>5} {brokers:>7} {row.f:>2}"
+        print(f"{head}  {uncovered:<32} {covered}{wrong}", flush=True)
 
 
 def main() -> int:
@@ -128,7 +156,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print JSON only")
     arguments = parser.parse_args()
     depths, tolerances = (range(3, 6), (0, 1, 4)) if arguments.quick else (range(3, 10), range(5))
-    figures = [measure(protocol, depth, f) for protocol in PROTOCOLS for depth in depths for f in tolerances]
+    figures = [measure(*meaning, depth, f) for meaning in MEANINGS for depth in depths for f in tolerances]
     wrong = [row for row in figures if row != row.promised()]
     if arguments.json:
         rows = [{**msgspec.to_builtins(row), "as_promised": row == row.promised()} for row in figures]

@@ -1,21 +1,98 @@
-"""Gapless: content-based publish/subscribe that misses nothing and keeps effects behind their causes."""
+"""Gapless: content-based publish/subscribe that misses nothing and keeps effects behind their causes.
 
-from typing import TYPE_CHECKING, Any
+`connect` is where programs with an event loop begin; `gapless.sync` has the same names for all others. Everything that
+may be used is in `__all__`. It is loaded when it is asked for, so `import gapless` alone costs next to nothing; type
+checkers see plain imports, and know a name that does not exist from one that does.
+"""
+
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gapless.client import connect
-    from gapless.errors import GaplessError
+    from gapless import sync
+    from gapless.client import (
+        Advertisement,
+        Change,
+        Changes,
+        Client,
+        Connecting,
+        Request,
+        Requests,
+        Subscription,
+        TypedSubscription,
+        connect,
+    )
+    from gapless.errors import (
+        CallError,
+        ClosedError,
+        ConfigError,
+        ConnectError,
+        EventError,
+        ExperimentError,
+        FilterError,
+        GaplessError,
+        MisfitError,
+        NoReplyError,
+        OverlayError,
+        ProtocolError,
+        ScenarioError,
+        SlowConsumerError,
+        SparkError,
+        SubscriptionEndedError,
+        TraceError,
+        WireError,
+    )
     from gapless.events import Event
 
-__all__ = ["Event", "GaplessError", "connect"]
+__all__ = [
+    "Advertisement",
+    "CallError",
+    "Change",
+    "Changes",
+    "Client",
+    "ClosedError",
+    "ConfigError",
+    "ConnectError",
+    "Connecting",
+    "Event",
+    "EventError",
+    "ExperimentError",
+    "FilterError",
+    "GaplessError",
+    "MisfitError",
+    "NoReplyError",
+    "OverlayError",
+    "ProtocolError",
+    "Request",
+    "Requests",
+    "ScenarioError",
+    "SlowConsumerError",
+    "SparkError",
+    "Subscription",
+    "SubscriptionEndedError",
+    "TraceError",
+    "TypedSubscription",
+    "WireError",
+    "__version__",
+    "connect",
+    "sync",
+]
 
-_PLACES = {"connect": "gapless.client", "Event": "gapless.events", "GaplessError": "gapless.errors"}
+__version__ = "0.1.0"
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    """Load what is asked for when it is asked for: `import gapless` alone costs next to nothing."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'gapless' has no attribute {name!r}")
-    from importlib import import_module
+    def __getattr__(name: str) -> object:
+        """Load what is asked for."""
+        if name not in __all__:
+            raise AttributeError(f"module 'gapless' has no attribute {name!r}", name=name, obj=__import__("gapless"))
+        from importlib import import_module
 
-    return getattr(import_module(_PLACES[name]), name)
+        if name == "sync":
+            return import_module("gapless.sync")
+        place = "errors" if name.endswith("Error") else "events" if name == "Event" else "client"
+        found = globals()[name] = getattr(import_module(f"gapless.{place}"), name)
+        return found
+
+    def __dir__() -> list[str]:
+        """What may be asked for, loaded or not."""
+        return sorted({*globals(), *__all__})

@@ -4,6 +4,11 @@ Bugs of ours are assertions. Whoever catches a `GaplessError` can print it as it
 what is wrong, where, and what to do about it.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gapless.events import Event
+
 __all__ = [
     "CallError",
     "ClosedError",
@@ -13,11 +18,14 @@ __all__ = [
     "ExperimentError",
     "FilterError",
     "GaplessError",
+    "MisfitError",
+    "NoReplyError",
     "OverlayError",
     "ProtocolError",
     "ScenarioError",
     "SlowConsumerError",
     "SparkError",
+    "SubscriptionEndedError",
     "TraceError",
     "WireError",
 ]
@@ -71,7 +79,34 @@ class EventError(CallError):
     """An event that cannot be published: an attribute of a type that there is not, too large, not advertised."""
 
 
-class SlowConsumerError(GaplessError):
+class MisfitError(GaplessError):
+    """An event that does not fit the type it is asked for as; `event` is the event."""
+
+    def __init__(self, message: str, event: "Event") -> None:
+        super().__init__(message)
+        self.event = event
+
+
+class NoReplyError(GaplessError, TimeoutError):
+    """A request that nobody answered in time; `event` is the request, if it was published."""
+
+    def __init__(self, message: str, event: "Event | None" = None) -> None:
+        super().__init__(message)
+        self.event = event
+
+
+class SubscriptionEndedError(GaplessError):
+    """A subscription that is over without its application's wish; `resubscribe` begins it anew, after a gap.
+
+    `last` is its ending cut: for each publisher, the number up to which everything was delivered.
+    """
+
+    def __init__(self, message: str, last: dict[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.last = last or {}
+
+
+class SlowConsumerError(SubscriptionEndedError):
     """A subscription that ended because its events were not taken in time, as its policy says."""
 
 
@@ -96,6 +131,8 @@ class FilterError(GaplessError):
 def _excerpt(text: str, position: int) -> tuple[str, int]:
     """The part of a long text around a place, on one line, and where the place is in it."""
     start = max(0, position - 60)
+    # A line end would break the line, half of a character cannot be printed.
     shown = "".join(" " if character.isspace() else character for character in text[start : position + 40])
+    shown = shown.encode(errors="replace").decode()
     before, after = "…" if start else "", "…" if position + 40 < len(text) else ""
     return before + shown + after, position - start + len(before)

@@ -33,14 +33,24 @@ from gapless.events import Attributes, Event
 from gapless.overlay import Overlay
 
 __all__ = [
-    "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected", "Consumed",
-    "CutFixed", "CutsVoided", "Deliver", "Effect", "Ended", "Guarantee", "Input", "Linked", "Node", "ProtocolSpec",
-    "Publish", "PublishMany", "Published", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe",
-    "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "check_overlay",
-    "convert_options", "find_protocol", "protocols",
+    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected",
+    "Consumed", "CutFixed", "CutsVoided", "Deliver", "Effect", "EndSession", "Ended", "Guarantee", "Input", "Linked",
+    "Node", "ProtocolSpec", "Publish", "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer",
+    "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe",
+    "any_overlay", "check_overlay", "convert_options", "find_protocol", "protocols",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
+GUARANTEE_NAMES: Mapping[Guarantee, str] = {
+    "gcd": "gapless causal",
+    "gfd": "gapless FIFO",
+    "topic-causal": "causal per topic",
+    "best-effort": "best effort",
+}
+"""What people read; the short words are for files and programs."""
+Ready: TypeAlias = Literal["whole", "first"]
+"""When a subscription is active: with a cut for every publisher that may match it, so that nothing published from then
+on is left out; or with its first cut, as the papers define it."""
 Message: TypeAlias = Any  # each protocol has its own frozen msgspec structs
 
 
@@ -108,10 +118,11 @@ class Unadvertise(msgspec.Struct, frozen=True):
 
 
 class Subscribe(msgspec.Struct, frozen=True):
-    """A client's call: deliver what matches `filter`."""
+    """A client's call: deliver what matches `filter`. Protocols that know but one meaning of `ready` ignore it."""
 
     subscription: str
     filter: str
+    ready: Ready = "whole"
 
 
 class Unsubscribe(msgspec.Struct, frozen=True):
@@ -140,9 +151,16 @@ class Consumed(msgspec.Struct, frozen=True):
     count: int
 
 
+class EndSession(msgspec.Struct, frozen=True):
+    """An operator's call to a broker: end the session of this client, whether it is there or away; for protocols that
+    know sessions (`ends_sessions`)."""
+
+    client: str
+
+
 Input: TypeAlias = (
     Start | Received | Connected | Suspected | Trusted | Linked | Unlinked | TimerFired
-    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed
+    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession
 )  # fmt: skip
 
 
@@ -191,7 +209,7 @@ class CutsVoided(msgspec.Struct, frozen=True):
 
 
 class Activated(msgspec.Struct, frozen=True):
-    """The subscription holds a starting cut: `subscribe()` may return."""
+    """The subscription holds its starting cut, the whole one or its first part: `subscribe()` may return."""
 
     subscription: str
 
@@ -269,9 +287,17 @@ class Node(Protocol):
         ...
 
 
-def _any_overlay(overlay: Overlay) -> str | None:
-    """Refuses nothing."""
+def any_overlay(overlay: Overlay) -> str | None:
+    """Refuses nothing: for protocols that run over any graph."""
     return None
+
+
+def _needs_tree(overlay: Overlay) -> str | None:
+    """Refuses graphs with cycles, as most protocols do."""
+    if overlay.is_tree:
+        return None
+    brokers, links = len(overlay.brokers), len(overlay.edges)
+    return f"it takes trees only: {brokers} brokers need {brokers - 1} edges to form a tree, but {links} are given"
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True):
@@ -288,6 +314,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """Whether clients take `PublishMany`."""
     paces: bool = False
     """Whether clients take `Consumed`, and no more is sent to them ahead of it than a bounded number of deliveries."""
+    ends_sessions: bool = False
+    """Whether brokers take `EndSession`, and have a method `has_session`."""
     copes_with: frozenset[str] = frozenset()
     """Faults under which the guarantee holds: of crash, restart, cut, suspicion, loss, duplication, relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()
@@ -296,10 +324,16 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """What its clients send; a broker takes nothing else from a client. Empty means any message."""
     confirms: bool = False
     """Its clients say `Confirmed`. Without that, a publication is done when its broker's connection has taken it."""
+    whole_cuts: bool = False
+    """Its subscriptions are active when their cut is whole, unless asked for otherwise (see `Ready`)."""
     topics_only: bool = False
     """It serves filters of the form `topic = '…'` alone; its clients reject all others."""
-    refuses: Callable[[Overlay], str | None] = _any_overlay
-    """Why it cannot run over an overlay, in a sentence; None if it can."""
+    refuses: Callable[[Overlay], str | None] = _needs_tree
+    """Why it cannot run over an overlay, in a sentence; None if it can. By default it takes trees only."""
+
+    def ready(self, call: Subscribe) -> Ready:
+        """What it means for this subscription to be active."""
+        return call.ready if self.whole_cuts else "first"
 
 
 def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.Struct:
@@ -310,6 +344,9 @@ def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.S
             close = get_close_matches(key, known, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(known) or 'none'}"
             raise ProtocolError(f"protocol {spec.name!r} has no option {key!r}; {hint}")
+        value = options[key]
+        if isinstance(value, int | float) and not abs(value) < 2**63:  # which NaN is not, either
+            raise ProtocolError(f"options of protocol {spec.name!r}: {key} = {value} is not a number to work with")
     try:
         return msgspec.convert(dict(options), spec.options)
     except msgspec.ValidationError as error:

@@ -13,6 +13,7 @@ with gapless.sync.connect("gapless://127.0.0.1:7400") as client:
 ```
 """
 
-from gapless.client.sync_client import Advertisement, Client, Subscription, connect
+from gapless.client.sync_client import Advertisement, Client, connect
+from gapless.client.sync_subscription import Changes, Request, Requests, Subscription, TypedSubscription
 
-__all__ = ["Advertisement", "Client", "Subscription", "connect"]
+__all__ = ["Advertisement", "Changes", "Client", "Request", "Requests", "Subscription", "TypedSubscription", "connect"]

@@ -106,6 +106,9 @@ _Reader = Callable[[str], _Typed]
 def _from_json(attributes: Column, name: str) -> Column:
     """The attribute as one column, a struct of what it is by type."""
     path = f"$['{name}']"
+    if "'" in name:
+        # No path can say such a name; a map takes any, but costs a copy of all attributes.
+        attributes, path = F.try_element_at(attributes.cast("map<string, variant>"), F.lit(name)), "$"
 
     def of(wanted: Column, spark_type: str) -> Column:
         return F.when(wanted, F.try_variant_get(attributes, path, spark_type)).alias(spark_type)

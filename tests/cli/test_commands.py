@@ -40,7 +40,7 @@ def test_the_registry(cli: Cli) -> None:
     ran = cli("protocols")
     assert ran.code == 0
     assert "gapless" in ran.out
-    assert "gcd" in ran.out
+    assert "gapless causal" in ran.out
     listed = {row["name"]: row for row in json.loads(cli("protocols", "--json").out)}
     assert listed["gapless"]["guarantee"] == "gcd"
     assert "crash" in listed["gapless"]["copes_with"]
@@ -85,7 +85,7 @@ def test_hops_are_counted_where_all_take_the_same(cli: Cli, tmp_path: Path) -> N
     hops = {row["subscription"]: row["hops"] for row in rows}
     assert hops["invoices-due"] == 12
     assert hops["large-orders"] == 2
-    assert hops["parcels-sent"] == 0
+    assert hops["parcels-sent"] == 2
     uneven = text.replace("ms = 10\n", 'ms = 10\nlinks = { "b0-b1" = 25 }\n', 1)
     (tmp_path / "uneven.toml").write_text(uneven, encoding="utf-8")
     rows = json.loads(cli("sim", "run", tmp_path / "uneven.toml", "--json").out)["subscriptions"]
@@ -174,6 +174,22 @@ def test_the_normal_form(cli: Cli, text: str, lines: list[str]) -> None:
     assert ran.code == 0
     assert json.loads(ran.out)["normal_form"] == lines
     assert cli("filter", "check", text).code == 0
+
+
+def test_a_filter_that_may_mean_something_else(cli: Cli) -> None:
+    shown = " ".join(cli("filter", "check", "order-id = 1").out.split())
+    assert 'order-id is a subtraction here: if you mean the attribute of this name, write "order-id"' in shown
+    assert len(json.loads(cli("filter", "check", "order-id = 1", "--json").out)["hints"]) == 1
+    quoted = cli("filter", "check", '"order-id" = 1', "--event", '{"order-id": 1}')
+    assert quoted.code == 0
+    assert "hint" not in quoted.out
+    assert '"order-id": = 1' in quoted.out
+
+
+def test_half_a_character_is_refused(cli: Cli) -> None:
+    ran = cli("filter", "check", "a = 1", "--event", '{"a": "\\udce9"}')
+    assert ran.code == 64
+    assert "half of a character" in ran.err
 
 
 def test_two_filters(cli: Cli) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.cli.screen import on_a_terminal
 from tests.conftest import Cli
 
 from gapless.cli import demo_simulated as demo
@@ -22,34 +23,39 @@ from gapless.simulator import Scenario, parse_scenario
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Spark is tested elsewhere; and somebody may have no Java."""
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+PROGRAM = [sys.executable, "-m", "gapless"]
+STAGES = ("broker b1 is killed", "b0 stands in", "taking the network down", "the checker in Python judges")
+"""Some of what it says while it is busy."""
 
 
-@pytest.mark.usefixtures("without_java")
-def test_a_real_network_keeps_its_promises(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_a_real_network_keeps_its_promises(cli: Cli, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    ran = cli("demo", "--trace", tmp_path / "trace", "--svg", tmp_path / "demo.svg")
-    assert ran.code == 0, ran.out + ran.err
-    *lines, last = ran.out.splitlines()
-    assert last.startswith("trace  ")
-    assert max(map(len, lines)) <= 80
-    assert lines[-1].startswith("VALID")
-    assert re.search(r"INVALID .* gap", ran.out)
-    assert "b0 stood in" in ran.out
-    assert "✗ b1" in ran.out
-    assert "The checker in Python" in ran.out
-    assert "Not on Spark: Spark needs Java" in ran.out
+    command = [*PROGRAM, "demo", "--trace", str(tmp_path / "trace"), "--svg", str(tmp_path / "demo.svg")]
+    # Spark is tested elsewhere; and somebody may have no Java.
+    environment = {"TMPDIR": str(scratch), "JAVA_HOME": str(tmp_path / "nowhere")}
+    ran = on_a_terminal(command, environment=environment)
+    out = "\n".join(ran.lines).rstrip()
+    assert ran.code == 0, out
+    for stage in STAGES:
+        assert stage in ran.written
+        assert stage not in out, "a spinner and the page wrote over each other"
+    told = out[: out.index("\ntrace ")]
+    *_, last = lines = told.splitlines()
+    assert last.startswith("VALID")
+    assert sum(line.endswith("───") and len(line) == 80 for line in lines) == 6  # each heading is whole
+    assert re.search(r"INVALID .* gap", told)
+    assert "b0 stood in" in told
+    assert "✗ b1" in told
+    assert "3  The checker in Python" in told
+    assert "Not on Spark: Spark needs Java" in told
+    assert "on Spark" not in re.sub("Not on Spark", "", ran.written)
     assert cli("check", tmp_path / "trace").code == 0
     assert list(scratch.iterdir()) == []
     assert _running(scratch) == []
     assert "nothing wrong" in " ".join(_text(tmp_path / "demo.svg").split())
-    told = _words(re.sub(r"\(Not on Spark:.*?\.\)", "", "\n".join(lines), flags=re.DOTALL))
-    new = told - _words(_text(ROOT / "docs/images/demo.svg")) - {"Python"}
+    words = _words(re.sub(r"\(Not on Spark:.*?\.\)", "", told, flags=re.DOTALL))
+    new = words - _words(_text(ROOT / "docs/images/demo.svg")) - {"Python"}
     assert not new, "make it again: .venv/bin/gapless demo --svg docs/images/demo.svg"
 
 
@@ -77,11 +83,8 @@ def _running(place: Path) -> list[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
-    program = "from gapless.cli.main import run; run()"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, "demo"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    process = subprocess.Popen([*PROGRAM, "demo"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while len(_running(tmp_path)) < 7 and time.monotonic() < deadline:
         time.sleep(0.05)

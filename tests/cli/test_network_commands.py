@@ -22,7 +22,7 @@ from gapless.overlay import chain
 from gapless.runtime.fleet import Fleet, free_ports, local_network
 from gapless.runtime.settings import RuntimeSettings
 
-PROGRAM = [sys.executable, "-c", "from gapless.cli.main import run; run()"]
+PROGRAM = [sys.executable, "-m", "gapless"]
 QUICK = RuntimeSettings(heartbeat_ms=100, suspect_ms=20_000, join_ms=1_000, drain_ms=500)
 """Nobody dies in these tests, and on a busy machine nobody shall be taken for dead."""
 
@@ -107,6 +107,43 @@ def test_sub_ends_when_its_time_is_up_when_interrupted_and_when_nobody_reads(fle
         assert unread.stderr.read() == ""
 
 
+def test_a_rate_is_told_each_second_also_when_nothing_comes_and_the_total_at_the_end(fleet: Fleet, cli: Cli) -> None:
+    url = fleet.config.url
+    with subprocess.Popen([*PROGRAM, "sub", "--url", url, "--rate"], stdout=subprocess.PIPE, text=True) as subscriber:
+        assert subscriber.stdout is not None
+        assert subscriber.stdout.readline() == "0 events/s, 0 in all\n"
+        assert cli("pub", "--url", url, "--event", '{"n": 1}', "--count", "20").code == 0
+        line = next(line for line in subscriber.stdout if "20 in all" in line)
+        assert re.fullmatch(r"\d+ events/s, 20 in all\n", line)
+        subscriber.send_signal(signal.SIGINT)
+        *_, total = subscriber.stdout
+        assert re.fullmatch(r"20 events in \d+\.\d s \(\d+/s\)\n", total)
+        assert subscriber.wait(20) == 130
+    ran = cli("sub", "--url", url, "--rate", "--seconds", "1.5", "--json", "--quiet")
+    assert ran.code == 0
+    *lines, last = map(json.loads, ran.out.splitlines())
+    assert lines
+    assert not any(line["total"] for line in lines)
+    assert (last["total"], last["events"]) == (True, 0)
+    assert last["seconds"] >= 1.5
+
+
+def test_a_rate_that_nobody_reads_ends(fleet: Fleet) -> None:
+    command = [*PROGRAM, "sub", "--url", fleet.config.url, "--rate", "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as unread:
+        assert unread.stdout is not None
+        assert unread.stderr is not None
+        unread.stdout.readline()
+        unread.stdout.close()
+        assert unread.wait(20) == 141
+        assert unread.stderr.read() == ""
+
+
+def test_what_was_published_is_told_to_programs(fleet: Fleet, cli: Cli) -> None:
+    ran = cli("pub", "--url", fleet.config.url, "--event", '{"n": 1}', "--count", "3", "--json")
+    assert (ran.code, ran.err, json.loads(ran.out)["published"]) == (0, "", 3)
+
+
 def test_status_shows_everyone_and_json_says_the_same(fleet: Fleet, cli: Cli, tmp_path: Path) -> None:
     shown = cli("status", "--url", fleet.config.url)
     assert shown.code == 0
@@ -146,7 +183,8 @@ def test_health_and_metrics(fleet: Fleet) -> None:
 def test_logs_are_json_lines_when_asked_for(fleet: Fleet) -> None:
     lines = [json.loads(line) for line in fleet.log("b0").read_text(encoding="utf-8").splitlines()]
     assert {"time", "level", "message", "broker"} <= set(lines[0])
-    assert [line["message"] for line in lines[:2]] == ["listening", "takes part"]
+    messages = [line["message"] for line in lines if not line["message"].startswith("waits for")]
+    assert messages[:2] == ["listening", "takes part"]
 
 
 # ---- mistakes ---------------------------------------------------------------------------------------------
@@ -201,18 +239,24 @@ def test_a_broker_says_what_is_wrong_with_its_file_name_and_port(fleet: Fleet, c
     assert taken.returncode == 64
     assert "is in use; stop what uses it, or choose another" in taken.stderr
     assert "Traceback" not in taken.stderr
+    loud = cli("broker", "--config", fleet.file, "--name", "b0", "--level", "loud")
+    assert loud.code == 64
+    assert "--level loud: there is no such level; choose one of: debug, info, warning, error" in loud.err
 
 
 # ---- a life -----------------------------------------------------------------------------------------------
 
 
-def test_sigterm_drains_and_a_lost_parent_ends_it(tmp_path: Path) -> None:
+def test_sigterm_drains_sighup_does_nothing_and_a_lost_parent_ends_it(tmp_path: Path) -> None:
     config = local_network(1, f=0, runtime=QUICK)
     (tmp_path / "network.toml").write_text(config.to_toml(), encoding="utf-8")
     command = [*PROGRAM, "broker", "--config", str(tmp_path / "network.toml"), "--name", "b0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as broker:
         assert broker.stderr is not None
         assert "listening" in broker.stderr.readline()
+        broker.send_signal(signal.SIGHUP)
+        while "SIGHUP: the network's file is read at the start only" not in broker.stderr.readline():
+            assert broker.poll() is None
         broker.terminate()
         assert broker.wait(20) == 0
         assert "stopped" in broker.stderr.read()

@@ -7,25 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.client.taking import take
 from tests.runtime.local import local
 
 import gapless
-from gapless.client import Client, Subscription, connect
+from gapless.client import Client, connect
 from gapless.errors import CallError, ClosedError, ConfigError, ConnectError, EventError, FilterError, SlowConsumerError
 from gapless.events import Event
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import free_ports
-
-
-async def take(subscription: Subscription, count: int) -> list[Event]:
-    """The next so many events."""
-    found: list[Event] = []
-    async with asyncio.timeout(20):
-        while len(found) < count:
-            found += await subscription.take(count - len(found))
-    return found
-
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 

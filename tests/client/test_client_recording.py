@@ -81,7 +81,7 @@ def test_of_three_clients_one_closes_one_exits_one_is_killed_and_none_is_left_ou
     judged = cli("check", tmp_path / "trace")
     assert judged.code == 0
     assert "150 events" in judged.out
-    assert "150 deliveries are as gcd wants them; cut short: dies-" in " ".join(judged.out.split())
+    assert "150 deliveries are as promised; cut short: dies-" in " ".join(judged.out.split())
     trace = merge_parts(tmp_path / "live", quiesced=True)
     assert {row.client.partition("-")[0]: (row.acts, row.sent_seq) for row in trace.cut_short} == {
         "dies": (EVENTS, EVENTS), "exits": (EVENTS, EVENTS), "late": (0, 0),

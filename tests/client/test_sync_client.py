@@ -1,18 +1,19 @@
 """The client for programs without an event loop: the same names, the same promises."""
 
 import inspect
+import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.runtime.local import QUICK
 
+import gapless.client
 import gapless.sync
-from gapless.client import client as asynchronous
-from gapless.client import subscription, sync_client
-from gapless.errors import ClosedError, ConnectError, EventError
+from gapless.errors import CallError, ClosedError, ConnectError, EventError, MisfitError, NoReplyError
 from gapless.overlay import chain
 from gapless.runtime.fleet import Fleet, free_ports, local_network
 
@@ -27,18 +28,31 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield config.url
 
 
-def test_both_have_the_same_names() -> None:
-    for one, other in (
-        (asynchronous.Client, sync_client.Client),
-        (asynchronous.Advertisement, sync_client.Advertisement),
-        (subscription.Subscription, sync_client.Subscription),
-    ):
-        internal = {"unadvertise", "unsubscribe", "greeting", "answer", "welcomed", "refused", "report", "is_settled",
-                    "holds_back", "is_over", "oldest", "put", "end", "release"}  # fmt: skip
-        names = {name for name, _ in inspect.getmembers(one) if not name.startswith("_")} - internal
-        assert names <= {name for name, _ in inspect.getmembers(other)} | {"cuts", "last"}
-    parameters = inspect.signature(asynchronous.connect).parameters
+INTERNAL = {"unadvertise", "unsubscribe", "is_settled", "holds_back", "oldest", "put", "end", "release"}
+
+
+@pytest.mark.parametrize("name", sorted({*gapless.sync.__all__} - {"connect"}))
+def test_both_have_the_same_names_and_parameters(name: str) -> None:
+    one, other = getattr(gapless.client, name), getattr(gapless.sync, name)
+    for each, member in inspect.getmembers(one):
+        if each.startswith("_") or each in INTERNAL:
+            continue
+        same = getattr(other, each)
+        assert bool(same.__doc__)
+        if inspect.isfunction(member):
+            assert inspect.signature(member).parameters.keys() == inspect.signature(same).parameters.keys(), each
+    assert not {each for each, _ in inspect.getmembers(other) if not each.startswith("_")} - {*dir(one), "cuts", "last"}
+
+
+def test_both_connect_alike() -> None:
+    parameters = inspect.signature(gapless.client.connect).parameters
     assert parameters == inspect.signature(gapless.sync.connect).parameters
+
+
+def test_the_example_runs(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (gapless.sync.__doc__ or "").split("```python\n")[1].split("```")[0]
+    exec(text.replace("gapless://127.0.0.1:7400", url), {})
+    assert "'topic': 'price', 'amount': 7" in capsys.readouterr().out
 
 
 def test_publish_subscribe_and_iterate(url: str) -> None:
@@ -75,6 +89,110 @@ def test_iteration_waits_for_what_another_thread_publishes(url: str) -> None:
         thread.join()
         with pytest.raises(TimeoutError):
             subscription.take(timeout_s=0.1)
+
+
+@dataclass
+class Price:
+    topic: str
+    amount: int
+
+
+def test_typed_events_and_a_new_beginning(url: str) -> None:
+    with gapless.sync.connect(url) as client:
+        client.advertise("topic = 'price'")
+        prices = client.subscribe("topic = 'price'", type=Price)
+        client.publish(Price("price", 7))
+        client.publish({"topic": "price"})
+        client.publish_many([Price("price", 8)])
+        assert next(prices) == Price("price", 7)
+        with pytest.raises(MisfitError, match="it has no attribute 'amount'"):
+            next(prices)
+        assert prices.take(timeout_s=20) == [Price("price", 8)]
+        with pytest.raises(CallError, match="is not over"):
+            prices.resubscribe()
+        prices.close()
+        assert prices.is_over
+        again = prices.resubscribe()
+        client.publish(Price("price", 9))
+        assert again.take(timeout_s=20) == [Price("price", 9)]
+
+
+def test_request_and_reply(url: str) -> None:
+    with gapless.sync.connect(url) as ann, gapless.sync.connect(url) as bob:
+        ann.advertise("topic = 'ask'")
+        bob.advertise("topic = 'price'")
+        requests = bob.answer("topic = 'ask'")
+
+        def serve() -> None:
+            for request in requests:
+                request.reply({"topic": "price", "amount": request.attributes["n"]})
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        for n in range(20):
+            reply = ann.request({"topic": "ask", "n": n}, reply="topic = 'price'", timeout_s=20)
+            assert (reply.publisher, reply.attributes["amount"]) == (bob.name, n)
+        assert ann.request({"topic": "ask", "n": 20}, type=Price) == Price("price", 20)
+        requests.close()
+        thread.join(20)
+        assert not thread.is_alive()
+        with pytest.raises(NoReplyError, match="no reply that matches"):
+            ann.request({"topic": "ask", "n": 21}, timeout_s=0.2)
+
+
+def test_changes_are_iterated_over_until_the_client_is_closed(url: str) -> None:
+    client = gapless.sync.connect(url)
+    kinds: list[str] = []
+
+    def watch() -> None:
+        kinds.extend(change.kind for change in client.changes())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    client.advertise("TRUE")
+    time.sleep(0.2)
+    client.close()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert kinds == ["connected"]
+
+
+def test_what_cannot_be_sent_is_refused_and_later_calls_do_not_hang(url: str) -> None:
+    with gapless.sync.connect(url) as client:
+        client.advertise("TRUE")
+        for call in (lambda: client.publish({"file": "\udce9t.txt"}), lambda: client.publish_many([{"\udce9": 1}])):
+            with pytest.raises(EventError, match="half of a surrogate pair"):
+                call()
+        with pytest.raises(CallError, match="half of a surrogate pair"):
+            client.subscribe("topic = '\udce9'")
+        subscription = client.subscribe("TRUE")
+        event = client.publish({"file": "été.txt"})
+        assert subscription.take(timeout_s=20) == [event]
+
+
+def test_an_interrupted_take_loses_nothing(url: str) -> None:
+    """What was fetched while the caller was interrupted is there for the next who takes."""
+    with gapless.sync.connect(url) as client:
+        client.advertise("TRUE")
+        subscription = client.subscribe("TRUE")
+
+        def interrupt() -> None:
+            time.sleep(0.2)
+            client.publish({"n": 1})
+            signal.pthread_kill(caller, signal.SIGINT)
+
+        caller = threading.get_ident()
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        seen = []
+        try:
+            while True:
+                seen += subscription.take()
+        except KeyboardInterrupt:
+            thread.join()
+        if not seen:
+            seen += subscription.take(timeout_s=20)
+        assert [event.attributes for event in seen] == [{"n": 1}]
 
 
 def test_closed_is_closed_and_no_thread_is_left(url: str) -> None:

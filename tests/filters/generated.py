@@ -15,6 +15,8 @@ from gapless.filters import Filter, parse
 from gapless.filters.syntax import render_value
 
 NAMES = ("a", "b", "c.d")
+QUOTED = ("order-id", "in", "1st", "it's", 'a"b', "a b", "x:y", "@t", "")
+"""Names that need quotes in a filter."""
 STRINGS = ("", "x", "xy", "yx", "xyx", "%", "it's")
 NUMBERS: tuple[int | float, ...] = (-1, 0, 1, 2, 0.5, 1.5, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 1e300)
 PATTERNS = ("%", "", "x", "x%", "%x", "%y%", "_", "x_", "_%", "x%x", "__%", "%!%", "!_")
@@ -50,6 +52,10 @@ frequent = st.sampled_from((0, 1, 2, 1.5, "x", "xy", True))
 """States that many generated filters ask for, so that events often match."""
 values = st.one_of(frequent, frequent, st.sampled_from([state for state in WORLD if state is not None]))
 events = st.dictionaries(names, values)
+
+BEYOND = (2**63, 2**63 + 1025, 2**63 + 1500, 2**64, -(2**63) - 1, -(2**64), 10**300, 10**300 + 1, 10**400, -(10**400))
+"""Integers that no event of a network holds, but one made by hand may."""
+events_by_hand = st.dictionaries(names, st.one_of(frequent, st.sampled_from(BEYOND), values))
 
 
 @st.composite

@@ -88,7 +88,7 @@ def value_of(expression: Expression, attributes: Attributes) -> Any:
         case Literal(value):
             return value
         case Attribute(name):
-            return attributes.get(name)
+            return plain(attributes.get(name))
         case Negate(operand):
             return number(0 - inner) if family(inner := value_of(operand, attributes)) == "number" else None
         case Arithmetic(operator, left, right):
@@ -98,6 +98,13 @@ def value_of(expression: Expression, attributes: Attributes) -> Any:
             if operator == "/":
                 return None if b == 0 else number(float(a) / float(b))
             return number(a + b if operator == "+" else a - b if operator == "-" else a * b)
+
+
+def plain(value: Any) -> Any:
+    """An integer beyond 64 bits counts as the nearest float."""
+    if type(value) is not int or -(2**63) <= value < 2**63:
+        return value
+    return float(value) if abs(value) < 2**1023 else math.inf if value > 0 else -math.inf
 
 
 def number(value: int | float) -> int | float | None:

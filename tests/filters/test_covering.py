@@ -59,6 +59,18 @@ STATES: tuple[Any, ...] = (
         ("(a OR b) AND c", "a AND c"),
         ("a > b", "a > b AND a = 3"),
         ("a BETWEEN 1 AND 9", "a = 2 OR a BETWEEN 3 AND 4 OR a IN (5, 6)"),
+        ("(s = 'A' AND p < 10) OR (s = 'B' AND p < 20)", "s IN ('A', 'B') AND p < 5"),
+        ("(s = 'A' AND p < 10) OR (s = 'B' AND p < 20)", "s = 'A' AND p < 5 OR s = 'B' AND p < 15"),
+        ("a LIKE 'a%' OR a LIKE 'b%'", "a IN ('ax', 'by')"),
+        ("a LIKE 'a%' OR a LIKE 'b%' OR a LIKE 'c%'", "a IN ('ax', 'by', 'cz') AND p < 5"),
+        ("a LIKE 'x%'", "a LIKE 'xy%' AND a NOT IN (" + ", ".join(f"'xy{i}'" for i in range(12)) + ")"),
+        ("a LIKE 'x%'", "a LIKE 'xy%' AND " + " AND ".join(f"a NOT LIKE 'xy{i}%'" for i in range(20))),
+        ("a < 5 AND b OR a >= 5 AND b", "a = 3 AND b OR a > 7 AND b"),
+        ("a < 5 OR b > 5 OR a >= 5 AND b <= 5", "a > 0 AND b > 0"),
+        ("p < 10 AND q OR p >= 10 AND NOT q OR p >= 10 AND q", "p > 0 AND q"),
+        ("a LIKE 'x%' OR a NOT LIKE 'x%'", "a LIKE '%y' OR a = 'x'"),
+        ("(a OR b OR c) AND p", "a AND p OR b AND p AND q"),
+        ("a > b AND p < 5 OR p >= 5", "a > b AND p > 0"),
     ],
 )
 def test_covers(wider: str, narrower: str) -> None:
@@ -87,6 +99,11 @@ def test_covers(wider: str, narrower: str) -> None:
         ("a = 'x' AND b", "a = 'x'"),
         ("a = 1", "TRUE"),
         ("FALSE", "a = 1"),
+        ("(s = 'A' AND p < 10) OR (s = 'B' AND p < 20)", "s IN ('A', 'B') AND p < 15"),
+        ("(s = 'A' AND p < 10) OR (s = 'B' AND p < 20)", "s IN ('A', 'C') AND p < 5"),
+        ("a LIKE 'a%' OR a LIKE 'b%'", "a IN ('ax', 'cy')"),
+        ("a < 5 AND b OR a > 5 AND b", "a > 0 AND b"),
+        ("a > b AND p < 5 OR p >= 5", "p > 0"),
     ],
 )
 def test_covers_not(wider: str, narrower: str) -> None:
@@ -167,6 +184,23 @@ def check_exact(a: list[str], b: list[str]) -> None:
         included = all(states_narrow[name] <= states_wide[name] for name in generated.NAMES)
         assert wide.covers(narrow) is (impossible or included)
     assert f.overlaps(g) is all(states_f[name] & states_g[name] for name in generated.NAMES)
+
+
+PLAIN = generated.simple_texts().filter(lambda text: "LIKE" not in text)
+SMALL_DISJUNCTIONS = st.lists(st.lists(PLAIN, min_size=1, max_size=3), min_size=1, max_size=4)
+
+
+@given(SMALL_DISJUNCTIONS, SMALL_DISJUNCTIONS)
+@settings(max_examples=300, deadline=None)
+def test_disjunctions_are_decided_exactly(wide: list[list[str]], narrow: list[list[str]]) -> None:
+    """States that no conjunction tells apart are one; so few remain that every combination can be tried."""
+    boxes = [allowed_by_all(texts) for texts in wide + narrow]
+    kinds = [{tuple(i in box[name] for box in boxes) for i in range(len(STATES))} for name in generated.NAMES]
+    inside = [[all(bits) for bits in zip(*event, strict=True)] for event in product(*kinds)]
+    expected = all(any(bits[: len(wide)]) or not any(bits[len(wide) :]) for bits in inside)
+    f, g = (parse(" OR ".join(f"({' AND '.join(texts)})" for texts in filter_)) for filter_ in (wide, narrow))
+    assert f.covers(g) is expected
+    assert f.overlaps(g) is any(any(bits[: len(wide)]) and any(bits[len(wide) :]) for bits in inside)
 
 
 MANY_EVENTS = st.lists(generated.events, min_size=5, max_size=30)

@@ -103,6 +103,16 @@ INTEGER_MAX = 2**63 - 1
         ("Temp = 1", {"temp": 1}, None),
         ("a iS nOt NuLl aNd a bEtWeEn 1 AnD 2", {"a": 1}, True),
         ("a BETWEEN 1 AND 2 AND b = 1", {"a": 1, "b": 1}, True),
+        ('"order-id" = 1', {"order-id": 1}, True),
+        ("order-id = 1", {"order-id": 1}, None),
+        ("order-id = 1", {"order": 3, "id": 2}, True),
+        ('"in" IN (1, 2) AND "1st" LIKE \'x%\'', {"in": 2, "1st": "xy"}, True),
+        ('"price" < 10', {"price": 9}, True),
+        ('"a""b" IS NULL', {'a"b': 1}, False),
+        ("\"it's\" = 'it''s'", {"it's": "it's"}, True),
+        ('"a.b" = a.b', {"a.b": 3}, True),
+        ('""', {"": True}, True),
+        ("ın = 1", {"ın": 1}, True),
         ("'x' = 'x'", {}, True),
         ("'x' IN ('y')", {}, False),
     ],
@@ -110,6 +120,33 @@ INTEGER_MAX = 2**63 - 1
 def test_value(text: str, attributes: dict[str, Any], expected: bool | None) -> None:
     assert parse(text).evaluate(attributes) is expected
     assert parse(text).matches(attributes) is (expected is True)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("a * 2.0 = 1", 10**400, False),
+        ("a * 2.0 > 1e300", 10**400, True),
+        ("a / 2 < 0", -(10**400), True),
+        ("a + 1 > 0", 2**63, True),
+        ("a > 5", 10**400, True),
+        ("a <> 9223372036854775807", 2**64, True),
+        ("a = 9223372036854775808.0", 2**63 + 1, True),
+        ("a > 9223372036854775808.0", 2**63 + 1, False),
+        ("a < 1e308 * 10", 10**400, False),
+        ("a IN (9223372036854775808.0)", 2**63 + 1, True),
+        ("a BETWEEN 0 AND 1e300", 10**300 + 1, True),
+        ("-a < 0", 2**64, True),
+    ],
+)
+def test_an_integer_beyond_64_bits_counts_as_the_nearest_float(text: str, value: int, expected: bool) -> None:
+    assert parse(text).evaluate({"a": value}) is expected
+
+
+@given(generated.filters, generated.events_by_hand)
+@settings(max_examples=300, deadline=None)
+def test_agrees_with_the_oracle_on_integers_beyond_64_bits(filter_: Filter, event: dict[str, Any]) -> None:
+    assert filter_.evaluate(event) is oracle.truth(filter_.condition, event)
 
 
 @given(generated.filters, generated.events)

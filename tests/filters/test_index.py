@@ -21,7 +21,9 @@ SMALL = {
     "gapless.filters.segments.YOUNG_MAX": 3,
     "gapless.filters.segments.SEGMENT_MAX": 8,
     "gapless.filters.segments.MOVED_PER_CALL": 1,
-    "gapless.filters.segments.CUTTING_MAX": 2,
+    "gapless.filters.segments.SAMPLE_MAX": 2,
+    "gapless.filters.segment.CUT_PER_STEP": 1,
+    "gapless.filters.segment.FEW": 1,
     "gapless.filters.segments.SHAPES_MAX": 2,
     "gapless.filters.alphabet.CUTS_MAX": 3,
     "gapless.filters.alphabet.STRINGS_MAX": 2,
@@ -39,6 +41,7 @@ def bounds(request: pytest.FixtureRequest) -> Iterator[None]:
                 stack.enter_context(patch(name, value))
         elif request.param == "none are few":
             stack.enter_context(patch("gapless.filters.index.FEW", 0))
+            stack.enter_context(patch("gapless.filters.segment.FEW", 0))
         yield
 
 
@@ -59,7 +62,7 @@ STEPS = st.lists(
         st.tuples(st.just("add"), SOME_FILTERS),
         st.tuples(st.just("add"), SOME_FILTERS),
         st.tuples(st.just("remove"), st.integers(0, 1000)),
-        st.tuples(st.just("match"), st.lists(generated.events, max_size=4)),
+        st.tuples(st.just("match"), st.lists(st.one_of(generated.events, generated.events_by_hand), max_size=4)),
     ),
     max_size=40,
 )

@@ -53,6 +53,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """By broker: the most memory that any process of it used."""
     deliveries: int
     subscriptions: int
+    longest_turns: dict[str, tuple[float, str]]
+    """By broker: the longest turn of the event loop of any process of it, in milliseconds, and what it did."""
 
 
 class Chaos:
@@ -77,6 +79,7 @@ class Chaos:
         self._last_delivery = time.monotonic()
         self._failures: list[str] = []
         self._peaks: dict[str, int] = {}
+        self._turns: dict[str, tuple[float, str]] = {}
         self._is_publishing = True
         self._begun = 0
         self._subscriptions = 0
@@ -110,7 +113,7 @@ class Chaos:
                 _raise_failure(talkers)
                 await asyncio.sleep(0.02)
         visitors = [asyncio.create_task(self._visit(number)) for number in range(load.visitors)]
-        watching = asyncio.create_task(self._watch_memory(told))
+        watching = asyncio.create_task(self._watch(told))
         try:
             end = time.monotonic() + seconds
             await asyncio.sleep(pause_s)
@@ -131,7 +134,14 @@ class Chaos:
             await asyncio.gather(*tasks, return_exceptions=True)
             for client in self._clients:
                 await client.close(leave=False)
-        return Outcome(self.faults, self._failures, self._peaks, self.deliveries, self._subscriptions)
+        return Outcome(
+            self.faults,
+            self._failures,
+            self._peaks,
+            self.deliveries,
+            self._subscriptions,
+            dict(sorted(self._turns.items())),
+        )
 
     # ---- clients ------------------------------------------------------------------------------------------
 
@@ -278,11 +288,20 @@ class Chaos:
             await asyncio.sleep(self._dice.choice([0.3, 1.0, 2.5]) * self._suspect_s)
             fleet.thaw(broker)
 
-    async def _watch_memory(self, told: Callable[[], None]) -> None:
+    async def _watch(self, told: Callable[[], None]) -> None:
         while True:
             self._note_memory()
             told()
+            await self._note_turns()
             await asyncio.sleep(MEMORY_S)
+
+    async def _note_turns(self) -> None:
+        """Those of who answers now; a broker that is killed takes with it what it did since it was last asked."""
+        reports = await asyncio.gather(*(self._fleet.report(name) for name in self._fleet.names))
+        for name, report in zip(self._fleet.names, reports, strict=True):
+            if report:
+                turn = (report["turns"]["longest_ms"], report["turns"]["what"])
+                self._turns[name] = max(turn, self._turns.get(name, turn))
 
     def _note_memory(self) -> None:
         for name in self._fleet.names:
@@ -295,6 +314,7 @@ class Chaos:
             assert time.monotonic() < deadline, "it does not come to rest"
             await asyncio.sleep(0.05)
         self._note_memory()
+        await self._note_turns()
 
 
 def _raise_failure(tasks: list["asyncio.Task[None]"]) -> None:

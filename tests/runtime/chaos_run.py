@@ -21,13 +21,13 @@ from contextlib import closing
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from gapless.cli.exit_codes import INTERRUPTED, code_of
 from gapless.cli.live_verdict import LiveVerdict, judge_live
-from gapless.cli.terminal import error_console, output_console
+from gapless.cli.terminal import output_console, progress_bars, sign_of_life
 from gapless.cli.verdict_view import status_text
 from gapless.errors import GaplessError
 from gapless.overlay import random_tree
@@ -44,6 +44,8 @@ LOAD = Load(askers=4, rate=14.0, answerers=3, observers=9, visitors=1)
 """About 170 events a second, and six times as many deliveries."""
 DELIVERIES_A_MINUTE = 34_000
 """It goes on until there were as many: half a million in a quarter of an hour, also on a machine with other work."""
+TURN_MAX_MS = 100.0
+"""Nothing may hold a broker's event loop for longer."""
 PEAK_MAX_MIB = 256
 """More than any broker may use under this load: in the worst of all hand-overs, some ten thousand events are kept, told
 and merged at once."""
@@ -97,8 +99,7 @@ async def _hurt(fleet: Fleet, proxy: CutProxyProcess, place: Path, asked: argpar
     seconds = asked.minutes * 60
     chaos = Chaos(fleet, place / "parts", seed=asked.seed, load=LOAD, proxy=proxy)
     columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    console = error_console()
-    with Progress(*columns, console=console, transient=True) as progress:
+    with progress_bars(*columns) as progress:
         task = progress.add_task("starting", total=seconds)
         start = time.monotonic()
         minutes = 0
@@ -108,7 +109,7 @@ async def _hurt(fleet: Fleet, proxy: CutProxyProcess, place: Path, asked: argpar
             passed = time.monotonic() - start
             now = f"{len(chaos.faults)} faults, {chaos.deliveries:,} deliveries"
             progress.update(task, completed=passed, description=now)
-            if passed >= 60 * (minutes + 1) and not console.is_terminal:
+            if passed >= 60 * (minutes + 1) and not sys.stderr.isatty():
                 minutes += 1
                 print(f"{minutes} min: {now}", file=sys.stderr, flush=True)
 
@@ -116,12 +117,15 @@ async def _hurt(fleet: Fleet, proxy: CutProxyProcess, place: Path, asked: argpar
         return await chaos.run(seconds, deliveries=least, kinds=KINDS, at_once=asked.f, told=told)
 
 
+def _longest_turn(outcome: Outcome) -> str:
+    broker, (milliseconds, what) = max(outcome.longest_turns.items(), key=lambda item: item[1])
+    return f"{milliseconds:.0f} ms of the processor, of {broker}: {what} (bound: {TURN_MAX_MS:.0f})"
+
+
 def _judged(place: Path) -> LiveVerdict:
-    console = error_console()
-    with console.status("putting the trace together"):
+    with sign_of_life("putting the trace together") as tell:
         write_trace([merge_parts(place / "parts", quiesced=True)], place / "trace")
-    with console.status("judging"):
-        return judge_live(place / "trace")
+        return judge_live(place / "trace", tell=lambda judge: tell(f"{judge} judges"))
 
 
 def _show(console: Console, asked: argparse.Namespace, outcome: Outcome, verdict: LiveVerdict, seconds: float) -> int:
@@ -137,6 +141,7 @@ def _show(console: Console, asked: argparse.Namespace, outcome: Outcome, verdict
         "deliveries": f"{verdict.deliveries:,}, to {outcome.subscriptions:,} subscriptions",
         "complaints": f"{len(outcome.failures)} of clients",
         "memory": ", ".join(f"{name} {peak:.0f}" for name, peak in peaks.items()) + f" MiB (bound: {PEAK_MAX_MIB})",
+        "longest turn": _longest_turn(outcome),
         "took": f"{seconds / 60:.1f} minutes",
         "judge": verdict.judge + (f" ({verdict.without_spark})" if verdict.without_spark else ""),
     }.items():
@@ -145,7 +150,8 @@ def _show(console: Console, asked: argparse.Namespace, outcome: Outcome, verdict
     for complaint in outcome.failures[:5]:
         console.print(Text(complaint, "red"))
     status, reason = verdict.status, verdict.reason
-    if status == "valid" and (outcome.failures or max(peaks.values()) > PEAK_MAX_MIB):
+    is_quick = max(outcome.longest_turns.values())[0] <= TURN_MAX_MS
+    if status == "valid" and (outcome.failures or max(peaks.values()) > PEAK_MAX_MIB or not is_quick):
         status, reason = "invalid", "the trace is as it should be, but see the lines above"
     console.print(Text.assemble(status_text(status), "  ", reason))
     for example in verdict.examples[:5]:

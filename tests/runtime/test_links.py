@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gapless.client import connect
-from gapless.errors import CallError, ConfigError
+from gapless.errors import ConfigError, SubscriptionEndedError
 from gapless.overlay import chain
 from gapless.protocol import Connected, Input, Suspected, Trusted
 from gapless.runtime.broker import Broker
@@ -308,7 +308,7 @@ def test_a_network_that_lost_all_memory_ends_old_subscriptions_and_serves_new_on
                 await network.crash(name)
             await asyncio.gather(*(network.start(name) for name in network.config.overlay.brokers))
             async with asyncio.timeout(30):
-                with pytest.raises(CallError, match="the network ended the subscription"):
+                with pytest.raises(SubscriptionEndedError, match="the network ended the subscription"):
                     await old.take()
                 new = await bob.subscribe("TRUE")
                 event = await ann.publish({"n": 2})

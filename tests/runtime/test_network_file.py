@@ -82,6 +82,7 @@ def test_the_fingerprint_is_of_what_all_must_agree_on() -> None:
         ('["b0", "b2"]]', '["b0", "b2"], ["b1", "b2"]]', "3 brokers need 2 edges to form a tree, but 3 are given"),
         ('["b0", "b2"]', '["b0", "b9"]', "names 'b9', which is not among the brokers"),
         ("f = 1", "f = -1", "network.f: -1 is negative"),
+        ("f = 1", "f = 7", "network.f: 7 of 3 brokers cannot fail, for one has to be left; 2 is the most"),
         ("f = 1", 'f = "one"', "network.f: Expected `int`, got `str`|network.f: Expected 'int', got 'str'"),
         ("suspect_ms", "suspekt_ms", "runtime.suspekt_ms: there is no such key; did you mean 'suspect_ms'"),
         ("suspect_ms = 2000", "suspect_ms = 10", "at least twice heartbeat_ms"),

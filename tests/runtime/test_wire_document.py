@@ -31,8 +31,9 @@ def test_the_bytes() -> None:
 def test_the_kinds() -> None:
     rows = dict(re.findall(r"^\| (\d) \| (\w+) \|", TEXT, re.MULTILINE))
     kinds = {"hello": wire.HELLO, "welcome": wire.WELCOME, "refusal": wire.REFUSAL, "messages": wire.MESSAGES,
-             "ping": wire.PING, "goodbye": wire.BYE, "ask": wire.ASK, "report": wire.REPORT}  # fmt: skip
-    assert {int(number): kinds[name] for number, name in rows.items()} == {number: number for number in range(1, 9)}
+             "ping": wire.PING, "goodbye": wire.BYE, "ask": wire.ASK, "report": wire.REPORT,
+             "end": wire.END}  # fmt: skip
+    assert {int(number): kinds[name] for number, name in rows.items()} == {number: number for number in range(1, 10)}
     assert f"Version {wire.VERSION}." in TEXT
 
 
@@ -47,7 +48,11 @@ def test_the_greetings() -> None:
 
 def test_the_codes_are_those_in_use() -> None:
     source = Path(wire.__file__).parent
-    used = set(re.findall(r'(?:Refusal|refuse)\(\s*"([a-z-]+)"', "".join(p.read_text() for p in source.glob("*.py"))))
+    used = set(
+        re.findall(
+            r'(?:Refusal|refuse|expel)\((?:link, )?\s*"([a-z-]+)"', "".join(p.read_text() for p in source.glob("*.py"))
+        )
+    )
     used |= {"version", "malformed"}
     told = set(re.findall(r"`([a-z-]+)`", TEXT.split("| code | |")[1].split("Arrays may grow")[0]))
     assert used == told

@@ -14,6 +14,7 @@ from gapless.filters import parse
 from gapless.overlay import Overlay, chain
 from gapless.simulator import GeneratorLimits, Scenario, check_scenario, generate, parse_scenario, run_scenario
 from gapless.simulator.budget import FaultBudget
+from gapless.simulator.generator_scales import SHARES, choose_scale
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.scenario import (
     AdvertiseAction,
@@ -202,3 +203,87 @@ def test_unknown_kinds_of_fault_are_refused() -> None:
 def test_what_must_be_repeated_gets_the_time_for_it() -> None:
     settles = {faults: generate(1, "gryphon", faults).run.settle_ms for faults in ("none", "duplication", "loss")}
     assert settles == {"none": 4000.0, "duplication": 4000.0, "loss": 12_000.0}
+
+
+# ---- larger and longer ones
+
+
+@cache
+def scenarios_of(scale: str) -> list[Scenario]:
+    return [generate(seed, "flooding", "all", scale=scale) for seed in range(60)]
+
+
+@pytest.mark.parametrize("scale", ["large", "long"])
+def test_larger_and_longer_ones_keep_to_the_budget_and_can_be_run(scale: str) -> None:
+    for scenario in scenarios_of(scale):
+        margin_ms = scenario.network.detection.max_ms + (scenario.network.latency.max_ms or 0.0)
+        assert most_at_once(scenario, overlay_of(scenario.network), margin_ms) <= scenario.network.f
+        assert len(scenario.clients) <= 60
+        check_scenario(scenario, FLOODING)
+    assert parse_scenario(scenario.to_toml(), protocol=FLOODING) == scenario
+    assert run_scenario(scenario, protocol=FLOODING).quiesced
+
+
+def test_large_ones_have_every_shape() -> None:
+    trees = [overlay_of(scenario.network) for scenario in scenarios_of("large")]
+    assert max(len(tree.brokers) for tree in trees) >= 38
+    assert {tree.diameter for tree in trees} == set(range(2, 13))
+    degrees = [max(len(tree.neighbours(name)) for name in tree.brokers) for tree in trees]
+    assert min(degrees) == 2, "a chain"
+    assert any(degree == len(tree.brokers) - 1 for tree, degree in zip(trees, degrees, strict=True)), "a star"
+    assert max(len(scenario.clients) for scenario in scenarios_of("large")) >= 50
+
+
+def test_in_long_ones_every_broker_has_a_fault_and_most_are_out_and_back() -> None:
+    back = brokers = 0
+    for scenario in scenarios_of("long"):
+        names = overlay_of(scenario.network).brokers
+        faulty = {broker for broker, _, end in faulty_spans(scenario) if end < inf}
+        assert faulty == set(names)
+        back += len({fault.broker for fault in scenario.faults if isinstance(fault, Restart)})
+        brokers += len(names)
+        last_ms = max(fault.at_ms for fault in scenario.faults)
+        assert max(action.at_ms for action in scenario.actions) > 0.7 * last_ms, "clients are busy all the time"
+    assert back > 0.75 * brokers
+    crashes = generate(1, "flooding", "crash", scale="long")
+    restarted = {fault.broker for fault in crashes.faults if isinstance(fault, Restart)}
+    assert restarted == set(overlay_of(crashes.network).brokers)
+
+
+def test_clients_are_far_from_each_other_and_near() -> None:
+    apart: Counter[int] = Counter()
+    for scenario in scenarios_of("large"):
+        tree = overlay_of(scenario.network)
+        for one, other in pairwise(scenario.clients):
+            apart[tree.distance(one.broker, other.broker)] += 1
+    assert all(apart[distance] >= 5 for distance in range(13))
+
+
+def test_a_mixed_seed_is_that_seed_of_one_scale() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(1000):
+        seen[choose_scale("mixed", seed)] += 1
+    assert all(abs(seen[name] / 1000 - share) < 0.05 for name, share in SHARES.items())
+    for seed in range(30):
+        scale = choose_scale("mixed", seed)
+        mixed = generate(seed, "flooding", "all", scale="mixed")
+        assert mixed == generate(seed, "flooding", "all", scale=scale)
+        assert (mixed == generate(seed, "flooding", "all")) == (scale == "small")
+
+
+def test_f_can_be_chosen_at_every_scale() -> None:
+    for scale in ("small", "large", "long"):
+        assert generate(5, "flooding", "crash", limits=GeneratorLimits(f=2), scale=scale).network.f == 2
+
+
+def test_unknown_scales_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="scale: there is no 'huge'; choose one of small, large, long, mixed"):
+        generate(0, "flooding", scale="huge")
+
+
+@pytest.mark.parametrize("scale", ["large", "long"])
+def test_protocols_for_topics_have_larger_and_longer_ones_too(scale: str) -> None:
+    for seed in range(10):
+        scenario = generate(seed, "vcube", scale=scale)
+        assert len(overlay_of(scenario.network).brokers) in (8, 16, 32)
+        check_scenario(scenario)

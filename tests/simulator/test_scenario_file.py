@@ -80,8 +80,24 @@ MISTAKES = {
         "network: 4 brokers need 3 edges to form a tree, but 2 are given",
     ),
     "unknown shape": (
-        '[network]\nshape = "ring"\n[protocol]\nname = "flooding"',
-        "network.shape: Invalid enum value 'ring'",
+        '[network]\nshape = "torus"\n[protocol]\nname = "flooding"',
+        "network.shape: Invalid enum value 'torus'",
+    ),
+    "a ring for a protocol that needs a tree": (
+        '[network]\nshape = "ring"\nbrokers = 4\n[protocol]\nname = "flooding"',
+        "network: protocol 'flooding' cannot run here: it takes trees only: 4 brokers need 3 edges",
+    ),
+    "bypasses for a protocol that needs a tree": (
+        '[network]\nshape = "chain"\nbrokers = 4\nbypass = 1\n[protocol]\nname = "flooding"',
+        "network: protocol 'flooding' cannot run here: it takes trees only: 4 brokers need 3 edges",
+    ),
+    "bypasses in a ring": (
+        '[network]\nshape = "ring"\nbrokers = 4\nbypass = 1\n[protocol]\nname = "flooding"',
+        "network: bypasses go round the brokers of a tree, and this is none; leave 'bypass' out",
+    ),
+    "odd graph": (
+        '[network]\nshape = "regular"\nbrokers = 5\ndegree = 3\n[protocol]\nname = "flooding"',
+        "network: 5 brokers cannot have 3 neighbours each; make one of the numbers even",
     ),
     "negative f": (HEAD.replace("depth = 3", "depth = 3\nf = -1"), "network.f: -1 is negative"),
     "no probability": (HEAD.replace("depth = 3", "depth = 3\nloss = 2"), "network.loss: 2 is no probability"),

@@ -58,7 +58,8 @@ def test_a_planted_gap_is_found_and_shrunk() -> None:
     assert sum(isinstance(fault, Crash) for fault in finding.minimal.faults) == 1
     assert {type(action) for action in finding.minimal.actions} == {SubscribeAction, PublishAction}
     seed = finding.seed
-    assert finding.repeat == f"gapless sim search --protocol flooding --faults crash --first-seed {seed} --runs 1"
+    line = f"gapless sim search --protocol flooding --faults crash --first-seed {seed} --runs 1"
+    assert finding.repeat == f"{line} --scale small"
     again = search(GAPLESS_CLAIM, 1, seed, "crash", processes=1)
     assert again.finding is not None
     assert again.finding.minimal == finding.minimal
@@ -120,7 +121,7 @@ def test_shrinking_tells_how_it_goes_and_stops_in_time() -> None:
 def test_options_are_repeated() -> None:
     report = search(STUTTERING, 8, options={"tick_ms": 50}, processes=1)
     assert report.finding is not None
-    assert report.finding.repeat.endswith(" --runs 1 --option tick_ms=50")
+    assert report.finding.repeat.endswith(" --runs 1 --scale small --option tick_ms=50")
     assert report.finding.minimal.protocol.options == {"tick_ms": 50}
 
 

@@ -14,6 +14,7 @@ from tests.filters.test_evaluation import test_value as by_hand
 
 from gapless.errors import FilterError
 from gapless.filters import Filter, parse
+from gapless.filters.names import render_name
 from gapless.trace import attributes_to_text
 from gapless_spark.filter_column import column_over_frame, column_over_json
 
@@ -124,6 +125,21 @@ def test_a_column_that_is_not_there_is_missing(spark: SparkSession) -> None:
     frame = spark.range(1)
     missing = frame.select(column_over_frame(parse("nobody IS NULL AND id >= 0"), frame).alias("is"))
     assert missing.collect()[0]["is"] is True
+
+
+def test_names_in_double_quotes_are_columns(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([tuple(range(len(generated.QUOTED)))], list(generated.QUOTED))
+    filters = [parse(f"{render_name(name)} = {value}") for value, name in enumerate(generated.QUOTED)]
+    found = frame.select(*(column_over_frame(filter_, frame).alias(f"f{i}") for i, filter_ in enumerate(filters)))
+    assert list(found.collect()[0]) == [True] * len(filters)
+
+
+def test_names_in_double_quotes_are_attributes(spark: SparkSession) -> None:
+    text = json.dumps({name: value for value, name in enumerate(generated.QUOTED)})
+    frame = json_frame(spark, [text, "{}"])
+    filters = [parse(f"{render_name(name)} = {value}") for value, name in enumerate(generated.QUOTED)]
+    found = answers(frame, filters, lambda filter_: column_over_json(filter_, F.col("attributes")))
+    assert found == [[True, None]] * len(filters)
 
 
 def test_small_numbers_are_numbers_too(spark: SparkSession) -> None:

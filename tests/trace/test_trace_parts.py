@@ -139,7 +139,7 @@ def test_who_did_not_close_is_cut_short_and_the_verdict_says_so(tmp_path: Path) 
         ("bob", 3, 2.003, 3), ("zoe", 0, None, 0),
     ]  # fmt: skip
     assert verdict.status == "valid"
-    assert verdict.reason == "6 deliveries are as gcd wants them; cut short: bob, zoe"
+    assert verdict.reason == "6 deliveries are as promised; cut short: bob, zoe"
     assert verdict.cut_short == (
         "3 acts are known of bob, which is cut short: it is held to no more",
         "nothing is known of zoe, which is cut short: it is held to no more",

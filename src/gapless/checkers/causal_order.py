@@ -11,9 +11,9 @@ in H. It is a `causal-inversion` of e1 if
 
 It is reported once for each e1, against the first effect in H.
 
-Under `gcd` all of the run's events take part. Under `topic-causal` each topic (the string attribute `topic`) is
-judged by itself: both events are of the topic, and so is every event of the chain that leads from one to the
-other, for a barrier per topic knows of no other chains.
+Under `gcd` (gapless causal) all of the run's events take part. Under `topic-causal` each topic (the string attribute
+`topic`) is judged by itself: both events are of the topic, and so is every event of the chain that leads from one to
+the other, for a barrier per topic knows of no other chains.
 
 No pair is ever looked at. Walking along H, the entry for p of the *covered* vector is the highest number of p in
 the past of anything delivered so far: e1 is late if that has reached its number already, and has an effect in H

@@ -106,7 +106,7 @@ class _Judge:
             return "unknown", "nothing was delivered in the whole run"
         if self._silences:
             return "unknown", self._silences[0]
-        return "valid", f"{self._accepted} deliveries are as {self._evidence.run.guarantee} wants them"
+        return "valid", f"{self._accepted} deliveries are as promised"
 
 
 def _due(evidence: Evidence) -> dict[str, list[EventRow]]:

@@ -1,7 +1,6 @@
 """`gapless audit`: judges every run of a trace on Spark; the only door from here to `gapless_spark`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.cli.exit_codes import code_of, worst
-from gapless.cli.terminal import error_console, output_console, print_json
+from gapless.cli.terminal import output_console, print_json, sign_of_life
 from gapless.cli.verdict_view import print_cut_short, status_text
-from gapless.errors import SparkError
+from gapless.errors import SparkError, TraceError
+from gapless.protocol import GUARANTEE_NAMES
 
 __all__ = ["audit_trace", "judge_on_spark"]
 
@@ -33,8 +33,8 @@ Row = dict[str, Any]
 
 def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path | None, as_json: bool) -> int:
     """Judge, show, and return the exit code: the worst of all runs."""
-    with _progress("starting Spark"):
-        verdicts, found = judge_on_spark(trace, master, remote, out)
+    with sign_of_life("starting Spark") as tell:
+        verdicts, found = judge_on_spark(trace, master, remote, out, on_start=lambda: tell("judging on Spark"))
     status = worst(verdict["status"] for verdict in verdicts)
     if as_json:
         print_json(_document(trace, status, verdicts, found))
@@ -49,8 +49,12 @@ def judge_on_spark(
     remote: str | None = None,
     out: Path | None = None,
     settings: Mapping[str, str] | None = None,
+    on_start: Callable[[], None] = lambda: None,
 ) -> tuple[list[Row], list[Row]]:
-    """The verdict on each run, and the first anomalies; a `SparkError` where Spark or Java is missing."""
+    """The verdict on each run, and the first anomalies; a `SparkError` where Spark or Java is missing.
+
+    `on_start` is called when Spark has started.
+    """
     try:
         from gapless_spark.audit import audit, first_anomalies
         from gapless_spark.session import spark_session
@@ -59,9 +63,12 @@ def judge_on_spark(
         raise SparkError(
             f"the audit needs {error.name}, which is not installed; pip install 'gapless[spark]' brings it"
         ) from None
+    if remote is None and (master or "local").startswith("local") and "://" not in trace:
+        _must_be_a_trace(Path(trace))
     if out is not None:
         has_to_make_room(out, RESULTS)  # or else nobody should wait for an audit that cannot be kept
     with spark_session(master=master, remote=remote, settings=settings) as spark:
+        on_start()
         result = audit(spark, read_tables(spark, trace))
         if out is not None:
             write_tables(dict(zip(RESULTS, (result.verdicts, result.anomalies), strict=True)), out)
@@ -71,15 +78,14 @@ def judge_on_spark(
         return verdicts, found
 
 
-@contextmanager
-def _progress(what: str) -> Iterator[None]:
-    """A sign of life, where somebody looks: Spark takes seconds to start."""
-    console = error_console()
-    if console.is_terminal:
-        with console.status(f"{what}, then judging"):
-            yield
-    else:
-        yield
+def _must_be_a_trace(place: Path) -> None:
+    """What can be seen at once, nobody should wait for Spark to hear."""
+    if not place.is_dir():
+        raise TraceError(f"there is no trace at {place}: it is not a directory")
+    if (place / "parts").is_dir():
+        raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
+    if not (place / "runs").is_dir():
+        raise TraceError(f"the trace at {place} has no table 'runs'; it is incomplete or not a trace")
 
 
 def _document(trace: str, status: str, verdicts: Sequence[Row], found: Sequence[Row]) -> Row:
@@ -99,12 +105,13 @@ def _show(verdicts: Sequence[Row], found: Sequence[Row]) -> None:
     ordered = sorted(verdicts, key=lambda verdict: ("invalid", "unknown", "valid").index(verdict["status"]))
     shown = verdicts if len(verdicts) <= RUNS_SHOWN_MAX else ordered[:RUNS_SHOWN_MAX]
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
-    for heading in ("run", "guarantee", "events", "deliveries", "verdict", ""):
+    for heading in ("run", "promised", "events", "deliveries", "verdict", ""):
         table.add_column(heading, justify="right" if heading in ("events", "deliveries") else "left")
     for verdict in shown:
         numbers = (f"{verdict['events']:,}", f"{verdict['deliveries']:,}")
+        promised = GUARANTEE_NAMES[verdict["guarantee"]]
         why = _counted(verdict) if verdict["status"] == "invalid" else verdict["reason"]
-        table.add_row(Text(verdict["run"]), verdict["guarantee"], *numbers, status_text(verdict["status"]), Text(why))
+        table.add_row(Text(verdict["run"]), promised, *numbers, status_text(verdict["status"]), Text(why))
     console.print(table)
     if len(shown) < len(verdicts):
         console.print(Text(f"and {len(verdicts) - len(shown):,} more runs", "dim"))

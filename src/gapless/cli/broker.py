@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from gapless.runtime.logs import log_to
+from gapless.errors import ConfigError
+from gapless.runtime.logs import LEVELS, log_to
 from gapless.runtime.network_file import load_network
 from gapless.runtime.process import run_broker
 
@@ -11,6 +12,8 @@ __all__ = ["serve"]
 
 def serve(file: Path, name: str, *, as_json: bool, level: str, trace: str, parent: int) -> int:
     """Serve until told to stop."""
+    if level.lower() not in LEVELS:
+        raise ConfigError(f"--level {level}: there is no such level; choose one of: {', '.join(LEVELS)}")
     config = load_network(file)
     config.broker(name)
     log_to(as_json=as_json, level=level)

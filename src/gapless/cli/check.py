@@ -10,6 +10,7 @@ from gapless.checkers import check_all
 from gapless.cli.exit_codes import code_of, worst
 from gapless.cli.terminal import output_console, print_json
 from gapless.cli.verdict_view import print_anomalies, print_verdict, status_text
+from gapless.protocol import GUARANTEE_NAMES
 from gapless.trace import read_trace
 
 __all__ = ["check_trace"]
@@ -32,17 +33,20 @@ def check_trace(directory: Path, *, as_json: bool) -> int:
         return code_of(status)
     if len(verdicts) == 1:
         only = verdicts[0]
-        console.print(Text(f"{only.run}: {only.events:,} events, {only.subscriptions} subscriptions, {only.guarantee}"))
+        promised = GUARANTEE_NAMES[only.guarantee]
+        console.print(Text(f"{only.run}: {only.events:,} events, {only.subscriptions} subscriptions, {promised}"))
         print_verdict(console, only)
         return code_of(status)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
-    for heading in ("run", "guarantee", "events", "deliveries", "verdict", ""):
+    for heading in ("run", "promised", "events", "deliveries", "verdict", ""):
         table.add_column(heading, justify="right" if heading in ("events", "deliveries") else "left")
     for verdict in verdicts:
         found = ", ".join(f"{count} {kind}" for kind, count in verdict.counts.items())
         found += f"{', ' if found else ''}{len(verdict.cut_short)} cut short" if verdict.cut_short else ""
         numbers = (f"{verdict.events:,}", f"{verdict.deliveries:,}")
-        table.add_row(Text(verdict.run), verdict.guarantee, *numbers, status_text(verdict.status), Text(found))
+        table.add_row(
+            Text(verdict.run), GUARANTEE_NAMES[verdict.guarantee], *numbers, status_text(verdict.status), Text(found)
+        )
     console.print(table)
     for verdict in [verdict for verdict in verdicts if verdict.anomalies][:_SHOWN_MAX]:
         console.print(Text(f"\n{verdict.run}", "bold"))

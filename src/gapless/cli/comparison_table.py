@@ -1,6 +1,6 @@
-"""The table of a comparison, set by hand.
+"""The two tables of a comparison, set by hand: what each protocol promised and held, and what that took.
 
-A protocol that was left out, or broke down, has a phrase where the others have numbers, and that must neither widen a
+A protocol that was left out, or broke down, has a phrase where the others have facts, and that must neither widen a
 column nor break the width.
 """
 
@@ -12,99 +12,108 @@ from rich.text import Text
 from gapless.checkers import Status
 from gapless.cli.terminal import WIDTH_MAX
 from gapless.cli.verdict_view import STYLES
+from gapless.protocol import GUARANTEE_NAMES
 from gapless.simulator import Entry, Figures
 
-__all__ = ["LEGEND", "comparison_table", "status_of"]
+__all__ = ["COSTS_LEGEND", "PROMISES_LEGEND", "cost_table", "promise_table"]
 
-LEGEND = """\
-held: ✓ what it claims, and maybe more; ✗ it did not; ? too little happened to tell. subscribe: from the call until \
-active. deliver: from publication to delivery. state: the most that a broker kept, on average. \
+PROMISES_LEGEND = """\
+held: ✓ what it promises, and maybe more; ✗ it did not; ? too little happened to tell. \
 lost: published while a subscription was active, and never delivered for it."""
+COSTS_LEGEND = """\
+subscribe: from the call until active. deliver: from publication to delivery. \
+state: the most that a broker kept, on average."""
 
 _SIGNS: dict[Status, str] = {"valid": "✓", "invalid": "✗", "unknown": "?"}
 
-_HEADINGS = ("protocol", "claims", "held", "mean", "max", "mean", "p99", "sent", "bytes", "state", "lost")
-_LEFT = 3
-"""Columns of words; the others hold numbers."""
-_NUMBER_WIDTH = 5
-_GROUPS = {_LEFT: "subscribe ms", _LEFT + 2: "deliver ms", _LEFT + 4: ""}
-"""Columns that begin a group, and what stands above them: two blanks go before them, one before the others."""
+_PROMISE_HEADINGS = ("protocol", "promises", "held", "lost")
+_COST_HEADINGS = ("protocol", "mean", "max", "mean", "p99", "sent", "bytes", "state")
+_GROUPS = ("subscribe ms", "deliver ms", "messages")
+"""What stands above the columns of numbers, two by two: two blanks more go before each pair."""
+_NUMBER_WIDTH = 6
 
 
-def status_of(entry: Entry) -> Status:
-    """How the run turned out; one that broke down has not held what it claims."""
-    assert entry.outcome is not None
-    return "invalid" if entry.outcome.status == "broken" else entry.outcome.status
-
-
-def comparison_table(entries: Sequence[Entry]) -> Iterator[Text]:
-    """Line by line; at most `WIDTH_MAX` wide."""
-    rows = {entry.protocol: _cells(entry) for entry in entries}
-    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows.values(), strict=True)]
-    widths[_LEFT:] = [_NUMBER_WIDTH] * (len(widths) - _LEFT)
-    yield Text(_group_line(widths), "cyan")
-    yield Text(_joined(_HEADINGS, widths), "cyan")
+def promise_table(entries: Sequence[Entry]) -> Iterator[Text]:
+    """What each promised, held and lost, line by line; at most `WIDTH_MAX` wide."""
+    rows = {entry.protocol: _promise_cells(entry) for entry in entries}
+    widths = [max(map(len, column)) for column in zip(_PROMISE_HEADINGS, *rows.values(), strict=True)]
+    yield Text(_left(_PROMISE_HEADINGS, widths), "cyan")
     for entry in entries:
         cells = rows[entry.protocol]
         if entry.figures is None:
             yield from _phrase_lines(entry, cells, widths)
             continue
-        line = Text(_joined(cells, widths))
-        start = widths[0] + widths[1] + 2
+        line = Text(_left(cells, widths))
+        held, lost = widths[0] + widths[1] + 4, widths[0] + widths[1] + widths[2] + 6
         line.stylize("bold", 0, widths[0])
-        line.stylize(STYLES[status_of(entry)], start, start + widths[2])
+        line.stylize(STYLES[entry.status], held, held + widths[2])
         if entry.figures.lost:
-            line.stylize("yellow", len(line) - len(cells[-1]))
+            line.stylize("yellow", lost)
         yield line
 
 
-def _cells(entry: Entry) -> list[str]:
+def _promise_cells(entry: Entry) -> list[str]:
+    promised = GUARANTEE_NAMES[entry.claims]
     if entry.figures is None:
-        return [entry.protocol, entry.claims, *[""] * (len(_HEADINGS) - 2)]
-    return [entry.protocol, entry.claims, _held(entry), *_numbers(entry.figures)]
+        return [entry.protocol, promised, "", ""]
+    held = "nothing" if entry.held is None else GUARANTEE_NAMES[entry.held]
+    sign = _SIGNS[entry.status]
+    figures = entry.figures
+    lost = f"{figures.lost:,} of {figures.due:,}" if figures.lost else "none"
+    return [entry.protocol, promised, sign if sign == "?" else f"{sign} {held}", lost]
+
+
+def _left(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _phrase_lines(entry: Entry, cells: Sequence[str], widths: Sequence[int]) -> Iterator[Text]:
+    """A protocol without figures: why, in the room that they leave."""
+    broken = entry.outcome is not None
+    phrase = f"✗ broke down: {entry.outcome.summary}" if entry.outcome is not None else entry.unfit or ""
+    before = _left(cells[:2], widths[:2]).ljust(widths[0] + widths[1] + 4)
+    for number, part in enumerate(textwrap.wrap(phrase, WIDTH_MAX - len(before))):
+        line = Text(before if number == 0 else " " * len(before))
+        line.stylize("bold", 0, widths[0])
+        yield line.append(part, "bold red" if broken else "dim")
+
+
+def cost_table(entries: Sequence[Entry]) -> Iterator[Text]:
+    """What it took those that ran, line by line; at most `WIDTH_MAX` wide."""
+    ran = [(entry.protocol, entry.figures) for entry in entries if entry.figures is not None]
+    width = max([len(_COST_HEADINGS[0]), *(len(name) for name, _ in ran)])
+    if not ran:
+        return
+    yield Text(_group_line(width), "cyan")
+    yield Text(_right(_COST_HEADINGS, width), "cyan")
+    for name, figures in ran:
+        line = Text(_right([name, *_numbers(figures)], width))
+        line.stylize("bold", 0, width)
+        yield line
 
 
 def _numbers(figures: Figures) -> list[str]:
     subscribing, delivering = figures.subscribing, figures.delivering
     times = (subscribing.mean_ms, subscribing.max_ms, delivering.mean_ms, delivering.p99_ms)
-    counts = (figures.messages, figures.bytes, figures.state_mean, figures.lost)
+    counts = (figures.messages, figures.bytes, figures.state_mean)
     return [*("–" if ms is None else _short(ms) for ms in times), *map(_short, counts)]
 
 
-def _held(entry: Entry) -> str:
-    """A sign, and a stronger guarantee that this run kept besides."""
-    sign = _SIGNS[status_of(entry)]
-    is_more = sign == "✓" and entry.held is not None and entry.held != entry.claims
-    return f"{sign} {entry.held.removesuffix('-causal')}" if is_more and entry.held else sign
-
-
-def _group_line(widths: Sequence[int]) -> str:
+def _group_line(width: int) -> str:
     """Each group's name ends where its second column does."""
-    line = ""
-    for column, name in _GROUPS.items():
-        end = len(_joined([""] * (column + 2), widths[: column + 2]))
-        line += name.rjust(end - len(line)) if name else ""
+    line = " " * width
+    for number, name in enumerate(_GROUPS, 1):
+        end = len(_right([""] * (2 * number + 1), width))
+        line += name.rjust(end - len(line))
     return line
 
 
-def _joined(cells: Sequence[str], widths: Sequence[int]) -> str:
-    line = ""
-    for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-        gap = "" if number == 0 else "  " if number in _GROUPS else " "
-        line += gap + (cell.ljust(width) if number < _LEFT else cell.rjust(width))
+def _right(cells: Sequence[str], width: int) -> str:
+    """The first cell to the left, the others to the right."""
+    line = cells[0].ljust(width)
+    for number, cell in enumerate(cells[1:]):
+        line += ("   " if number % 2 == 0 else " ") + cell.rjust(_NUMBER_WIDTH)
     return line
-
-
-def _phrase_lines(entry: Entry, cells: Sequence[str], widths: Sequence[int]) -> Iterator[Text]:
-    """A protocol without numbers: why, in the room that they leave."""
-    broken = entry.outcome is not None
-    phrase = f"✗ broke down: {entry.outcome.summary}" if entry.outcome is not None else entry.unfit or ""
-    before = f"{cells[0].ljust(widths[0])} {cells[1].ljust(widths[1])} "
-    room = WIDTH_MAX - len(before)
-    for number, part in enumerate(textwrap.wrap(phrase, room)):
-        line = Text(before if number == 0 else " " * len(before))
-        line.stylize("bold", 0, widths[0])
-        yield line.append(part, "bold red" if broken else "dim")
 
 
 def _short(value: float) -> str:

@@ -18,18 +18,17 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.status import Status as Spinner
 from rich.text import Text
 
 from gapless.checkers import Status, Verdict
 from gapless.cli.demo_facts import run_and_judge
 from gapless.cli.demo_network import ASKED, HOP_MS, MOVING, PLACES, VICTIM, F, LiveRun, demo_network, run_live
-from gapless.cli.demo_page import DemoPage, Promise, guarantee, missing, named
+from gapless.cli.demo_page import DemoPage, Promise, check_destinations, guarantee, missing, named
 from gapless.cli.demo_simulated import REPAIR, scenario_text
 from gapless.cli.exit_codes import code_of
 from gapless.cli.live_verdict import LiveVerdict, judge_live
 from gapless.cli.svg_picture import save_svg
-from gapless.cli.terminal import error_console, output_console, print_json
+from gapless.cli.terminal import output_console, print_json, sign_of_life
 from gapless.overlay import Overlay
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet
@@ -40,16 +39,17 @@ __all__ = ["run_demo"]
 
 SLACK_HOPS = 2.0
 """What clients, processes and a busy machine may add to the hops of a subscription before it counts as late."""
-HOPS = {"shipping": 8, "alert": 2, "board": 0}
-"""There and back between brokers, for each subscription that is shown."""
+HOPS = {"shipping": 8, "alert": 2, "board": 2}
+"""There and back between brokers until the cut is whole and held, for each subscription that is shown."""
 
 
 def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as_json: bool = False) -> int:
     """Show it all and return the exit code of the verdict."""
+    check_destinations(trace_directory, svg)
     console = output_console(record=svg is not None)
     console.quiet = as_json
-    with _termination(), tempfile.TemporaryDirectory(prefix="gapless-demo.") as folder, _progress() as spinner:
-        demo = _Demo(console, spinner, Path(folder))
+    with _termination(), tempfile.TemporaryDirectory(prefix="gapless-demo.") as folder:
+        demo = _Demo(console, Path(folder))
         demo.introduce()
         demo.live()
         demo.subscribe()
@@ -76,20 +76,8 @@ def _termination() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-@contextmanager
-def _progress() -> Iterator[Spinner | None]:
-    """A sign of life, where somebody looks."""
-    console = error_console()
-    if not console.is_terminal:
-        yield None
-        return
-    with console.status("") as spinner:
-        yield spinner
-
-
 class _Demo:
-    def __init__(self, console: Console, spinner: Spinner | None, folder: Path) -> None:
-        self._spinner = spinner
+    def __init__(self, console: Console, folder: Path) -> None:
         self._folder = folder
         self._config = demo_network()
         self._overlay: Overlay = self._config.overlay
@@ -100,10 +88,6 @@ class _Demo:
         self._verdict: LiveVerdict
         self._without: Verdict
         self._waits: dict[str, float]
-
-    def _tell(self, stage: str) -> None:
-        if self._spinner is not None:
-            self._spinner.update(stage)
 
     # ---- the parts ----------------------------------------------------------------------------------------
 
@@ -121,10 +105,11 @@ class _Demo:
 
     def live(self) -> None:
         """The run itself."""
-        with Fleet(self._config, self._folder / "logs") as fleet:
-            self._run = run(run_live(fleet, self._folder, self._tell))
-            self._tell("taking the network down")
-        self._trace = merge_parts(self._folder, quiesced=True)
+        with sign_of_life("starting seven brokers") as tell:
+            with Fleet(self._config, self._folder / "logs") as fleet:
+                self._run = run(run_live(fleet, self._folder, tell))
+                tell("taking the network down")
+            self._trace = merge_parts(self._folder, quiesced=True)
         waits: dict[str, list[float]] = {}
         for row in self._trace.subscriptions:
             name = _short(row.client)
@@ -154,9 +139,10 @@ class _Demo:
         )
 
     def judge(self, place: Path) -> None:
-        self._tell("the audit on Spark judges what every client saw")
-        write_trace([self._trace], place)
-        self._verdict = verdict = judge_live(place, is_small=True)
+        with sign_of_life("looking for a judge of what every client saw") as tell:
+            write_trace([self._trace], place)
+            judging = judge_live(place, is_small=True, tell=lambda judge: tell(f"{judge} judges what every client saw"))
+        self._verdict = verdict = judging
         self._page.heading(f"3  {verdict.judge[0].upper()}{verdict.judge[1:]}")
         self._page.say(
             f"Each client wrote down what it published and was delivered: {verdict.events:,} events, "
@@ -167,8 +153,8 @@ class _Demo:
         self._page.verdict(verdict.status, named(verdict.counts) or verdict.reason, verdict.examples)
 
     def switch_off(self) -> None:
-        self._tell("the same in the simulator, with a repair switched off")
-        self._without = without = run_and_judge(parse_scenario(scenario_text()), (REPAIR,)).verdict
+        with sign_of_life("the same in the simulator, with a repair switched off"):
+            self._without = without = run_and_judge(parse_scenario(scenario_text()), (REPAIR,)).verdict
         self._page.heading("4  Could it say no?")
         if not without.anomalies:
             self._page.say("With the hand-over switched off, the checker found nothing wrong. So this proves nothing.")
@@ -190,9 +176,9 @@ class _Demo:
         lost = missing(verdict.counts)
         told = len(self._without.anomalies)
         return [
-            ("subscribe() takes one round trip to the publisher", *self._latency("shipping")),
-            ("if a neighbour's covers it, one to where they meet", *self._latency("alert")),
-            ("if one of the same broker covers it, none", *self._latency("board")),
+            ("subscribe(): a round trip to the farthest publisher", *self._latency("shipping")),
+            ("if a neighbour's covers it, to where they meet", *self._latency("alert")),
+            (f"in any case until {F + 1} brokers know of it", *self._latency("board")),
             (f"publish() returns when {F + 1} brokers hold it", f"{confirmed:.0f} ms (2 hops)", True),
             *guarantee(verdict.counts, verdict.deliveries),
             (f"{_number(F)} broker may die (f = {F})", f"{VICTIM} was killed, {lost} lost", not lost),

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from gapless.cli.exit_codes import INVALID, VALID
-from gapless.cli.terminal import error_console, output_console, print_json
+from gapless.cli.terminal import output_console, print_json, progress_bars
 from gapless.errors import ExperimentError, SparkError
 
 __all__ = ["make_figures", "run_case", "run_experiment"]
@@ -113,15 +113,15 @@ def _lab() -> Iterator[None]:
 @contextmanager
 def _progress_bar(*, hidden: bool) -> Iterator[Callable[[str, int | None], Tell]]:
     """Gives out one bar for each sweep."""
-    console = error_console()
     columns = (
-        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(),
         TimeRemainingColumn(), TextColumn("{task.fields[note]}", style="red"),
     )  # fmt: skip
-    with Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal) as progress:
+    with progress_bars(*columns, hidden=hidden) as progress:
 
         def bar(name: str, total: int | None) -> Tell:
-            task = progress.add_task(name, total=total, note="")
+            note = "" if progress.tasks else "[dim]starting Spark"
+            task = progress.add_task(name, total=total, note=note)
 
             def tell(now: Any) -> None:
                 note = f"{now.failed} failed" if now.failed else ""

@@ -3,6 +3,7 @@
 Both say the same of the same trace, in the same words; who it was is part of what is told.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,8 @@ from gapless.trace import read_trace
 __all__ = ["LiveVerdict", "judge_live"]
 
 EXAMPLES_MAX = 100
+ON_SPARK = "the audit on Spark"
+HERE = "the checker in Python"
 _FOR_SMALL = {
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -41,11 +44,16 @@ class LiveVerdict(msgspec.Struct, frozen=True):
     """Why it was not Spark; empty if it was."""
 
 
-def judge_live(trace: Path, *, is_small: bool = False) -> LiveVerdict:
-    """Judge the one run of a trace; one that is small is not worth compiling much for."""
+def judge_live(trace: Path, *, is_small: bool = False, tell: Callable[[str], None] = lambda judge: None) -> LiveVerdict:
+    """Judge the one run of a trace; one that is small is not worth compiling much for.
+
+    `tell` is told who judges, once that is known.
+    """
+    settings = _FOR_SMALL if is_small else None
     try:
-        [found], anomalies = judge_on_spark(str(trace), settings=_FOR_SMALL if is_small else None)
+        [found], anomalies = judge_on_spark(str(trace), settings=settings, on_start=lambda: tell(ON_SPARK))
     except SparkError as error:
+        tell(HERE)
         return _judge_here(trace, str(error))
     return LiveVerdict(
         status=found["status"],
@@ -55,7 +63,7 @@ def judge_live(trace: Path, *, is_small: bool = False) -> LiveVerdict:
         events=found["events"],
         deliveries=found["deliveries"],
         subscriptions=found["subscriptions"],
-        judge="the audit on Spark",
+        judge=ON_SPARK,
         without_spark="",
     )
 
@@ -70,6 +78,6 @@ def _judge_here(trace: Path, reason: str) -> LiveVerdict:
         events=verdict.events,
         deliveries=verdict.deliveries,
         subscriptions=verdict.subscriptions,
-        judge="the checker in Python",
+        judge=HERE,
         without_spark=reason,
     )

@@ -7,6 +7,7 @@ would: with the open bound, where that is the shorter number.
 from math import inf
 
 from gapless.filters.constraints import BOTH, TRUE_ONLY, Constraint
+from gapless.filters.names import render_name
 from gapless.filters.normal_form import Conjunction, Disjunction
 from gapless.filters.number_sets import EVERY_NUMBER, Interval, predecessor, successor
 from gapless.filters.string_sets import EVERY_STRING, StringSet
@@ -21,7 +22,7 @@ def disjunction_lines(disjunction: Disjunction) -> list[str]:
 
 
 def _conjunction(conjunction: Conjunction) -> str:
-    terms = [f"{name}: {_constraint(constraint)}" for name, constraint in conjunction.constraints.items()]
+    terms = [f"{render_name(name)}: {_constraint(constraint)}" for name, constraint in conjunction.constraints.items()]
     terms += sorted(f"[{text}]" for text in conjunction.opaque)
     return "; ".join(terms) or "anything"
 

@@ -9,6 +9,7 @@ import msgspec
 
 from gapless.errors import ProtocolError
 from gapless.protocol import ProtocolSpec
+from gapless.simulator.generator_scales import MIXED
 
 __all__ = ["parse_options", "search_line"]
 
@@ -42,10 +43,14 @@ def _scalar(text: str) -> Any:
     return value if isinstance(value, int | float) else text
 
 
-def search_line(protocol: str, faults: str, seed: int, words: Iterable[str], f: int | None = None) -> str:
+def search_line(
+    protocol: str, faults: str, seed: int, words: Iterable[str], f: int | None = None, scale: str = MIXED
+) -> str:
     """The command that finds the violation of this seed again."""
     line = ["gapless", "sim", "search", "--protocol", protocol, "--faults", faults]
     line += ["--first-seed", str(seed), "--runs", "1"]
+    if scale != MIXED:
+        line += ["--scale", scale]
     if f is not None:
         line += ["--f", str(f)]
     for word in words:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.cli.terminal import output_console, print_json
-from gapless.protocol import ProtocolSpec, find_protocol, protocols
+from gapless.protocol import GUARANTEE_NAMES, ProtocolSpec, find_protocol, protocols
 
 __all__ = ["show_protocol", "show_protocols"]
 
@@ -20,11 +20,11 @@ def show_protocols(*, as_json: bool) -> int:
         return 0
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     table.add_column("protocol", no_wrap=True, style="bold")
-    table.add_column("guarantee", no_wrap=True)
+    table.add_column("promises", no_wrap=True)
     table.add_column("copes with", max_width=18)
     table.add_column("")
     for spec in specs:
-        table.add_row(spec.name, spec.guarantee, Text(_faults(spec)), Text(spec.summary))
+        table.add_row(spec.name, GUARANTEE_NAMES[spec.guarantee], Text(_faults(spec)), Text(spec.summary))
     console = output_console()
     console.print(table)
     console.print(Text("\ngapless protocols NAME shows the options of one", "dim"))
@@ -39,7 +39,7 @@ def show_protocol(name: str, *, as_json: bool) -> int:
         return 0
     console = output_console()
     console.print(Text.assemble((spec.name, "bold"), f": {spec.summary}"))
-    console.print(Text(f"guarantee {spec.guarantee}; copes with {_faults(spec)}"))
+    console.print(Text(f"promises {GUARANTEE_NAMES[spec.guarantee]}; copes with {_faults(spec)}"))
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     table.add_column("option", no_wrap=True)
     table.add_column("default")

@@ -8,16 +8,17 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.table import Table
 from rich.text import Text
 
 from gapless.checkers import Status
-from gapless.cli.comparison_table import LEGEND, comparison_table, status_of
+from gapless.cli.comparison_table import COSTS_LEGEND, PROMISES_LEGEND, cost_table, promise_table
 from gapless.cli.exit_codes import code_of, worst
-from gapless.cli.terminal import error_console, output_console, print_json
+from gapless.cli.terminal import output_console, print_json, progress_bars
 from gapless.cli.verdict_view import print_anomalies
 from gapless.errors import ProtocolError
-from gapless.protocol import ProtocolSpec, find_protocol, protocols
+from gapless.protocol import GUARANTEE_NAMES, ProtocolSpec, find_protocol, protocols
 from gapless.simulator import Entry, Scenario, compare, load_scenario
 from gapless.simulator.networks import overlay_of
 
@@ -31,7 +32,7 @@ def compare_protocols(file: Path, names: str | None, seed: int | None, *, as_jso
     with _progress_bar(len(specs), hidden=as_json) as tell:
         entries = compare(scenario, specs, seed, on_start=tell)
     seed = scenario.run.seed if seed is None else seed
-    status = worst(status_of(entry) for entry in entries if entry.outcome is not None)
+    status = worst(entry.status for entry in entries if entry.outcome is not None)
     if as_json:
         print_json(_document(scenario, seed, entries, status))
         return code_of(status)
@@ -39,11 +40,14 @@ def compare_protocols(file: Path, names: str | None, seed: int | None, *, as_jso
     brokers = len(overlay_of(scenario.network).brokers)
     console.print(Text(f"{scenario.name}, seed {seed}: {brokers} brokers, f = {scenario.network.f}"))
     console.print()
-    for line in comparison_table(entries):
-        console.print(line, soft_wrap=True)
-    console.print()
-    console.print(Text(LEGEND, "dim"))
+    for lines, legend in ((promise_table(entries), PROMISES_LEGEND), (cost_table(entries), COSTS_LEGEND)):
+        for line in lines:
+            console.print(line, soft_wrap=True)
+        console.print()
+        console.print(Text(legend, "dim"))
+        console.print()
     _print_remarks(console, entries)
+    _print_breaches(console, entries)
     _print_failures(console, entries)
     return code_of(status)
 
@@ -60,9 +64,8 @@ def _chosen(names: str | None) -> list[ProtocolSpec]:
 
 @contextmanager
 def _progress_bar(number: int, *, hidden: bool) -> Iterator[Callable[[ProtocolSpec], None]]:
-    console = error_console()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal) as progress:
+    with progress_bars(*columns, hidden=hidden) as progress:
         task = progress.add_task("comparing", total=number)
         done = count()
 
@@ -90,8 +93,10 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
         "protocol": entry.protocol,
         "claims": entry.claims,
         "unfit": entry.unfit,
-        "status": None if outcome is None else outcome.status,
+        "status": None if outcome is None else "broken" if outcome.status == "broken" else entry.status,
         "held": entry.held,
+        "broke": entry.broke,
+        "how": entry.how,
         "anomalies": {} if verdict is None else verdict.counts,
         "reason": "" if outcome is None else outcome.summary or (verdict.reason if verdict is not None else ""),
         "figures": None if entry.figures is None else msgspec.to_builtins(entry.figures),
@@ -107,13 +112,29 @@ def _print_remarks(console: Console, entries: Sequence[Entry]) -> None:
             console.print(Text(f"{entry.protocol}: calls refused: {entry.figures.refused_calls}", "yellow"))
 
 
+def _print_breaches(console: Console, entries: Sequence[Entry]) -> None:
+    """What those that held their promise broke of what they do not promise."""
+    kept = [entry for entry in entries if entry.broke is not None and entry.how and entry.status == "valid"]
+    if not kept:
+        return
+    console.print(Text("Not promised, and broken:", "cyan"))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    for entry in kept:
+        assert entry.broke is not None
+        table.add_row(entry.protocol, Text(f"not {GUARANTEE_NAMES[entry.broke]}: {entry.how}"))
+    console.print(table)
+
+
 def _print_failures(console: Console, entries: Sequence[Entry]) -> None:
-    """What is wrong with those that did not hold what they claim."""
+    """What is wrong with those that did not hold what they promise."""
     for entry in entries:
         verdict = None if entry.outcome is None else entry.outcome.verdict
-        if verdict is None or verdict.status == "valid":
+        if verdict is None or entry.status == "valid":
             continue
         console.print()
         reason = f": {verdict.reason}" if verdict.status == "unknown" else ""
+        if verdict.status == "valid" and entry.figures is not None:
+            reason = f": {entry.figures.lost:,} of {entry.figures.due:,} events that were due never came"
         console.print(Text.assemble((entry.protocol, "bold"), reason))
         print_anomalies(console, verdict)

@@ -15,8 +15,9 @@ from gapless.cli.exit_codes import code_of
 from gapless.cli.latencies import SubscriptionLatency, subscription_latencies
 from gapless.cli.terminal import output_console, print_json
 from gapless.cli.verdict_view import print_verdict
+from gapless.protocol import GUARANTEE_NAMES
 from gapless.simulator import Result, Scenario, load_scenario, run_scenario
-from gapless.trace import RunRow, write_trace
+from gapless.trace import RunRow, must_be_free, write_trace
 
 __all__ = ["run_file"]
 
@@ -27,6 +28,8 @@ _LATENCIES_MAX = 12
 def run_file(file: Path, seed: int | None, trace_directory: Path | None, *, as_json: bool) -> int:
     """Run it, show it, and return the exit code."""
     scenario = load_scenario(file)
+    if trace_directory is not None:
+        must_be_free(trace_directory)
     start = time.perf_counter()
     result = run_scenario(scenario, seed, with_messages=trace_directory is not None)
     seconds = time.perf_counter() - start
@@ -88,7 +91,7 @@ def _print_figures(
     network += [_many(len(scenario.faults), "fault")] if scenario.faults else []
     rows = {
         "scenario": f"{run.scenario}, seed {run.seed}",
-        "protocol": f"{run.protocol}, which promises {run.guarantee}",
+        "protocol": f"{run.protocol}, which promises {GUARANTEE_NAMES[run.guarantee]}",
         "network": ", ".join(network),
         "events": f"{verdict.events:,} published, {verdict.deliveries:,} deliveries",
         "subscribing": _latency_summary(latencies),

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from gapless.checkers import Status
 from gapless.cli.exit_codes import code_of
 from gapless.cli.option_values import parse_options, search_line
-from gapless.cli.terminal import error_console, output_console, print_json
+from gapless.cli.terminal import check_file, output_console, print_json, progress_bars
 from gapless.cli.verdict_view import print_anomalies, status_text
 from gapless.protocol import ProtocolSpec, find_protocol
 from gapless.simulator import Finding, GeneratorLimits, Scenario, SearchReport, search
@@ -29,17 +29,20 @@ __all__ = ["search_seeds"]
 
 
 def search_seeds(
-    protocol: str, runs: int, first_seed: int, faults: str, f: int | None, words: Sequence[str], save: Path | None,
-    *, as_json: bool,
+    protocol: str, runs: int, first_seed: int, faults: str, f: int | None, scale: str, words: Sequence[str],
+    save: Path | None, *, as_json: bool,
 ) -> int:  # fmt: skip
     """Search, show what was found, and return the exit code."""
     spec = find_protocol(protocol)
     options = parse_options(spec, words)
     kinds = fault_kinds(faults)
+    if save is not None:
+        check_file(save)
     with _interruptible(), _progress_bar(runs, hidden=as_json) as tell:
-        report = search(spec, runs, first_seed, faults, options, on_progress=tell, limits=GeneratorLimits(f=f))
+        limits = GeneratorLimits(f=f)
+        report = search(spec, runs, first_seed, faults, options, on_progress=tell, limits=limits, scale=scale)
     finding = report.finding
-    repeat = None if finding is None else search_line(spec.name, faults, finding.seed, words, f)
+    repeat = None if finding is None else search_line(spec.name, faults, finding.seed, words, f, scale)
     if save is not None and finding is not None:
         save.parent.mkdir(parents=True, exist_ok=True)
         save.write_text(finding.minimal.to_toml(), encoding="utf-8")
@@ -82,7 +85,6 @@ def _interruptible() -> Iterator[None]:
 
 @contextmanager
 def _progress_bar(runs: int, *, hidden: bool) -> Iterator[Callable[[SearchProgress], None]]:
-    console = error_console()
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
@@ -90,7 +92,7 @@ def _progress_bar(runs: int, *, hidden: bool) -> Iterator[Callable[[SearchProgre
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}", style="yellow"),
     )
-    with Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal) as progress:
+    with progress_bars(*columns, hidden=hidden) as progress:
         task = progress.add_task("searching", total=runs, note="")
 
         def tell(now: SearchProgress) -> None:

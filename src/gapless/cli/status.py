@@ -16,23 +16,29 @@ from gapless.runtime.event_loop import run
 from gapless.runtime.network_file import load_network
 from gapless.runtime.probe import ask_for_report
 
-__all__ = ["reports_of", "show_status", "status_table"]
+__all__ = ["network_addresses", "remarks", "reports_of", "show_status", "state_text", "status_table"]
 
 PATIENCE_S = 2.0
 
 
 def show_status(url: str, file: Path | None, *, as_json: bool) -> int:
-    """Ask every broker; the exit code says whether all are up."""
-    addresses = run(_addresses(url)) if file is None else load_network(file).addresses
+    """Ask every broker; the exit code says whether all are up, and none is held up."""
+    addresses = network_addresses(url, file)
     reports = run(reports_of(addresses))
     if not any(reports.values()):
         raise ConnectError(f"no broker could be reached at {', '.join(addresses.values())}; is the network up?")
     if as_json:
-        print_json({"brokers": {name: report or {"broker": name, "ready": False} for name, report in reports.items()}})
+        print_json(
+            {
+                "brokers": {
+                    name: report or {"broker": name, "ready": False, "up": False} for name, report in reports.items()
+                }
+            }
+        )
     else:
         console = output_console()
         known = next(report for report in reports.values() if report)
-        up = sum(bool(report and report["ready"]) for report in reports.values())
+        up = sum(bool(report and report["up"]) for report in reports.values())
         heading = (
             f"network {known['network']}: protocol {known['protocol']}, f = {known['f']}, {up} of {len(reports)} up"
         )
@@ -40,7 +46,12 @@ def show_status(url: str, file: Path | None, *, as_json: bool) -> int:
         console.print(status_table(reports))
         for line in remarks(reports):
             console.print(Text(line, "yellow"))
-    return VALID if all(report and report["ready"] for report in reports.values()) else INVALID
+    return VALID if all(report and report["up"] for report in reports.values()) else INVALID
+
+
+def network_addresses(url: str, file: Path | None) -> dict[str, str]:
+    """Where each broker is, by the network's file or by asking one of them."""
+    return run(_addresses(url)) if file is None else load_network(file).addresses
 
 
 async def _addresses(url: str) -> dict[str, str]:
@@ -76,7 +87,7 @@ def status_table(reports: Mapping[str, dict[str, Any] | None]) -> Table:
         state = report["state"]
         table.add_row(
             name,
-            Text("up", "green") if report["ready"] else Text("joining", "yellow"),
+            state_text(report),
             f"{sum(link['up'] for link in links)}/{len(links)}",
             f"{report['clients']}",
             f"{state.get('subscriptions', 0)}",
@@ -88,8 +99,15 @@ def status_table(reports: Mapping[str, dict[str, Any] | None]) -> Table:
     return table
 
 
+def state_text(report: Mapping[str, Any]) -> Text:
+    """In a word: whether it is up, and if not, why."""
+    if report["up"]:
+        return Text("up", "green")
+    return Text("waits", "bold yellow") if report["ready"] else Text("joining", "yellow")
+
+
 def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
-    """What is out of the ordinary: suspicions, stand-ins, clients held back."""
+    """What is out of the ordinary: suspicions, stand-ins, what is waited for, clients held back."""
     told: dict[str, None] = {}
     for name, report in reports.items():
         if report is None:
@@ -97,8 +115,13 @@ def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
         for peer, link in report["links"].items():
             if link["suspected"]:
                 told[f"{name} suspects {peer}"] = None
+            elif link["left"]:
+                told[f"{peer} has left in good order"] = None
         for gone, chief in report["overview"].get("stand_ins", {}).items():
             told[f"{chief} stands in for {gone}"] = None
+        for wait in report["waits"]:
+            if wait["is_long"]:
+                told[f"{name} {wait['text']}"] = None
         if report["paused"]:
             told[f"{name} holds its clients back: too much waits to be sent"] = None
     return list(told)

@@ -1,4 +1,4 @@
-"""`gapless sub`: events in, JSON lines out."""
+"""`gapless sub`: events in, JSON lines out; or how many come a second, with the total at the end."""
 
 import asyncio
 import os
@@ -7,34 +7,53 @@ import sys
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from gapless.cli.event_lines import event_line
 from gapless.cli.exit_codes import INTERRUPTED, PIPE_CLOSED
 from gapless.client import Subscription, connect
+from gapless.events import Event
+from gapless.filters import parse
 from gapless.runtime.event_loop import run
 
 __all__ = ["subscribe"]
 
+TAKE_MAX = 256
+"""Events that are taken and printed at once."""
+RATE_S = 1.0
+"""How often a rate is printed."""
 
-def subscribe(url: str, text: str, count: int | None, seconds: float | None, *, rate: bool, quiet: bool) -> int:
+
+def subscribe(
+    url: str, text: str, count: int | None, seconds: float | None, *, rate: bool, quiet: bool, as_json: bool
+) -> int:
     """Print what comes, until enough has come, the time is up, or nobody reads."""
-    return run(_subscribe(url, text, count, seconds, rate, quiet))
+    parse(text)  # what is wrong with it does not depend on who listens
+    return run(_subscribe(url, text, count, seconds, _Rate(as_json) if rate else None, quiet))
 
 
-async def _subscribe(url: str, text: str, count: int | None, seconds: float | None, rate: bool, quiet: bool) -> int:
+async def _subscribe(
+    url: str, text: str, count: int | None, seconds: float | None, rate: "_Rate | None", quiet: bool
+) -> int:
     async with connect(url, name="sub", timeout_s=2.0) as client:
         subscription = await client.subscribe(text)
         if not quiet:
             cuts = ", ".join(f"{publisher} {number}" for publisher, number in sorted(subscription.cuts.items()))
             print(f"subscribed; from event … of publisher on: {cuts or 'nobody yet'}", file=sys.stderr, flush=True)
-        printing = asyncio.create_task(_print(subscription, count, rate, quiet))
-        was_interrupted = _cancel_on_signal(printing)
-        done, _ = await asyncio.wait([printing], timeout=seconds)
+        take = _print_events if rate is None else rate.count
+        taking = asyncio.create_task(_take(subscription, count, take))
+        telling = None if rate is None else asyncio.create_task(rate.tell(taking))
+        was_interrupted = _cancel_on_signal(taking)
+        done, _ = await asyncio.wait([taking], timeout=seconds)
         if not done:
-            printing.cancel()
-            await asyncio.wait([printing])
+            taking.cancel()
+            await asyncio.wait([taking])
+        is_read = telling is None or await telling
         if was_interrupted():
             return INTERRUPTED
-        return 0 if printing.cancelled() else printing.result()
+        if not is_read:
+            return PIPE_CLOSED
+        return 0 if taking.cancelled() else taking.result()
 
 
 def _cancel_on_signal(task: "asyncio.Task[int]") -> Callable[[], bool]:
@@ -50,40 +69,69 @@ def _cancel_on_signal(task: "asyncio.Task[int]") -> Callable[[], bool]:
     return lambda: bool(interrupted)
 
 
-async def _print(subscription: Subscription, count: int | None, rate: bool, quiet: bool) -> int:
-    counter = _Rate() if rate else None
-    printed = 0
-    out = sys.stdout.buffer
-    while count is None or printed < count:
-        events = await subscription.take(256 if count is None else min(256, count - printed))
+async def _take(subscription: Subscription, count: int | None, give: Callable[[list[Event]], bool]) -> int:
+    taken = 0
+    while count is None or taken < count:
+        events = await subscription.take(TAKE_MAX if count is None else min(TAKE_MAX, count - taken))
         if not events:
             break
-        printed += len(events)
-        if counter is not None:
-            counter.add(len(events))
-            continue
-        try:
-            out.write(b"".join(map(event_line, events)))
-            out.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+        taken += len(events)
+        if not give(events):
             return PIPE_CLOSED
     return 0
 
 
+def _print_events(events: list[Event]) -> bool:
+    return _write(b"".join(map(event_line, events)))
+
+
+def _write(lines: bytes) -> bool:
+    """Whether somebody reads."""
+    out = sys.stdout.buffer
+    try:
+        out.write(lines)
+        out.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+        return False
+    return True
+
+
 class _Rate:
-    """Prints how many events a second come, instead of the events."""
+    """How many events a second come, told each second whether any came or not, and the total at the end."""
 
-    def __init__(self) -> None:
-        self._since = time.monotonic()
-        self._count = 0
-        self._total = 0
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._start = self._since = time.monotonic()
+        self._total = self._told = 0
 
-    def add(self, count: int) -> None:
-        """So many more; a line a second."""
-        self._count += count
-        self._total += count
-        now = time.monotonic()
-        if now - self._since >= 1:
-            print(f"{self._count / (now - self._since):,.0f} events/s, {self._total:,} in all", flush=True)
-            self._since, self._count = now, 0
+    def count(self, events: list[Event]) -> bool:
+        """Some more."""
+        self._total += len(events)
+        return True
+
+    async def tell(self, taking: "asyncio.Task[int]") -> bool:
+        """A line a second until no more are taken, then the total; false if nobody reads, which ends the taking."""
+        while not (await asyncio.wait([taking], timeout=RATE_S))[0]:
+            if not self._tell_now(time.monotonic()):
+                taking.cancel()
+                return False
+        return self._tell_total(time.monotonic())
+
+    def _tell_now(self, now: float) -> bool:
+        rate = (self._total - self._told) / (now - self._since)
+        self._since, self._told = now, self._total
+        if self._as_json:
+            return self._tell_json(now, rate)
+        return _write(f"{rate:,.0f} events/s, {self._total:,} in all\n".encode())
+
+    def _tell_total(self, now: float) -> bool:
+        seconds = now - self._start
+        rate = self._total / max(seconds, 1e-9)
+        if self._as_json:
+            return self._tell_json(now, rate, is_total=True)
+        return _write(f"{self._total:,} events in {seconds:.1f} s ({rate:,.0f}/s)\n".encode())
+
+    def _tell_json(self, now: float, rate: float, *, is_total: bool = False) -> bool:
+        line = {"seconds": round(now - self._start, 3), "events": self._total, "events_per_second": round(rate, 3)}
+        return _write(msgspec.json.encode({**line, "total": is_total}) + b"\n")

@@ -1,15 +1,27 @@
-"""The terminal: one place that decides how wide we print, and what happens when nobody reads any more."""
+"""The terminal: one place that decides how wide we print, how we show that we live, and what happens when nobody reads.
+
+What moves (a spinner, a bar) is shown while somebody waits, and is gone before anything else is printed: two writers on
+one screen write over each other. So the block of a `sign_of_life` or of `progress_bars` computes, and prints nothing.
+"""
 
 import os
 import sys
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, TextIO, TypeAlias
 
 import msgspec
 from rich.console import Console
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from gapless.cli.exit_codes import PIPE_CLOSED
+from gapless.errors import GaplessError
 
-__all__ = ["WIDTH_MAX", "error_console", "output_console", "print_json"]
+__all__ = ["WIDTH_MAX", "Tell", "check_file", "output_console", "print_json", "progress_bars", "sign_of_life"]
+
+Tell: TypeAlias = Callable[[str], None]
+"""Takes the name of the stage that begins."""
 
 WIDTH_MAX = 80
 """Tables are made for this width; wider ones are harder to read, not easier."""
@@ -27,11 +39,42 @@ def output_console(*, record: bool = False) -> Console:
     return console
 
 
-def error_console() -> Console:
-    """Where progress and complaints go."""
-    console = _Console(stderr=True, highlight=False)
-    console.width = min(console.width, WIDTH_MAX)
-    return console
+@contextmanager
+def sign_of_life(stage: str) -> Iterator[Tell]:
+    """A spinner with the stage and the time it has been turning, where somebody looks. Print nothing meanwhile."""
+    with progress_bars(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as shown:
+        task = shown.add_task(stage, total=None)
+        yield lambda stage: shown.update(task, description=stage)
+
+
+@contextmanager
+def progress_bars(*columns: ProgressColumn, hidden: bool = False) -> Iterator[Progress]:
+    """Bars on standard error, gone at the end; nothing where nobody looks.
+
+    They have a descriptor of their own: while Spark starts, standard error leads into its log.
+    """
+    with _own_descriptor() as file:
+        console = _Console(file=file, highlight=False)
+        console.width = min(console.width, WIDTH_MAX)
+        with Progress(
+            *columns, console=console, transient=True, disable=hidden or not console.is_terminal, redirect_stdout=False,
+            redirect_stderr=False,
+        ) as shown:  # fmt: skip
+            yield shown
+
+
+def _own_descriptor() -> TextIO:
+    """A stream to where standard error leads now, if that is a terminal; else to nowhere."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        return open(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
+    return open(os.devnull, "w", encoding="utf-8")
+
+
+def check_file(path: Path) -> None:
+    """A `GaplessError` if no file can be written there: for those who would rather hear it before a long run."""
+    taken = path if path.is_dir() else next((parent for parent in path.parents if parent.is_file()), None)
+    if taken is not None:
+        raise GaplessError(f"{path}: cannot be written: {taken} is a {'directory' if taken == path else 'file'}")
 
 
 def print_json(document: Any) -> None:

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from gapless.cli.status import remarks, reports_of
+from gapless.cli.status import remarks, reports_of, state_text
 from gapless.cli.terminal import output_console
 from gapless.errors import ConfigError
 from gapless.runtime.event_loop import run
@@ -155,7 +155,7 @@ class _Up:
         kept = sum(size for kind, size in state.items() if kind not in ("subscriptions", "advertisements"))
         return [
             name,
-            Text("up", "green") if report["ready"] else Text("joining", "yellow"),
+            state_text(report),
             str(self._fleet.pid(name)),
             port,
             f"{sum(link['up'] for link in links)}/{len(links)}",

@@ -20,7 +20,22 @@ asyncio.run(main())
 brokers. `publish` returns when the event is safe. `gapless.sync` has the same names for programs without an event loop.
 """
 
-from gapless.client.client import Advertisement, Client, Connecting, connect
-from gapless.client.subscription import Subscription
+from gapless.client.advertisement import Advertisement
+from gapless.client.changes import Change, Changes
+from gapless.client.client import Client
+from gapless.client.connecting import Connecting, connect
+from gapless.client.requests import Request, Requests
+from gapless.client.subscription import Subscription, TypedSubscription
 
-__all__ = ["Advertisement", "Client", "Connecting", "Subscription", "connect"]
+__all__ = [
+    "Advertisement",
+    "Change",
+    "Changes",
+    "Client",
+    "Connecting",
+    "Request",
+    "Requests",
+    "Subscription",
+    "TypedSubscription",
+    "connect",
+]

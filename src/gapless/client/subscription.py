@@ -7,30 +7,43 @@ Events wait here until the application takes them. What happens if it does not i
 - `fail`: others are never held back. When more than `queue` events wait, the subscription ends, and says so with a
   `SlowConsumerError` after the events that did fit.
 
-Events are never dropped without a word.
+Events are never dropped without a word. A subscription that its application closed just ends; one that the network
+ended says so with a `SubscriptionEndedError`, after the last event before the gap.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
-from gapless.errors import GaplessError, SlowConsumerError
+from gapless.client.arguments import check_count, check_timeout
+from gapless.client.reader import Reader
+from gapless.errors import CallError, GaplessError, MisfitError, SlowConsumerError
 from gapless.events import Event
 
 if TYPE_CHECKING:
     from gapless.client.client import Client
 
-__all__ = ["OnFull", "Subscription"]
+__all__ = ["BaseSubscription", "OnFull", "Subscription", "TypedSubscription"]
 
 OnFull: TypeAlias = Literal["block", "fail"]
 
+T = TypeVar("T")
 
-class Subscription:
-    """Iterate over it: `async for event in subscription`. Made by `Client.subscribe`."""
 
-    def __init__(self, client: "Client", name: str, text: str, on_full: OnFull, queue: int, took: Callable[[], None]):
+class BaseSubscription(Generic[T]):
+    """What all subscriptions have in common; `_read` makes of an event what the application gets."""
+
+    def __init__(
+        self,
+        client: "Client",
+        name: str,
+        text: str,
+        on_full: OnFull,
+        queue: int,
+        again: Callable[[], Awaitable["BaseSubscription[T]"]],
+    ) -> None:
         self.name = name
         """Unique in the network."""
         self.filter = text
@@ -43,50 +56,66 @@ class Subscription:
         self._on_full = on_full
         self._holds_back = on_full == "block"
         self._limit = queue
-        self._took = took
+        self._got: dict[str, int] = {}
+        """Where `fail` applies: the number of the last event of each publisher that did fit."""
+        self._again = again
+        self._took = client._took
         self._queue: deque[tuple[int, Event]] = deque()
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._error: GaplessError | None = None
         self._is_over = False
 
     def __repr__(self) -> str:
-        return f"<Subscription {self.name} to {self.filter!r}>"
+        return f"<{type(self).__name__} {self.name} to {self.filter!r}>"
 
     # ---- for the application ------------------------------------------------------------------------------
 
-    def __aiter__(self) -> AsyncIterator[Event]:
+    def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event:
-        queue = self._queue
-        while not queue:
-            if self._is_over:
-                if self._error is not None:
-                    raise self._error
-                raise StopAsyncIteration
-            await self._something()
-        event = queue.popleft()[1]
-        self._took()
-        return event
+    async def __anext__(self) -> T:
+        if not self._queue and not await self._wait(None):
+            raise StopAsyncIteration
+        return self._pop(1)[0]
 
-    async def take(self, most: int = 256) -> list[Event]:
-        """The next events, at least one and as many as are there; empty when the subscription is over."""
-        queue = self._queue
-        while not queue:
-            if self._is_over:
-                if self._error is not None:
-                    raise self._error
-                return []
-            await self._something()
-        count = min(most, len(queue))
-        pop = queue.popleft
-        events = [pop()[1] for _ in range(count)]
-        self._took()
-        return events
+    async def take(self, most: int = 256, *, timeout_s: float | None = None) -> list[T]:
+        """The next events, at least one and as many as are there; empty when the subscription is over.
+
+        With a timeout, a `TimeoutError` if none comes in time.
+        """
+        check_count("most", most)
+        seconds = check_timeout(timeout_s)
+        if not self._queue and not await self._wait(seconds):
+            return []
+        return self._pop(most)
 
     async def close(self) -> None:
         """End it, with an exact ending cut. What was delivered before can still be taken."""
         await self._client.unsubscribe(self)
+
+    async def resubscribe(self) -> Self:
+        """After its end, begin anew: the same filter from a new starting cut on.
+
+        What was published between the ending cut of this one (`last`) and the starting cut of the new one (`cuts`) is
+        not delivered. That is why it is not done by itself.
+        """
+        if not self._is_over:
+            raise CallError(f"the subscription to {self.filter!r} is not over; there is nothing to begin anew")
+        return cast(Self, await self._again())
+
+    async def _wait(self, timeout_s: float | None) -> bool:
+        """Until there is an event, or none will come: false, or an error that says why."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not self._queue:
+                    if self._is_over:
+                        if self._error is not None:
+                            raise self._error
+                        return False
+                    await self._something()
+        except TimeoutError:
+            raise TimeoutError(f"no event of {self.filter!r} came within {timeout_s:g} s") from None
+        return True
 
     async def _something(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
@@ -97,6 +126,10 @@ class Subscription:
             with suppress(ValueError):  # it may have been woken in the same moment
                 self._waiters.remove(waiter)
             raise
+
+    def _pop(self, most: int) -> list[T]:
+        """The events that are there, as the application wants them."""
+        raise NotImplementedError
 
     # ---- for the client -----------------------------------------------------------------------------------
 
@@ -111,7 +144,7 @@ class Subscription:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes in."""
+        """Whether nothing more comes in. What is there can still be taken."""
         return self._is_over
 
     def oldest(self) -> int | None:
@@ -122,18 +155,23 @@ class Subscription:
         """A delivery. False if that was one too many, and the subscription is over."""
         if self._is_over:
             return True
-        if self._on_full == "fail" and len(self._queue) >= self._limit:
-            self.end(
-                SlowConsumerError(
-                    f"{self._limit} events of {self.filter!r} were not taken in time, so the subscription ended; "
-                    "take them faster, or subscribe with on_full='block'"
-                )
-            )
-            return False
+        if self._on_full == "fail":
+            if len(self._queue) >= self._limit:
+                self._give_up()
+                return False
+            self._got[event.publisher] = event.seq
         self._queue.append((number, event))
         if self._waiters:
             self._wake()
         return True
+
+    def _give_up(self) -> None:
+        reason = (
+            f"{self._limit} events of {self.filter!r} were not taken in time, so the subscription ended; "
+            "take them faster, or subscribe with on_full='block'"
+        )
+        self.last = {**{publisher: cut - 1 for publisher, cut in self.cuts.items()}, **self._got}
+        self.end(SlowConsumerError(reason, self.last))
 
     def end(self, error: GaplessError | None = None) -> None:
         """Nothing more comes in."""
@@ -147,3 +185,49 @@ class Subscription:
             waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
+
+
+class Subscription(BaseSubscription[Event]):
+    """Iterate over it: `async for event in subscription`. Made by `Client.subscribe`."""
+
+    def _pop(self, most: int) -> list[Event]:
+        pop = self._queue.popleft
+        events = [pop()[1] for _ in range(min(most, len(self._queue)))]
+        self._took()
+        return events
+
+
+class TypedSubscription(BaseSubscription[T]):
+    """A subscription whose events are made into values of a type. Made by `Client.subscribe` with a `type`.
+
+    An event that does not fit is raised as a `MisfitError`, in its place; the next call goes on after it.
+    """
+
+    def __init__(
+        self,
+        client: "Client",
+        name: str,
+        text: str,
+        on_full: OnFull,
+        queue: int,
+        again: Callable[[], Awaitable["TypedSubscription[T]"]],
+        reader: Reader[T],
+    ) -> None:
+        super().__init__(client, name, text, on_full, queue, again)
+        self._reader = reader
+
+    def _pop(self, most: int) -> list[T]:
+        queue = self._queue
+        values: list[T] = []
+        while queue and len(values) < most:
+            try:
+                values.append(self._reader.read(queue[0][1]))
+            except MisfitError:
+                if values:
+                    break
+                queue.popleft()
+                self._took()
+                raise
+            queue.popleft()
+        self._took()
+        return values

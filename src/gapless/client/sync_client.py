@@ -1,120 +1,56 @@
 """The same client for programs without an event loop: every call waits for its answer.
 
 An event loop runs in a thread of its own, one for each client, and does what the asynchronous client does. Calls can be
-made from any thread. Events are fetched in batches, so a loop over a subscription does not cross threads for each.
+made from any thread.
 """
 
-import asyncio
-import threading
-from collections import deque
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Iterable
+from concurrent.futures import wait
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
-from gapless.client import client as asynchronous
+from gapless.client import advertisement, client
+from gapless.client.batches import iterator_over
+from gapless.client.client import REQUEST_S
+from gapless.client.connecting import connect as connect_asynchronously
+from gapless.client.feed import Feed
+from gapless.client.loop_thread import LoopThread
+from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.subscription import OnFull
-from gapless.client.subscription import Subscription as AsyncSubscription
+from gapless.client.sync_subscription import Changes, Requests, Subscription, TypedSubscription
 from gapless.errors import ClosedError
 from gapless.events import Event
-from gapless.runtime.event_loop import new_event_loop
+from gapless.protocol import Ready
 
-__all__ = ["Advertisement", "Client", "Subscription", "connect"]
-
-FETCH = 256
+__all__ = ["Advertisement", "Client", "connect"]
 
 T = TypeVar("T")
-
-
-class _Loop:
-    """An event loop in a thread."""
-
-    def __init__(self) -> None:
-        self._loop = new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="gapless", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Let the loop do it, and wait."""
-        if self._loop.is_closed():
-            work.close()
-            raise ClosedError("the client is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result(timeout_s)
-        except BaseException:
-            future.cancel()
-            raise
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
 
 
 class Advertisement:
     """What this client may publish. Made by `Client.advertise`."""
 
-    def __init__(self, loop: _Loop, inner: asynchronous.Advertisement) -> None:
+    def __init__(self, loop: LoopThread, inner: advertisement.Advertisement) -> None:
         self._loop = loop
         self._inner = inner
         self.name = inner.name
         self.filter = inner.filter
+
+    def __repr__(self) -> str:
+        return f"<Advertisement {self.name} of {self.filter!r}>"
 
     def close(self) -> None:
         """Take it back: nothing published from now on relies on it."""
         self._loop.run(self._inner.close())
 
 
-class Subscription:
-    """Iterate over it: `for event in subscription`. Made by `Client.subscribe`."""
-
-    def __init__(self, loop: _Loop, inner: AsyncSubscription) -> None:
-        self._loop = loop
-        self._inner = inner
-        self._fetched: deque[Event] = deque()
-        self.name = inner.name
-        self.filter = inner.filter
-
-    @property
-    def cuts(self) -> dict[str, int]:
-        """The starting cut: for each publisher, the number of the first event that counts."""
-        return dict(self._inner.cuts)
-
-    @property
-    def last(self) -> dict[str, int] | None:
-        """The ending cut, once it is over."""
-        return self._inner.last
-
-    def __iter__(self) -> Iterator[Event]:
-        return self
-
-    def __next__(self) -> Event:
-        if not self._fetched:
-            self._fetched.extend(self._loop.run(self._inner.take(FETCH)))
-        if not self._fetched:
-            raise StopIteration
-        return self._fetched.popleft()
-
-    def take(self, most: int = FETCH, *, timeout_s: float | None = None) -> list[Event]:
-        """The next events, at least one and as many as are there; empty when the subscription is over.
-
-        With a timeout, a `TimeoutError` if none comes in time.
-        """
-        if self._fetched:
-            return [self._fetched.popleft() for _ in range(min(most, len(self._fetched)))]
-        return self._loop.run(asyncio.wait_for(self._inner.take(most), timeout_s))
-
-    def close(self) -> None:
-        """End it, with an exact ending cut. What was delivered before can still be taken."""
-        self._loop.run(self._inner.close())
-
-
 class Client:
     """One client of the network. Made by `connect`."""
 
-    def __init__(self, loop: _Loop, inner: asynchronous.Client) -> None:
+    def __init__(self, loop: LoopThread, inner: client.Client) -> None:
         self._loop = loop
         self._inner = inner
         self._is_closed = False
@@ -126,18 +62,109 @@ class Client:
         """Say what you will publish. Returns when the network knows."""
         return Advertisement(self._loop, self._loop.run(self._inner.advertise(filter)))
 
-    def subscribe(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Subscription:  # noqa: A002
-        """Ask for what matches. Returns when the starting cut is fixed: from there on, nothing is missed."""
-        inner = self._loop.run(self._inner.subscribe(filter, on_full=on_full, queue=queue))
-        return Subscription(self._loop, inner)
+    @overload
+    def subscribe(
+        self,
+        filter: str,
+        *,
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
+    ) -> Subscription: ...
 
-    def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Event:
+    @overload
+    def subscribe(
+        self,
+        filter: str,
+        *,
+        type: type[T],
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
+    ) -> TypedSubscription[T]: ...
+
+    def subscribe(
+        self,
+        filter: str,  # noqa: A002
+        *,
+        type: type[Any] | None = None,  # noqa: A002
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
+    ) -> Any:
+        """Ask for what matches. Every matching event whose publication begins after this has returned is delivered.
+
+        The choices are those of the asynchronous client.
+        """
+        subscribe = partial(self._inner.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
+        if type is None:
+            return Subscription(self._loop, self._loop.run(subscribe()))
+        return TypedSubscription(self._loop, self._loop.run(subscribe(type=type)))
+
+    def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
+        """Ask for requests that match, to answer them. Returns when the starting cut is fixed."""
+        return Requests(self._loop, self._loop.run(self._inner.answer(filter, on_full=on_full, queue=queue)))
+
+    @overload
+    def request(
+        self, attributes: EventLike, payload: Payload = b"", *,
+        reply: str = "TRUE", timeout_s: float | None = REQUEST_S,
+    ) -> Event: ...  # fmt: skip
+
+    @overload
+    def request(
+        self, attributes: EventLike, payload: Payload = b"", *,
+        type: type[T], reply: str = "TRUE", timeout_s: float | None = REQUEST_S,
+    ) -> T: ...  # fmt: skip
+
+    def request(
+        self,
+        attributes: EventLike,
+        payload: Payload = b"",
+        *,
+        type: type[Any] | None = None,  # noqa: A002
+        reply: str = "TRUE",
+        timeout_s: float | None = REQUEST_S,
+    ) -> Any:
+        """Publish a request, and return the first reply to it; a `NoReplyError` if none comes in time."""
+        if type is None:
+            return self._loop.run(self._inner.request(attributes, payload, reply=reply, timeout_s=timeout_s))
+        return self._loop.run(self._inner.request(attributes, payload, type=type, reply=reply, timeout_s=timeout_s))
+
+    def changes(self) -> Changes:
+        """What becomes of the client's place in the network: connected, lost, moved; first, how it is now."""
+
+        async def watch() -> Any:
+            return self._inner.changes()
+
+        return Changes(self._loop, self._loop.run(watch()))
+
+    def publish(self, attributes: EventLike, payload: Payload = b"") -> Event:
         """Publish an event. Returns when it is safe."""
         return self._loop.run(self._inner.publish(attributes, payload))
 
-    def publish_many(self, events: Iterable[asynchronous.Publication]) -> int:
-        """Publish events in order, as fast as the network takes them. Returns how many, when all are safe."""
-        return self._loop.run(self._inner.publish_many(events))
+    def publish_many(self, events: Iterable[Publication]) -> int:
+        """Publish events in order, as fast as the network takes them. Returns how many, when all are safe.
+
+        Events leave as they come; the source may take its time, or wait for what this client receives.
+        """
+        remaining = iterator_over(events)
+        feed = Feed(self._loop.loop, self._inner._publishing.batch_max)
+        publishing = self._loop.start(self._inner._publishing.publish_fed(feed))
+        publishing.add_done_callback(lambda _: feed.abandon())
+        try:
+            for item in remaining:
+                if not feed.put(self._inner._publishing.check(item)):
+                    break
+            feed.end()
+            return publishing.result()
+        except Exception:
+            feed.end(is_cut_short=True)
+            wait([publishing])
+            raise
+        except BaseException:
+            publishing.cancel()
+            raise
 
     @property
     def broker(self) -> str:
@@ -149,12 +176,18 @@ class Client:
         """Whether there is a connection to a broker now."""
         return self._inner.is_connected
 
+    @property
+    def hold_up(self) -> str:
+        """For what the network waits, if nothing published has become safe for seconds; empty if all goes well."""
+        return self._inner.hold_up
+
     def close(self, *, leave: bool = True) -> None:
         """End all subscriptions, take all advertisements back, and disconnect."""
         if not self._is_closed:
             self._is_closed = True
             try:
-                self._loop.run(self._inner.close(leave=leave))
+                with suppress(ClosedError):  # its loop has ended before
+                    self._loop.run(self._inner.close(leave=leave))
             finally:
                 self._loop.stop()
 
@@ -169,10 +202,10 @@ class Client:
 
 def connect(url: str, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None) -> Client:
     """Connect to a network by the addresses of one or more of its brokers: `gapless://host:port,host:port`."""
-    loop = _Loop()
+    loop = LoopThread()
 
-    async def open_client() -> asynchronous.Client:
-        return await asynchronous.connect(url, name=name, timeout_s=timeout_s, trace=trace)
+    async def open_client() -> client.Client:
+        return await connect_asynchronously(url, name=name, timeout_s=timeout_s, trace=trace)
 
     try:
         return Client(loop, loop.run(open_client()))

@@ -19,6 +19,7 @@ False
 
 from gapless.errors import FilterError
 from gapless.filters.filter import Filter, parse
+from gapless.filters.hints import attribute_hint, filter_hints
 from gapless.filters.index import FilterIndex
 
-__all__ = ["Filter", "FilterError", "FilterIndex", "parse"]
+__all__ = ["Filter", "FilterError", "FilterIndex", "attribute_hint", "filter_hints", "parse"]

@@ -7,6 +7,9 @@ The rules are those of Spark SQL's try_add, try_subtract, try_multiply and try_d
 - `/` always divides floats (7 / 2 is 3.5); dividing by zero gives null;
 - not-a-number is null, so it never takes part in arithmetic nor comes out of it. Infinity is a number.
 
+An event that comes over the network holds no other integers. One made by hand may: an integer beyond 64 bits counts as
+the nearest float, everywhere, and beyond those as infinity.
+
 `fold` replaces constant parts by their values, so later stages see `price > 2 * 5` as `price > 10`.
 """
 
@@ -14,10 +17,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from math import inf
 
 from gapless.filters.syntax import INTEGER_MAX, INTEGER_MIN, Arithmetic, Attribute, Expression, Literal, Negate
 
 Number = int | float
+
+
+def number_of(value: Number) -> Number:
+    """The number that counts, for one that an event holds."""
+    if isinstance(value, float) or INTEGER_MIN <= value <= INTEGER_MAX:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
 
 
 def negate(value: Number) -> Number | None:

@@ -5,8 +5,8 @@ will do, each kind apart. Every condition on a single attribute is such a set, a
 logic: `NOT price > 10` allows the numbers up to 10, and neither strings nor absence, since there the comparison is
 unknown. NaN satisfies no comparison; only IS NOT NULL allows it.
 
-The algebra below is exact (for string patterns within the bound of `string_sets`), so one constraint covers another
-exactly if it includes it as a set.
+The algebra below is exact (for string patterns within the bounds of `string_sets`), so one constraint covers another
+exactly if it includes it as a set. Every operation spends from the allowance of whoever asks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 from gapless.filters import number_sets, string_sets
 from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, NumberSet
 from gapless.filters.string_sets import EVERY_STRING, NO_STRING, StringSet
+from gapless.filters.work import Work
 
 FALSE_ONLY, TRUE_ONLY, BOTH = 1, 2, 3
 
@@ -48,19 +49,26 @@ def of_strings(strings: StringSet) -> Constraint:
     return Constraint(strings=strings)
 
 
-def intersection(a: Constraint, b: Constraint) -> Constraint:
+def weight(constraint: Constraint) -> int:
+    """Steps to look at all of it."""
+    return 1 + len(constraint.numbers) + constraint.strings.weight
+
+
+def intersection(a: Constraint, b: Constraint, work: Work) -> Constraint:
+    work.spend(1 + len(a.numbers) + len(b.numbers))
     return Constraint(
         a.absent and b.absent,
         a.booleans & b.booleans,
         a.nan and b.nan,
         number_sets.intersection(a.numbers, b.numbers),
-        string_sets.intersection(a.strings, b.strings),
+        string_sets.intersection(a.strings, b.strings, work),
     )
 
 
-def union(a: Constraint, b: Constraint) -> Constraint | None:
+def union(a: Constraint, b: Constraint, work: Work) -> Constraint | None:
     """The union if it is a constraint again, else None (patterns need not join)."""
-    strings = string_sets.union(a.strings, b.strings)
+    work.spend(1 + len(a.numbers) + len(b.numbers))
+    strings = string_sets.union(a.strings, b.strings, work)
     if strings is None:
         return None
     return Constraint(
@@ -72,34 +80,50 @@ def union(a: Constraint, b: Constraint) -> Constraint | None:
     )
 
 
-def is_empty(constraint: Constraint) -> bool:
+def difference(a: Constraint, b: Constraint, work: Work) -> list[Constraint]:
+    """Constraints that together allow what a allows and b does not; none of them is surely empty."""
+    work.spend(1 + len(a.numbers) + len(b.numbers))
+    strings = string_sets.difference(a.strings, b.strings, work)
+    others = Constraint(
+        a.absent and not b.absent,
+        a.booleans & ~b.booleans,
+        a.nan and not b.nan,
+        number_sets.intersection(a.numbers, number_sets.complement(b.numbers)),
+    )
+    parts = [Constraint(strings=part) for part in strings]
+    return parts if is_empty(others, work) else [others, *parts]
+
+
+def is_empty(constraint: Constraint, work: Work) -> bool:
     """Whether surely no state satisfies."""
     return not (
         constraint.absent
         or constraint.booleans
         or constraint.nan
         or constraint.numbers
-        or not string_sets.is_empty(constraint.strings)
+        or not string_sets.is_empty(constraint.strings, work)
     )
 
 
-def includes(a: Constraint, b: Constraint) -> bool:
+def includes(a: Constraint, b: Constraint, work: Work) -> bool:
     """Whether surely every state that satisfies b satisfies a."""
+    work.spend(1 + len(a.numbers) + len(b.numbers))
     return (
         a.absent >= b.absent
         and a.booleans & b.booleans == b.booleans
         and a.nan >= b.nan
         and number_sets.includes(a.numbers, b.numbers)
-        and string_sets.includes(a.strings, b.strings)
+        and string_sets.includes(a.strings, b.strings, work)
     )
 
 
-def disjoint(a: Constraint, b: Constraint) -> bool:
+def disjoint(a: Constraint, b: Constraint, work: Work) -> bool:
     """Whether surely no state satisfies both."""
+    work.spend(1 + len(a.numbers) + len(b.numbers))
     return not (
         (a.absent and b.absent)
         or a.booleans & b.booleans
         or (a.nan and b.nan)
         or number_sets.intersection(a.numbers, b.numbers)
-        or not string_sets.disjoint(a.strings, b.strings)
+        or not string_sets.disjoint(a.strings, b.strings, work)
     )

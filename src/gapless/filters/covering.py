@@ -2,41 +2,90 @@
 
 Both questions are answered on normal forms, and both err on the safe side:
 
-- `covers` is true only if every conjunction of the narrower filter is included in one of the wider. A conjunction is
-  included if each constraint of the wider includes that of the narrower on the same attribute, and each opaque
-  condition of the wider stands, word for word, in the narrower as well. Among filters of a single conjunction without
-  opaque conditions this is also necessary: a state outside the wider constraint, with any allowed states for the other
+- `covers` is true only if every conjunction of the narrower filter is included in the wider. It is included in one
+  conjunction of the wider if each constraint of that includes the narrower one's on the same attribute, and each opaque
+  condition of it stands, word for word, in the narrower as well. Among filters of a single conjunction without opaque
+  conditions this is also necessary: a state outside the wider constraint, with any allowed states for the other
   attributes, is an event that only the narrower matches.
+- A conjunction may also be included in several together: what one of them leaves over is cut into pieces, each outside
+  it in one attribute, and every piece must be included in the others. So `s = 'A' AND p < 10 OR s = 'B' AND p < 20`
+  covers `s IN ('A', 'B') AND p < 5`: the first leaves `s = 'B' AND p < 5`.
 - `overlaps` is false only if in every pair of conjunctions some attribute has no state that both allow.
+
+Whoever asks gets an answer within COMPARING_MAX steps; one that would take more is the safe one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gapless.filters import constraints
-from gapless.filters.constraints import ANYTHING
+from gapless.filters.constraints import ANYTHING, Constraint
 from gapless.filters.normal_form import Conjunction, Disjunction
+from gapless.filters.work import OutOfWork, Work
+
+COMPARING_MAX = 20_000
+"""Steps of one comparison, some milliseconds: the pairs that people write take ten, long lists of values thousands."""
 
 
 def covers(wider: Disjunction, narrower: Disjunction) -> bool:
     """True only if every event that matches `narrower` matches `wider`."""
-    return all(any(_includes(a, b) for a in wider) for b in narrower)
+    work = Work(COMPARING_MAX)
+    try:
+        return wider == narrower or all(_covered(conjunction, wider, work) for conjunction in narrower)
+    except OutOfWork:
+        return False
 
 
 def overlaps(a: Disjunction, b: Disjunction) -> bool:
     """False only if no event matches both."""
-    return any(_compatible(x, y) for x in a for y in b)
+    work = Work(COMPARING_MAX)
+    try:
+        return any(_compatible(x, y, work) for x in a for y in b)
+    except OutOfWork:
+        return True
 
 
-def _includes(wider: Conjunction, narrower: Conjunction) -> bool:
-    if not wider.opaque <= narrower.opaque:
+def _covered(narrower: Conjunction, wider: Sequence[Conjunction], work: Work) -> bool:
+    """Whether the conjunction is surely included in one of the others, or in several together."""
+    if any(_includes(each, narrower, work) for each in wider):
+        return True
+    if len(wider) < 2:
         return False
+    touching = [each for each in wider if each.opaque <= narrower.opaque and _compatible(each, narrower, work)]
+    return len(touching) > 1 and _left_over_is_covered(narrower, touching[0], touching[1:], work)
+
+
+def _left_over_is_covered(narrower: Conjunction, first: Conjunction, others: Sequence[Conjunction], work: Work) -> bool:
+    """Whether the others surely include what the first one leaves of the conjunction."""
+    for name, constraint in first.constraints.items():
+        known = narrower.constraints.get(name, ANYTHING)
+        for piece in constraints.difference(known, constraint, work):
+            if not _covered(_with(narrower, name, piece, work), others, work):
+                return False
+        narrower = _with(narrower, name, constraints.intersection(known, constraint, work), work)
+    return True
+
+
+def _with(conjunction: Conjunction, name: str, constraint: Constraint, work: Work) -> Conjunction:
+    work.spend(len(conjunction.constraints))
+    return Conjunction({**conjunction.constraints, name: constraint}, conjunction.opaque)
+
+
+def _includes(wider: Conjunction, narrower: Conjunction, work: Work) -> bool:
     known = narrower.constraints
-    return all(constraints.includes(c, known.get(name, ANYTHING)) for name, c in wider.constraints.items())
+    work.spend(1 + len(wider.opaque) + len(wider.constraints))
+    # No constraint is trivial, so one on an attribute that the narrower says nothing about is broken by some event.
+    if not (wider.constraints.keys() <= known.keys() and wider.opaque <= narrower.opaque):
+        return False
+    return all(constraints.includes(c, known[name], work) for name, c in wider.constraints.items())
 
 
-def _compatible(a: Conjunction, b: Conjunction) -> bool:
+def _compatible(a: Conjunction, b: Conjunction, work: Work) -> bool:
     if len(a.constraints) > len(b.constraints):
         a, b = b, a
+    work.spend(1 + len(a.constraints))
     return not any(
-        name in b.constraints and constraints.disjoint(c, b.constraints[name]) for name, c in a.constraints.items()
+        name in b.constraints and constraints.disjoint(c, b.constraints[name], work)
+        for name, c in a.constraints.items()
     )

@@ -12,7 +12,8 @@ the first question, and stops at the first part that settles it.
 
 What an event holds: str, int, float and bool, exactly. Any other value counts as missing. A bool is no number. A float
 that is not a number (NaN) is there (IS NOT NULL) but makes every comparison unknown. Integers and floats compare by
-their exact values.
+their exact values; an integer beyond 64 bits counts as a float (see `arithmetic`), which matters only beside constants
+that large, so that only these look.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gapless.filters.arithmetic import OPERATIONS, Number, fold, negate
-from gapless.filters.like import ANY_RUN, Pattern, compiled
+from gapless.filters.arithmetic import OPERATIONS, Number, fold, negate, number_of
+from gapless.filters.like import ANY_RUN, Pattern
+from gapless.filters.like_matcher import matcher
 from gapless.filters.syntax import (
+    INTEGER_MAX,
+    INTEGER_MIN,
     MIRRORED,
     OPPOSITE,
     And,
@@ -119,7 +123,7 @@ def _between(conditions: tuple[Condition, ...]) -> Test | None:
         case (
             Comparison(">=", Attribute(name), Literal(low)),
             Comparison("<=", Attribute(other), Literal(high)),
-        ) if name == other:
+        ) if name == other and _is_exact(low) and _is_exact(high):
 
             def between(attributes: Attributes) -> bool:
                 value: Any = attributes.get(name)
@@ -166,11 +170,11 @@ def _like(name: str, pattern: Pattern, wanted: bool) -> Test:
             return type(value) is str and value.startswith(prefix) is wanted
 
         return starts
-    fullmatch = compiled(pattern).fullmatch
+    matches = matcher(pattern)
 
     def like(attributes: Attributes) -> bool:
         value: Any = attributes.get(name)
-        return type(value) is str and (fullmatch(value) is not None) is wanted
+        return type(value) is str and matches(value) is wanted
 
     return like
 
@@ -223,6 +227,8 @@ def _attribute_with_constant(symbol: str, name: str, constant: Value) -> Test:
             return type(value) is str and (value == constant) is wanted
 
         return string
+    if not _is_exact(constant):
+        return _numbers(symbol, _number_attribute(name), lambda _: constant)
     if symbol == "<>":
 
         def differs(attributes: Attributes) -> bool:
@@ -297,7 +303,11 @@ def _same_type(symbol: str, left: str, right: str) -> Test:
         a: Any = attributes.get(left)
         b: Any = attributes.get(right)
         kind = _FAMILY.get(type(a))
-        return kind is not None and kind == _FAMILY.get(type(b)) and a == a and b == b and (a == b) is wanted
+        if kind is None or kind != _FAMILY.get(type(b)):
+            return False
+        if kind == "number":
+            a, b = number_of(a), number_of(b)
+        return a == a and b == b and (a == b) is wanted
 
     return same
 
@@ -344,9 +354,14 @@ def _number_attribute(name: str) -> Reader:
     def read(attributes: Attributes) -> Number | None:
         value: Any = attributes.get(name)
         kind = type(value)
-        return value if (kind is int or kind is float) and value == value else None
+        return number_of(value) if (kind is int or kind is float) and value == value else None
 
     return read
+
+
+def _is_exact(constant: Value) -> bool:
+    """Whether an integer beyond 64 bits compares with the constant as the float that it counts as does."""
+    return isinstance(constant, int | float) and INTEGER_MIN < constant < INTEGER_MAX
 
 
 def _operation(operation: Callable[[Number, Number], Number | None], left: Reader, right: Reader) -> Reader:

@@ -18,6 +18,9 @@ from gapless.filters.syntax import Condition
 PARSED_MAX = 1024
 """Recently parsed texts that are kept: the same subscription often arrives from several neighbours."""
 
+LONG, LONG_PARSED_MAX = 4096, 64
+"""Of texts with more characters than this fewer are kept: a thousand of the longest would fill the memory."""
+
 
 class Filter:
     """The SQL after WHERE, parsed. Made by `parse`."""
@@ -81,7 +84,10 @@ class Filter:
         return Filter, (self.text,)
 
 
-@lru_cache(maxsize=PARSED_MAX)
 def parse(text: str) -> Filter:
     """The filter that the text says, or FilterError pointing at the place where it cannot be read."""
-    return Filter(text)
+    return _parsed(text) if len(text) <= LONG else _parsed_long(text)
+
+
+_parsed = lru_cache(maxsize=PARSED_MAX)(Filter)
+_parsed_long = lru_cache(maxsize=LONG_PARSED_MAX)(Filter)

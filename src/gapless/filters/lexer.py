@@ -1,8 +1,7 @@
 """Filter text to tokens, each with the place where it starts.
 
-Keywords are recognised in any case; names keep theirs. A name starts with a letter, `_` or `$`, goes on with those and
-digits, and may have dots between its parts: `sensor.temp`. A part may be spelled like a keyword (`order.in`), a whole
-name may not. Numbers are decimal integers of 64 bits or floats; two quotes inside a string are one quote.
+Names and keywords are read as `names` says; strings are written in single quotes, and two of them inside are one.
+Numbers are decimal integers of 64 bits or floats.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ from math import isinf
 from typing import NamedTuple
 
 from gapless.errors import FilterError
+from gapless.filters.names import NAME, keyword_of
 from gapless.filters.syntax import INTEGER_MAX
 
 TEXT_LENGTH_MAX = 65_536
 """Characters in one filter: room for an IN list of thousands, small beside a frame on the wire."""
-
-KEYWORDS = frozenset(("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE"))
 
 
 class Token(NamedTuple):
@@ -29,12 +27,15 @@ class Token(NamedTuple):
     position: int
 
 
+# Nothing that was read is given back (the second + of each repetition), so a text takes time by its length alone, and a
+# string without its closing quote is noticed at its first one.
 _TOKEN = re.compile(
-    r"""\s*(?:
-      (?P<name>[^\W\d][\w$]*(?:\.[\w$]+)*|\$[\w$]*(?:\.[\w$]+)*)
-    | (?P<float>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)
-    | (?P<integer>\d+)
-    | (?P<string>'(?:[^']|'')*')
+    rf"""\s*+(?:
+      (?P<name>{NAME})
+    | (?P<quoted>"[^"]*+(?:""[^"]*+)*+")
+    | (?P<float>(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]++)
+    | (?P<integer>[0-9]++)
+    | (?P<string>'[^']*+(?:''[^']*+)*+')
     | (?P<operator><>|<=|>=|!=|[-+*/=<>(),])
     | (?P<end>\Z)
     )""",
@@ -42,7 +43,7 @@ _TOKEN = re.compile(
 )
 _HINTS = {
     "'": "this string has no closing quote",
-    '"': "strings are written in single quotes",
+    '"': "this name has no closing quote",
     ".": "a dot may stand only inside a name or a number",
 }
 INTEGER_MIN_DIGITS = INTEGER_MAX + 1
@@ -54,11 +55,13 @@ def tokens_of(text: str) -> list[Token]:
     if len(text) > TEXT_LENGTH_MAX:
         message = f"the filter has {len(text)} characters, more than {TEXT_LENGTH_MAX}: split it into several"
         raise FilterError(message, text, TEXT_LENGTH_MAX)
+    half = lone_surrogate(text)
+    if half is not None:
+        message = f"{ascii(text[half])[1:-1]} is half of a character, which no network carries: leave it out"
+        raise FilterError(message, text, half)
     tokens: list[Token] = []
     position = 0
-    for found in _TOKEN.finditer(text):
-        if found.start() != position:
-            raise _unreadable(text, position)
+    while found := _TOKEN.match(text, position):
         position = found.end()
         kind = found.lastgroup
         assert kind is not None
@@ -70,10 +73,21 @@ def tokens_of(text: str) -> list[Token]:
     raise _unreadable(text, position)
 
 
+def lone_surrogate(text: str) -> int | None:
+    """Where the text has half of a character, as file names that are no UTF-8 have it in Python; None if nowhere."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
+
+
 def _token(text: str, kind: str, word: str, position: int) -> Token:
     if kind == "name":
-        upper = word.upper()
-        return Token(upper, word, position) if upper in KEYWORDS else Token("name", sys.intern(word), position)
+        keyword = keyword_of(word)
+        return Token(keyword, word, position) if keyword else Token("name", sys.intern(word), position)
+    if kind == "quoted":
+        return Token("name", sys.intern(word[1:-1].replace('""', '"')), position)
     if kind == "operator":
         return Token("<>" if word == "!=" else word, word, position)
     if kind == "string":

@@ -1,30 +1,19 @@
-"""LIKE patterns: what one string matches, and what several patterns have in common.
+"""LIKE patterns: how one is read.
 
 `%` stands for any run of characters, `_` for exactly one, every other character for itself; a pattern matches the
 whole string, line ends included, case by case. There is an escape character only where ESCAPE names one; it may stand
-only before `%`, `_` or itself.
+only before `%`, `_` or itself. `like_matcher` says which strings match, `some_string` what patterns have in common.
 
-`some_string` answers the one question that covering asks of patterns: is there a string that matches all of these and
-none of those? A pattern of n tokens is a nondeterministic automaton of n + 1 states (how many tokens are behind us);
-a set of states is the bits of an integer, and the patterns walk side by side. Only characters that occur in some
-pattern can tell patterns apart, so one further character stands for all the others. The walk visits finitely many
-combinations and is therefore exact; it gives up, with None, after a bounded number of steps.
+In its canonical form no run stands beside another, and none before a single wildcard: `%_%_` is `__%`. So each of the
+pieces between two runs, the *floating* ones, which have to be looked for, starts with a character.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from functools import lru_cache
-
 import msgspec
-
-STEPS_MAX = 10_000
-"""Steps of single automata before `some_string` gives up: some milliseconds, far beyond what people write."""
 
 ANY_RUN = "%%"
 ANY_ONE = "__"
-_OTHER = ""
 
 
 class PatternError(Exception):
@@ -71,8 +60,16 @@ class Pattern(msgspec.Struct, frozen=True, gc=False):
     def matches_everything(self) -> bool:
         return self.tokens == (ANY_RUN,)
 
-    def matches(self, text: str) -> bool:
-        return compiled(self).fullmatch(text) is not None
+    @property
+    def pieces(self) -> list[tuple[str, ...]]:
+        """What stands before, between and after the runs: one piece if there is no run; the outer ones may be empty."""
+        pieces: list[tuple[str, ...]] = []
+        tokens, start = self.tokens, 0
+        for _ in range(tokens.count(ANY_RUN)):
+            end = tokens.index(ANY_RUN, start)
+            pieces.append(tokens[start:end])
+            start = end + 1
+        return [*pieces, tokens[start:]]
 
     def to_text(self, escape: str) -> tuple[str, bool]:
         """The pattern as written with this escape character, and whether it was needed."""
@@ -80,65 +77,6 @@ class Pattern(msgspec.Struct, frozen=True, gc=False):
         specials = ("%", "_", escape) if escaped else ()
         wildcards = {ANY_RUN: "%", ANY_ONE: "_"}
         return "".join(wildcards.get(t, escape + t if t in specials else t) for t in self.tokens), escaped
-
-
-@lru_cache(maxsize=4096)
-def compiled(pattern: Pattern) -> re.Pattern[str]:
-    """The pattern as a regular expression."""
-    wildcards = {ANY_RUN: ".*", ANY_ONE: "."}
-    return re.compile("".join(wildcards.get(token) or re.escape(token) for token in pattern.tokens), re.DOTALL)
-
-
-def some_string(required: Sequence[Pattern], forbidden: Sequence[Pattern]) -> bool | None:
-    """Whether some string matches every required and no forbidden pattern; None if that takes too long to tell."""
-    machines = [_Machine(pattern) for pattern in (*required, *forbidden)]
-    characters = [*sorted({token for machine in machines for token in machine.characters}), _OTHER]
-    start = tuple(machine.start for machine in machines)
-    seen, waiting, steps = {start}, [start], 0
-    while waiting:
-        states = waiting.pop()
-        if _accepted(machines, states, len(required)):
-            return True
-        for character in characters:
-            steps += len(machines)
-            if steps > STEPS_MAX:
-                return None
-            after = tuple(machine.step(state, character) for machine, state in zip(machines, states, strict=True))
-            if after not in seen and all(after[: len(required)]):
-                seen.add(after)
-                waiting.append(after)
-    return False
-
-
-class _Machine:
-    """A pattern as an automaton: bit i of a state is set if the tokens before i can have matched what was read."""
-
-    def __init__(self, pattern: Pattern) -> None:
-        tokens = pattern.tokens
-        self.characters = [token for token in tokens if len(token) == 1]
-        self.final = 1 << len(tokens)
-        self.runs = sum(1 << i for i, token in enumerate(tokens) if token == ANY_RUN)
-        self.ones = sum(1 << i for i, token in enumerate(tokens) if token == ANY_ONE)
-        self.literals: dict[str, int] = {}
-        for i, token in enumerate(tokens):
-            if len(token) == 1:
-                self.literals[token] = self.literals.get(token, 0) | 1 << i
-        self.start = self._past_runs(1)
-
-    def step(self, state: int, character: str) -> int:
-        moving = state & (self.ones | self.literals.get(character, 0))
-        return self._past_runs(moving << 1 | state & self.runs)
-
-    def _past_runs(self, state: int) -> int:
-        # Runs never stand side by side, so one step over them is enough.
-        return state | (state & self.runs) << 1
-
-
-def _accepted(machines: list[_Machine], states: tuple[int, ...], required: int) -> bool:
-    return all(
-        bool(state & machine.final) == (i < required)
-        for i, (machine, state) in enumerate(zip(machines, states, strict=True))
-    )
 
 
 def _canonical(tokens: list[str]) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ Disjuncts that differ in one attribute only are joined where their union is one 
 `a = 'x' OR a = 'y'` is a single conjunction, as `a IN ('x', 'y')` is.
 
 Multiplying out AND over OR can explode. A factor that would push the number of conjunctions over the bound stays an
-opaque condition instead: still evaluated, no longer understood.
+opaque condition instead: still evaluated, no longer understood. And a filter as a whole may take NORMALISING_MAX steps.
+One that would take more, or become too large, is read again: of its parts joined by AND, the shortest first, those that
+are a single conjunction are kept as far as a second allowance suffices, and the others stay opaque.
 """
 
 from __future__ import annotations
@@ -44,12 +46,21 @@ from gapless.filters.syntax import (
     attributes_of,
     render,
 )
+from gapless.filters.work import OutOfWork, Work
 
 CONJUNCTIONS_MAX = 64
 """Conjunctions of one filter: covering compares them pairwise, and each takes a place in the index."""
 
 JOINED_MAX = 16
 """Disjuncts among which pairs that can be joined are looked for: it takes their square."""
+
+
+CONSTRAINTS_MAX = 1024
+"""Constraints of all conjunctions of one filter: each takes a place in a column of the index."""
+
+NORMALISING_MAX, PARTS_MAX = 64_000, 16_000
+"""Steps to normalise one filter as a whole, and then, if need be, by its parts; together less than 0.1 s. What people
+write takes some dozens, an IN list of 4,000 values as many, 2,000 values joined by OR 54,000."""
 
 
 class Conjunction(msgspec.Struct, frozen=True, gc=False):
@@ -67,42 +78,69 @@ ALWAYS: Disjunction = (Conjunction({}),)
 
 def normalise(condition: Condition) -> Disjunction:
     """The conjunctions of which an event must match one for the condition to be true."""
-    return _read(condition, True)
+    try:
+        disjunction = _read(condition, True, Work(NORMALISING_MAX))
+    except OutOfWork:
+        return _by_parts(condition)
+    is_small = sum(len(conjunction.constraints) for conjunction in disjunction) <= CONSTRAINTS_MAX
+    return disjunction if is_small else _by_parts(condition)
 
 
-def _read(condition: Condition, wanted: bool) -> Disjunction:
-    return _READERS[type(condition)](condition, wanted)
+def _by_parts(condition: Condition) -> Disjunction:
+    """One conjunction, of those parts of the condition that are one and take little work; the others stay opaque."""
+    if not isinstance(condition, And):
+        return (Conjunction({}, frozenset((render(condition),))),)
+    kept, opaque, work = ALWAYS[0], set[str](), Work(PARTS_MAX)
+    for text, part in sorted(((render(part), part) for part in condition.conditions), key=lambda item: len(item[0])):
+        try:
+            joined = [both for each in _read(part, True, work) if (both := _both(kept, each, work)) is not None]
+        except OutOfWork:
+            opaque.add(text)
+            continue
+        if not joined:
+            return NEVER
+        if len(joined) == 1 and len(joined[0].constraints) <= CONSTRAINTS_MAX:
+            kept = joined[0]
+        else:
+            opaque.add(text)
+    return (Conjunction(kept.constraints, kept.opaque | opaque),)
 
 
-def _constant(condition: Constant, wanted: bool) -> Disjunction:
+def _read(condition: Condition, wanted: bool, work: Work) -> Disjunction:
+    work.spend(1)
+    return _READERS[type(condition)](condition, wanted, work)
+
+
+def _constant(condition: Constant, wanted: bool, _: Work) -> Disjunction:
     return ALWAYS if condition.value == wanted else NEVER
 
 
-def _truth(condition: Truth, wanted: bool) -> Disjunction:
-    return _single(condition.attribute.name, constraints.boolean(wanted))
+def _truth(condition: Truth, wanted: bool, work: Work) -> Disjunction:
+    return _single(condition.attribute.name, constraints.boolean(wanted), work)
 
 
-def _like(condition: Like, wanted: bool) -> Disjunction:
-    return _single(condition.attribute.name, constraints.of_strings(string_sets.like(condition.pattern, wanted)))
+def _like(condition: Like, wanted: bool, work: Work) -> Disjunction:
+    strings = string_sets.like(condition.pattern, wanted)
+    return _single(condition.attribute.name, constraints.of_strings(strings), work)
 
 
-def _is_null(condition: IsNull, wanted: bool) -> Disjunction:
-    return _single(condition.attribute.name, constraints.ABSENT if wanted else constraints.PRESENT)
+def _is_null(condition: IsNull, wanted: bool, work: Work) -> Disjunction:
+    return _single(condition.attribute.name, constraints.ABSENT if wanted else constraints.PRESENT, work)
 
 
-def _not(condition: Not, wanted: bool) -> Disjunction:
-    return _read(condition.condition, not wanted)
+def _not(condition: Not, wanted: bool, work: Work) -> Disjunction:
+    return _read(condition.condition, not wanted, work)
 
 
-def _and(condition: And, wanted: bool) -> Disjunction:
-    return _all(condition.conditions, True) if wanted else _some(condition.conditions, False)
+def _and(condition: And, wanted: bool, work: Work) -> Disjunction:
+    return _all(condition.conditions, True, work) if wanted else _some(condition.conditions, False, work)
 
 
-def _or(condition: Or, wanted: bool) -> Disjunction:
-    return _some(condition.conditions, True) if wanted else _all(condition.conditions, False)
+def _or(condition: Or, wanted: bool, work: Work) -> Disjunction:
+    return _some(condition.conditions, True, work) if wanted else _all(condition.conditions, False, work)
 
 
-def _comparison(condition: Comparison, wanted: bool) -> Disjunction:
+def _comparison(condition: Comparison, wanted: bool, work: Work) -> Disjunction:
     symbol = condition.operator if wanted else OPPOSITE[condition.operator]
     a, b = fold(condition.left), fold(condition.right)
     if a is None or b is None:
@@ -112,7 +150,7 @@ def _comparison(condition: Comparison, wanted: bool) -> Disjunction:
     if isinstance(a, Literal):
         return ALWAYS if compile_test(Comparison(symbol, a, b), True)({}) else NEVER
     if isinstance(a, Attribute) and isinstance(b, Literal):
-        return _single(a.name, _compared(symbol, b.value))
+        return _single(a.name, _compared(symbol, b.value), work)
     numeric = symbol not in ("=", "<>") or not (isinstance(a, Attribute) and isinstance(b, Attribute))
     return _opaque(Comparison(symbol, a, b), (a, b), ANY_NUMBER if numeric else constraints.PRESENT)
 
@@ -126,8 +164,9 @@ def _compared(symbol: str, constant: Value) -> Constraint:
     return constraints.of_numbers(number_sets.compared(symbol, constant))
 
 
-def _in(condition: In, wanted: bool) -> Disjunction:
+def _in(condition: In, wanted: bool, work: Work) -> Disjunction:
     a, values = fold(condition.operand), condition.values
+    work.spend(len(values))
     if a is None:
         return NEVER
     if isinstance(a, Literal):
@@ -138,13 +177,13 @@ def _in(condition: In, wanted: bool) -> Disjunction:
     strings = frozenset(value for value in values if isinstance(value, str))
     if strings:
         chosen = string_sets.of_values(strings) if wanted else string_sets.all_but(strings)
-        return _single(a.name, constraints.of_strings(chosen))
+        return _single(a.name, constraints.of_strings(chosen), work)
     numbers = number_sets.of_values(frozenset(value for value in values if not isinstance(value, str)))
-    return _single(a.name, constraints.of_numbers(numbers if wanted else number_sets.complement(numbers)))
+    return _single(a.name, constraints.of_numbers(numbers if wanted else number_sets.complement(numbers)), work)
 
 
-def _single(name: str, constraint: Constraint) -> Disjunction:
-    return NEVER if constraints.is_empty(constraint) else (Conjunction({name: constraint}),)
+def _single(name: str, constraint: Constraint, work: Work) -> Disjunction:
+    return NEVER if constraints.is_empty(constraint, work) else (Conjunction({name: constraint}),)
 
 
 def _opaque(condition: Condition, operands: tuple[Expression, ...], needed: Constraint) -> Disjunction:
@@ -153,9 +192,9 @@ def _opaque(condition: Condition, operands: tuple[Expression, ...], needed: Cons
     return (Conjunction(dict.fromkeys(names, needed), frozenset((render(condition),))),)
 
 
-def _all(conditions: Sequence[Condition], wanted: bool) -> Disjunction:
-    factors = [_read(condition, wanted) for condition in conditions]
-    joined = _balanced([factor[0] for factor in factors if len(factor) == 1], _both, ALWAYS[0])
+def _all(conditions: Sequence[Condition], wanted: bool, work: Work) -> Disjunction:
+    factors = [_read(condition, wanted, work) for condition in conditions]
+    joined = _balanced([factor[0] for factor in factors if len(factor) == 1], _both, ALWAYS[0], work)
     if joined is None or NEVER in factors:
         return NEVER
     product: Disjunction = (joined,)
@@ -166,19 +205,30 @@ def _all(conditions: Sequence[Condition], wanted: bool) -> Disjunction:
         if len(product) * len(factor) > CONJUNCTIONS_MAX:
             large.append(condition)
             continue
-        product = tuple(both for a in product for b in factor if (both := _both(a, b)) is not None)
+        product = tuple(both for a in product for b in factor if (both := _both(a, b, work)) is not None)
     if large:
-        texts = frozenset(render(condition if wanted else Not(condition)) for condition in large)
+        texts = frozenset(_rendered(condition if wanted else Not(condition), work) for condition in large)
+        work.spend(len(product) * len(texts))
         product = tuple(Conjunction(a.constraints, a.opaque | texts) for a in product)
     return product
 
 
+def _rendered(condition: Condition, work: Work) -> str:
+    """The text of an opaque condition. The same text may be part of another one on every level above."""
+    text = render(condition)
+    work.spend(len(text) // 8)
+    return text
+
+
 def _balanced(
-    items: list[Conjunction], join: Callable[[Conjunction, Conjunction], Conjunction | None], empty: Conjunction
+    items: list[Conjunction],
+    join: Callable[[Conjunction, Conjunction, Work], Conjunction | None],
+    empty: Conjunction,
+    work: Work,
 ) -> Conjunction | None:
     """All items joined, neighbours first: a long chain on one attribute takes n log n steps, not their square."""
     while len(items) > 1:
-        pairs = [join(a, b) for a, b in zip(items[::2], items[1::2], strict=False)]
+        pairs = [join(a, b, work) for a, b in zip(items[::2], items[1::2], strict=False)]
         joined = [pair for pair in pairs if pair is not None]
         if len(joined) < len(pairs):
             return None
@@ -186,39 +236,40 @@ def _balanced(
     return items[0] if items else empty
 
 
-def _both(a: Conjunction, b: Conjunction) -> Conjunction | None:
+def _both(a: Conjunction, b: Conjunction, work: Work) -> Conjunction | None:
     """The conjunction of two, or None if one attribute is left no state."""
+    work.spend(1 + len(a.constraints) + len(a.opaque) + len(b.constraints) + len(b.opaque))
     if not a.constraints and not a.opaque:
         return b
     merged = dict(a.constraints)
     for name, constraint in b.constraints.items():
         known = merged.get(name)
         if known is not None:
-            constraint = constraints.intersection(known, constraint)
-            if constraints.is_empty(constraint):
+            constraint = constraints.intersection(known, constraint, work)
+            if constraints.is_empty(constraint, work):
                 return None
         merged[name] = constraint
     return Conjunction(merged, a.opaque | b.opaque)
 
 
-def _some(conditions: Sequence[Condition], wanted: bool) -> Disjunction:
-    parts = [_read(condition, wanted) for condition in conditions]
+def _some(conditions: Sequence[Condition], wanted: bool, work: Work) -> Disjunction:
+    parts = [_read(condition, wanted, work) for condition in conditions]
     disjuncts = [conjunction for part in parts for conjunction in part]
     join = _joined if len(disjuncts) <= JOINED_MAX else _joined_alike
-    disjuncts = list(join(disjuncts))
+    disjuncts = list(join(disjuncts, work))
     if len(disjuncts) <= CONJUNCTIONS_MAX:
         return tuple(disjuncts)
     whole = Or(tuple(condition if wanted else Not(condition) for condition in conditions))
-    return (Conjunction({}, frozenset((render(whole),))),)
+    return (Conjunction({}, frozenset((_rendered(whole, work),))),)
 
 
-def _joined(disjuncts: Sequence[Conjunction]) -> Iterator[Conjunction]:
+def _joined(disjuncts: Sequence[Conjunction], work: Work) -> Iterator[Conjunction]:
     """The same disjunction with pairs joined until no pair can be."""
     waiting, kept = list(reversed(disjuncts)), list[Conjunction]()
     while waiting:
         candidate = waiting.pop()
         for i, other in enumerate(kept):
-            union = _union(other, candidate)
+            union = _union(other, candidate, work)
             if union is not None:
                 del kept[i]
                 waiting.append(union)
@@ -228,7 +279,7 @@ def _joined(disjuncts: Sequence[Conjunction]) -> Iterator[Conjunction]:
     return iter(kept)
 
 
-def _joined_alike(disjuncts: Sequence[Conjunction]) -> Iterator[Conjunction]:
+def _joined_alike(disjuncts: Sequence[Conjunction], work: Work) -> Iterator[Conjunction]:
     """Joins the conditions on the same single attribute: long chains of `a = 1 OR a = 2 OR …`."""
     by_name: dict[str, list[Conjunction]] = {}
     for disjunct in disjuncts:
@@ -239,13 +290,14 @@ def _joined_alike(disjuncts: Sequence[Conjunction]) -> Iterator[Conjunction]:
                 continue
         yield disjunct
     for alike in by_name.values():
-        joined = _balanced(alike, _union, alike[0])
+        joined = _balanced(alike, _union, alike[0], work)
         assert joined is not None, "only patterns need not join"
         yield joined
 
 
-def _union(a: Conjunction, b: Conjunction) -> Conjunction | None:
+def _union(a: Conjunction, b: Conjunction, work: Work) -> Conjunction | None:
     """The union of two conjunctions if it is one, that is, if they differ in at most one attribute."""
+    work.spend(1 + len(a.opaque) + len(b.opaque) + _weight(a) + _weight(b))
     if a.opaque != b.opaque:
         return None
     names = [*a.constraints, *(name for name in b.constraints if name not in a.constraints)]
@@ -255,7 +307,7 @@ def _union(a: Conjunction, b: Conjunction) -> Conjunction | None:
     if not differing:
         return a
     name = differing[0]
-    union = constraints.union(a.constraints.get(name, ANYTHING), b.constraints.get(name, ANYTHING))
+    union = constraints.union(a.constraints.get(name, ANYTHING), b.constraints.get(name, ANYTHING), work)
     if union is None:
         return None
     merged = {**a.constraints, name: union}
@@ -264,7 +316,11 @@ def _union(a: Conjunction, b: Conjunction) -> Conjunction | None:
     return Conjunction(merged, a.opaque)
 
 
-_READERS: dict[type[Condition], Callable[[Any, bool], Disjunction]] = {
+def _weight(conjunction: Conjunction) -> int:
+    return sum(map(constraints.weight, conjunction.constraints.values()))
+
+
+_READERS: dict[type[Condition], Callable[[Any, bool, Work], Disjunction]] = {
     Constant: _constant,
     Truth: _truth,
     Comparison: _comparison,

@@ -5,8 +5,8 @@ plus and minus. Parentheses may hold a condition or an expression, so one gramma
 what it got. What a type makes impossible for every event (`name < 'x'`, `'a' + 1`, `TRUE < 3`) is refused here, with
 the place; an attribute may be of any type until an event says otherwise.
 
-Depth and number of terms are bounded, so that no later stage, all of them recursive over the tree, can run out of
-stack or time on a hostile filter.
+Depth, number of terms and what patterns look for are bounded, so that no later stage, all of them recursive over the
+tree, can run out of stack or time on a hostile filter. Parsing itself looks at each token a bounded number of times.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import NamedTuple, NoReturn
 from gapless.errors import FilterError
 from gapless.filters.lexer import INTEGER_MIN_DIGITS, Token, tokens_of
 from gapless.filters.like import Pattern, PatternError
+from gapless.filters.like_matcher import SEARCH_COST_MAX, search_cost
 from gapless.filters.syntax import (
     INTEGER_MIN,
     And,
@@ -75,6 +76,7 @@ class _Parser:
         self._token = self._tokens[0]
         self._nesting = 0
         self._terms = 0
+        self._search_cost = 0
 
     def parse(self) -> Condition:
         if self._token.kind == "end":
@@ -186,7 +188,7 @@ class _Parser:
     def _constant(self, wanted: str) -> _Part:
         part = self._unary()
         if not isinstance(part.node, Literal) or part.type == "boolean":
-            self._fail("IN takes a list of strings or of numbers", part.position)
+            self._fail("IN takes a list of strings or of numbers" + self._quotes_hint(part.position), part.position)
         if wanted not in ("any", part.type):
             self._fail(f"IN expects a {wanted} here, not a {part.type}", part.position)
         return part
@@ -206,6 +208,10 @@ class _Parser:
             # A quote takes two characters of the text but one of the pattern.
             quotes = str(pattern.value)[: error.offset].count("'")
             self._fail(error.message, pattern.position + 1 + error.offset + quotes)
+        self._search_cost += search_cost(node.pattern)
+        if self._search_cost > SEARCH_COST_MAX:
+            message = "the patterns of this filter look for too much inside strings: split it into several"
+            self._fail(message, pattern.position)
         return self._part(node, operand.position, 1, "condition")
 
     # Expressions.
@@ -298,9 +304,12 @@ class _Parser:
 
     def _string(self, message: str) -> Token:
         if self._token.kind != "string":
-            self._fail(message, self._token.position)
+            self._fail(message + self._quotes_hint(self._token.position), self._token.position)
         self._count_term(self._token.position)
         return self._advance()
+
+    def _quotes_hint(self, position: int) -> str:
+        return "; in double quotes stand names" if self._text.startswith('"', position) else ""
 
     # Bounds.
 

@@ -11,6 +11,7 @@ attribute is bounded, since each costs bits; beyond the bound lists just grow lo
 
 from __future__ import annotations
 
+from gapless.filters.arithmetic import number_of
 from gapless.filters.constraints import Constraint
 from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Demand, Key, Member
@@ -100,7 +101,8 @@ class RareValues:
             lists, value = reached.get(name), attributes.get(name)
             kind = type(value)
             if lists is not None and (kind is str or kind is int or kind is float):
-                for member in lists.get(value, ()):  # type: ignore[arg-type]
+                key = number_of(value) if kind is int else value  # type: ignore[arg-type]
+                for member in lists.get(key, ()):  # type: ignore[arg-type]
                     if member.filter.test(attributes):
                         found.append(member.order)
         return found

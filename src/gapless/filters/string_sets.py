@@ -5,18 +5,26 @@
 
 A finite set absorbs patterns at once (each member is tested), a pattern without wildcards is a finite set, and
 `LIKE '%'` is no restriction. So patterns remain only where a set is infinite, and questions about them go to
-`some_string`, which is exact within its bound. Beyond it the answers err on the safe side: `includes` says no,
-`is_empty` says no.
+`some_string`, which is exact within its bounds. Beyond them the answers err on the safe side: `includes` says no,
+`is_empty` says no. Leaving a pattern out of a question only makes the set larger, so what is found empty without it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
-from gapless.filters.like import Pattern, some_string
+from gapless.filters.like import ANY_ONE, ANY_RUN, Pattern
+from gapless.filters.like_matcher import matcher
+from gapless.filters.some_string import some_string
+from gapless.filters.work import Work
 
 PATTERNS_MAX = 12
-"""Patterns and excluded strings in one question: with more, only equal patterns are recognised."""
+"""Patterns and excluded strings in one question: of more, the first are asked about."""
+
+
+_WILDCARDS = {ANY_RUN, ANY_ONE}
 
 
 class StringSet(msgspec.Struct, frozen=True, gc=False):
@@ -30,6 +38,14 @@ class StringSet(msgspec.Struct, frozen=True, gc=False):
     @property
     def patterned(self) -> bool:
         return bool(self.likes or self.unlikes)
+
+    @property
+    def weight(self) -> int:
+        """Steps to look at all of it."""
+        weight = len(self.values)
+        for pattern in self.likes + self.unlikes:
+            weight += 4 + len(pattern.tokens) // 32
+        return weight
 
 
 NO_STRING = StringSet()
@@ -54,30 +70,31 @@ def like(pattern: Pattern, wanted: bool) -> StringSet:
     return StringSet(complement=True, likes=(pattern,)) if wanted else StringSet(complement=True, unlikes=(pattern,))
 
 
-def contains(strings: StringSet, text: str) -> bool:
+def members(texts: Collection[str], strings: StringSet, work: Work) -> frozenset[str]:
+    """Those of the texts that are in the set."""
+    work.spend(len(texts))
     if not strings.complement:
-        return text in strings.values
-    return text not in strings.values and _matches(strings, text)
+        return strings.values.intersection(texts)
+    return _matching(frozenset(texts) - strings.values, strings, work)
 
 
-def intersection(a: StringSet, b: StringSet) -> StringSet:
+def intersection(a: StringSet, b: StringSet, work: Work) -> StringSet:
     if not a.complement:
-        return StringSet(frozenset(text for text in a.values if contains(b, text)))
+        return StringSet(members(a.values, b, work))
     if not b.complement:
-        return intersection(b, a)
-    likes, unlikes = _merged(a.likes, b.likes), _merged(a.unlikes, b.unlikes)
-    both = StringSet(frozenset(), True, likes, unlikes)
-    excluded = a.values | b.values
-    if both.patterned:
-        excluded = frozenset(text for text in excluded if _matches(both, text))
-    return StringSet(excluded, True, likes, unlikes)
+        return StringSet(members(b.values, a, work))
+    work.spend(a.weight + b.weight)
+    both = StringSet(frozenset(), True, _merged(a.likes, b.likes), _merged(a.unlikes, b.unlikes))
+    excluded = _matching(a.values | b.values, both, work)
+    return StringSet(excluded, True, both.likes, both.unlikes)
 
 
-def union(a: StringSet, b: StringSet) -> StringSet | None:
+def union(a: StringSet, b: StringSet, work: Work) -> StringSet | None:
     """The union if it has this form, else None."""
+    work.spend(a.weight + b.weight)
     if a.patterned or b.patterned:
         for wide, narrow in ((a, b), (b, a)):
-            if wide == narrow or (not narrow.complement and includes(wide, narrow)):
+            if wide == narrow or (not narrow.complement and includes(wide, narrow, work)):
                 return wide
         return None
     if a.complement and b.complement:
@@ -89,46 +106,98 @@ def union(a: StringSet, b: StringSet) -> StringSet | None:
     return StringSet(a.values | b.values)
 
 
-def is_empty(strings: StringSet) -> bool:
+def difference(a: StringSet, b: StringSet, work: Work) -> list[StringSet]:
+    """Sets that together hold the strings of a that are not in b: what is no string of b breaks one of its rules."""
+    if not b.complement:
+        parts = [intersection(a, all_but(b.values), work)]
+    else:
+        parts = [StringSet(members(b.values, a, work))]
+        parts += [intersection(a, like(pattern, False), work) for pattern in b.likes]
+        parts += [intersection(a, like(pattern, True), work) for pattern in b.unlikes]
+    return [part for part in parts if not is_empty(part, work)]
+
+
+def is_empty(strings: StringSet, work: Work) -> bool:
     """Whether there is surely no such string."""
     if not strings.complement:
         return not strings.values
     if not strings.patterned or (len(strings.likes) == 1 and not strings.unlikes and not strings.values):
         return False
-    return _none(strings.likes, strings.unlikes + _literals(strings.values))
+    return _none(strings.likes, strings.unlikes, strings.values, work)
 
 
-def includes(a: StringSet, b: StringSet) -> bool:
+def includes(a: StringSet, b: StringSet, work: Work) -> bool:
     """Whether every string of b is surely in a."""
     if not b.complement:
-        return all(contains(a, text) for text in b.values)
+        return len(members(b.values, a, work)) == len(b.values)
     if not a.complement:
         # Patterns can leave finitely many strings, as in LIKE '%x' AND NOT LIKE '_%x'.
-        return b.patterned and _none(b.likes, b.unlikes + _literals(a.values | b.values))
-    if not a.patterned:
-        return not any(contains(b, text) for text in a.values)
-    if any(contains(b, text) for text in a.values):
+        return b.patterned and _none(b.likes, b.unlikes, a.values | b.values, work)
+    if members(a.values, b, work):
         return False
-    forbidden = b.unlikes + _literals(b.values)
-    return all(pattern in b.likes or _none(b.likes, (*forbidden, pattern)) for pattern in a.likes) and all(
-        pattern in b.unlikes or _none((*b.likes, pattern), forbidden) for pattern in a.unlikes
+    return all(p in b.likes or _none(b.likes, (p, *b.unlikes), b.values, work) for p in a.likes) and all(
+        p in b.unlikes or _none((p, *b.likes), b.unlikes, b.values, work) for p in a.unlikes
     )
 
 
-def disjoint(a: StringSet, b: StringSet) -> bool:
+def disjoint(a: StringSet, b: StringSet, work: Work) -> bool:
     """Whether there is surely no string in both."""
-    return is_empty(intersection(a, b))
+    return is_empty(intersection(a, b, work), work)
 
 
-def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...]) -> bool:
-    """Whether there is surely no string that matches all of the one and none of the other."""
-    if len(required) + len(forbidden) > PATTERNS_MAX:
+def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...], excluded: frozenset[str], work: Work) -> bool:
+    """Whether there is surely no string that matches all of the one, none of the other, and is not excluded."""
+    required = required[: PATTERNS_MAX - min(len(forbidden), PATTERNS_MAX // 2)]
+    forbidden = forbidden[: PATTERNS_MAX - len(required)]
+    for pattern in required + forbidden:
+        work.spend(1 + len(pattern.tokens) // 8)
+    if len(forbidden) == len(required) == 1 and (prefix := _prefix(forbidden[0])) is not None:
+        # By far the commonest question, answered at sight: a wildcard before the end of the prefix lets in too many
+        # strings for any to be excluded one by one.
+        return required[0].tokens[: len(prefix)] == prefix
+    if not required and all(set(pattern.tokens) - _WILDCARDS for pattern in forbidden):
+        # A long string of a character that stands in none of them.
         return False
-    return some_string(required, forbidden) is False
+    if any(pattern in required for pattern in forbidden) or (required and _clash(required, work)):
+        return True
+    found = some_string(required, forbidden, work)
+    if found and 0 < len(excluded) <= PATTERNS_MAX - len(required) - len(forbidden):
+        found = some_string(required, (*forbidden, *_literals(excluded)), work)
+    return found is False
 
 
-def _matches(strings: StringSet, text: str) -> bool:
-    return all(p.matches(text) for p in strings.likes) and not any(p.matches(text) for p in strings.unlikes)
+def _prefix(pattern: Pattern) -> tuple[str, ...] | None:
+    """The characters before the only wildcard, a run at the end; None for any other pattern."""
+    *head, last = pattern.tokens
+    return tuple(head) if last == ANY_RUN and ANY_RUN not in head and ANY_ONE not in head else None
+
+
+def _clash(required: tuple[Pattern, ...], work: Work) -> bool:
+    """Whether two patterns ask for different characters at the same place, counted from the start."""
+    *heads, longest = sorted((pattern.pieces[0] for pattern in required), key=len)
+    for head in heads:
+        work.spend(len(head))
+        if any(one != other and ANY_ONE not in (one, other) for one, other in zip(head, longest, strict=False)):
+            return True
+    return False
+
+
+def _matching(texts: frozenset[str], strings: StringSet, work: Work) -> frozenset[str]:
+    """Those of the texts that match the patterns."""
+    for pattern in strings.likes:
+        texts &= _matched(texts, pattern, work)
+    for pattern in strings.unlikes:
+        texts -= _matched(texts, pattern, work)
+    return texts
+
+
+def _matched(texts: frozenset[str], pattern: Pattern, work: Work) -> frozenset[str]:
+    if not texts:
+        return texts
+    work.spend(len(pattern.tokens))
+    for text in texts:
+        work.spend(1 + len(text) * len(pattern.tokens) // 128)
+    return frozenset(filter(matcher(pattern), texts))
 
 
 def _merged(a: tuple[Pattern, ...], b: tuple[Pattern, ...]) -> tuple[Pattern, ...]:

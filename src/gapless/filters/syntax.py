@@ -20,6 +20,7 @@ from math import inf
 import msgspec
 
 from gapless.filters.like import Pattern
+from gapless.filters.names import render_name
 
 Value = str | int | float | bool
 
@@ -143,7 +144,7 @@ def render(node: Expression | Condition) -> str:
         case Literal(value):
             return render_value(value)
         case Attribute(name):
-            return name
+            return render_name(name)
         case Negate(operand):
             return f"(- {render(operand)})"
         case Arithmetic(operator, left, right):
@@ -151,15 +152,15 @@ def render(node: Expression | Condition) -> str:
         case Constant(value):
             return "TRUE" if value else "FALSE"
         case Truth(attribute):
-            return attribute.name
+            return render(attribute)
         case Comparison(operator, left, right):
             return f"{render(left)} {operator} {render(right)}"
         case In(operand, values):
             return f"{render(operand)} IN ({', '.join(map(render_value, values))})"
         case Like(attribute, pattern):
-            return f"{attribute.name} LIKE {_like(pattern)}"
+            return f"{render(attribute)} LIKE {_like(pattern)}"
         case IsNull(attribute):
-            return f"{attribute.name} IS NULL"
+            return f"{render(attribute)} IS NULL"
         case Not(condition):
             return f"NOT ({render(condition)})"
         case And(conditions):

@@ -1,6 +1,11 @@
-"""The tree of brokers: its shapes, neighbourhoods and paths."""
+"""The brokers and their links: trees and general graphs, their shapes, neighbourhoods and paths."""
 
-from gapless.overlay.shapes import binary, chain, from_edges, kary, random_tree, star
+from gapless.overlay.disjoint_paths import disjoint_paths
+from gapless.overlay.graph import Graph, make_overlay, with_bypasses
+from gapless.overlay.shapes import binary, chain, from_edges, grid, kary, random_regular, random_tree, ring, star
 from gapless.overlay.tree import Overlay
 
-__all__ = ["Overlay", "binary", "chain", "from_edges", "kary", "random_tree", "star"]
+__all__ = [
+    "Graph", "Overlay", "binary", "chain", "disjoint_paths", "from_edges", "grid", "kary", "make_overlay",
+    "random_regular", "random_tree", "ring", "star", "with_bypasses",
+]  # fmt: skip

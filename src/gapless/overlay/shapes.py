@@ -1,17 +1,22 @@
-"""Ready-made trees: the shapes that the papers measure, and seeded random ones.
+"""Ready-made trees and graphs: the shapes that the papers measure, and seeded random ones.
 
 Brokers are called b0, b1, b2… A regular tree is numbered level by level from its top, so broker i of a tree with
 fanout k hangs below broker (i - 1) // k. A random tree grows broker by broker, each joined to one drawn uniformly
-from those that still have room; the same seed gives the same tree on every machine.
+from those that still have room; the same seed gives the same tree on every machine. A random regular graph is drawn by
+pairing, and drawn again until it is simple and connected.
 """
 
 import random
 from collections.abc import Iterable
 
 from gapless.errors import OverlayError
+from gapless.overlay.graph import Graph, make_overlay
 from gapless.overlay.tree import Overlay
 
-__all__ = ["binary", "chain", "from_edges", "kary", "random_tree", "star"]
+__all__ = ["binary", "chain", "from_edges", "grid", "kary", "random_regular", "random_tree", "ring", "star"]
+
+_DRAWS_MAX = 10_000
+"""How often a random regular graph is drawn anew: degree 5 takes a few hundred at most."""
 
 
 def binary(depth: int) -> Overlay:
@@ -48,9 +53,37 @@ def random_tree(brokers: int, seed: int, max_degree: int | None = None) -> Overl
 
 
 def from_edges(edges: Iterable[tuple[str, str]]) -> Overlay:
-    """The tree of these edges; brokers stand in the order in which the edges first name them."""
+    """The tree or graph of these edges; brokers stand in the order in which the edges first name them."""
     kept = [(a, b) for a, b in edges]
-    return Overlay(list(dict.fromkeys(name for edge in kept for name in edge)), kept)
+    return make_overlay(list(dict.fromkeys(name for edge in kept for name in edge)), kept)
+
+
+def ring(brokers: int) -> Overlay:
+    """All brokers in a circle: two ways between any two."""
+    _at_least("brokers", brokers, 3)
+    return _graph(brokers, [(number, (number + 1) % brokers) for number in range(brokers)])
+
+
+def grid(rows: int, columns: int) -> Overlay:
+    """Rows and columns, each broker linked to those beside, above and below it; b0 is a corner."""
+    _at_least("rows", rows, 2)
+    _at_least("columns", columns, 2)
+    beside = [(n, n + 1) for n in range(rows * columns) if (n + 1) % columns]
+    return _graph(rows * columns, beside + [(n, n + columns) for n in range((rows - 1) * columns)])
+
+
+def random_regular(brokers: int, degree: int, seed: int) -> Overlay:
+    """A graph drawn by the seed, in which every broker has `degree` neighbours."""
+    _at_least("degree", degree, 2)
+    _at_least("brokers", brokers, degree + 1)
+    if brokers * degree % 2:
+        raise OverlayError(f"{brokers} brokers cannot have {degree} neighbours each; make one of the numbers even")
+    rng = random.Random(f"{seed}/regular/{brokers}/{degree}")
+    for _ in range(_DRAWS_MAX):
+        edges = _drawn_pairs(brokers, degree, rng)
+        if edges is not None and _is_connected(brokers, edges):
+            return _graph(brokers, edges)
+    raise OverlayError(f"no graph of {brokers} brokers with {degree} neighbours each was found; choose a lower degree")
 
 
 def _drawn_parents(brokers: int, rng: random.Random, max_degree: int | None) -> Iterable[int]:
@@ -73,6 +106,44 @@ def _drawn_parents(brokers: int, rng: random.Random, max_degree: int | None) -> 
 def _grown(brokers: int, parents: Iterable[int]) -> Overlay:
     edges = [(f"b{parent}", f"b{child}") for child, parent in enumerate(parents, start=1)]
     return Overlay([f"b{number}" for number in range(brokers)], edges)
+
+
+def _graph(brokers: int, edges: list[tuple[int, int]]) -> Overlay:
+    return Graph([f"b{number}" for number in range(brokers)], [(f"b{a}", f"b{b}") for a, b in edges])
+
+
+def _drawn_pairs(brokers: int, degree: int, rng: random.Random) -> list[tuple[int, int]] | None:
+    """Ends of links, joined at random; nothing if a link would join a broker with itself or two brokers twice."""
+    ends = [number for number in range(brokers) for _ in range(degree)]
+    edges: dict[tuple[int, int], None] = {}
+    while ends:
+        rng.shuffle(ends)
+        left = []
+        for a, b in zip(ends[::2], ends[1::2], strict=True):
+            pair = (min(a, b), max(a, b))
+            if a == b or pair in edges:
+                left += [a, b]
+            else:
+                edges[pair] = None
+        if len(left) == len(ends):
+            return None
+        ends = left
+    return sorted(edges)
+
+
+def _is_connected(brokers: int, edges: list[tuple[int, int]]) -> bool:
+    adjacent: list[list[int]] = [[] for _ in range(brokers)]
+    for a, b in edges:
+        adjacent[a].append(b)
+        adjacent[b].append(a)
+    found = {0}
+    queue = [0]
+    for number in queue:
+        for other in adjacent[number]:
+            if other not in found:
+                found.add(other)
+                queue.append(other)
+    return len(found) == brokers
 
 
 def _at_least(name: str, value: int, least: int) -> None:

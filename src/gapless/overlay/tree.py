@@ -19,6 +19,9 @@ __all__ = ["Overlay"]
 class Overlay:
     """An immutable tree of named brokers."""
 
+    is_tree = True
+    """Whether there is exactly one way between any two brokers."""
+
     def __init__(self, brokers: Sequence[str], edges: Iterable[tuple[str, str]]) -> None:
         self.brokers = tuple(brokers)
         self.edges = tuple(edges)
@@ -79,6 +82,10 @@ class Overlay:
             assert above is not None
             side.append(above)
         return (*up, *reversed(down[:-1]))
+
+    def wire(self, start: str, end: str) -> tuple[str, ...]:
+        """The brokers between which latencies add up when these two talk directly."""
+        return self.path(start, end)
 
     def distance(self, start: str, end: str) -> int:
         """The number of edges between two brokers."""

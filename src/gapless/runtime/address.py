@@ -1,8 +1,10 @@
 """Addresses as people write them: `host:port`, and lists of them behind `gapless://`."""
 
+import socket
+
 from gapless.errors import ConfigError
 
-__all__ = ["DEFAULT_PORT", "parse_url", "split_address"]
+__all__ = ["DEFAULT_PORT", "parse_url", "split_address", "why_unreachable"]
 
 DEFAULT_PORT = 7400
 SCHEME = "gapless://"
@@ -30,3 +32,15 @@ def parse_url(url: str) -> list[str]:
     for address in addresses:
         split_address(address)
     return addresses
+
+
+def why_unreachable(address: str, error: OSError | TimeoutError) -> str:
+    """Why nobody could be reached at the address, in words for an operator."""
+    host, port = split_address(address)
+    if isinstance(error, socket.gaierror):
+        return f"{host!r} is no host that is known here; is its name right in the network's file?"
+    if isinstance(error, ConnectionRefusedError):
+        return f"nobody listens at {host}:{port}; does it run?"
+    if isinstance(error, TimeoutError):
+        return f"no answer from {host}:{port}"
+    return f"{host}:{port}: {(error.strerror or str(error)).lower()}"

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from gapless.errors import ConfigError
-from gapless.protocol import BrokerPlace, Start
+from gapless.protocol import BrokerPlace, EndSession, Start
 from gapless.runtime.address import split_address
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
@@ -25,6 +25,7 @@ from gapless.runtime.links import Links
 from gapless.runtime.logs import logger_of
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.news import News
+from gapless.runtime.waiting import Waiting
 from gapless.runtime.wire import BROKER, CLIENT, VERSION, Hello, Refusal, Welcome, greeting
 
 __all__ = ["Broker", "listen_error"]
@@ -52,12 +53,14 @@ class Broker:
         self._met: dict[str, tuple[int, int]] = {}
         self._is_ready = False
         self._starting_over: asyncio.Task[None] | None = None
-        self._complaints: set[str] = set()
+        self._awaited: dict[str, str] = {}
+        """While it starts: who is waited for, and why."""
         self._around = list(config.overlay.within(name, config.network.f + 1))
         self._options = msgspec.to_builtins(config.options)
         self._links = self._make_links()
         self._server: asyncio.Server | None = None
         self._news = News(self.logger)
+        self._waiting = Waiting(self.logger)
         self._telling: asyncio.TimerHandle | None = None
 
     def _make_links(self) -> Links:
@@ -84,7 +87,8 @@ class Broker:
         except OSError as error:
             raise listen_error(f"broker {self.name!r}", f"{host}:{port}", error) from None
         self.logger.info("listening", extra={"address": f"{host}:{port}"})
-        self._begin(await choose_incarnation(self.config, self.name, self.logger))
+        self._tell_news()
+        self._begin(await choose_incarnation(self.config, self.name, self.logger, self._awaited))
 
     def _accept(self) -> Connection:
         return self._links.new_connection(None, b"")
@@ -99,13 +103,16 @@ class Broker:
         self.logger.info(
             "takes part", extra={"protocol": self.config.spec.name, "incarnation": incarnation, "f": place.f}
         )
+        self._awaited.clear()
         self._news = News(self.logger)
         self._tell_news()
 
     def _tell_news(self) -> None:
         self._hush()
-        self._news.tell(self._overview())
         self._telling = asyncio.get_running_loop().call_later(NEWS_S, self._tell_news)
+        overview = self._overview()
+        self._news.tell(overview)
+        self._waiting.look(overview, self._awaited)
 
     def _hush(self) -> None:
         if self._telling is not None:
@@ -224,9 +231,24 @@ class Broker:
         if refusal.code == "stale":
             if self._starting_over is None and self._is_ready:
                 self._starting_over = asyncio.get_running_loop().create_task(self._start_over(peer))
-        elif refusal.code not in ("duplicate", "not-ready") and refusal.reason not in self._complaints:
-            self._complaints.add(refusal.reason)
-            self.logger.error(f"turned down: {refusal.reason}", extra={"peer": peer, "code": refusal.code})
+        elif refusal.code not in ("duplicate", "not-ready"):
+            times = self._links.reminders.due((peer, "turned down", refusal.reason))
+            if times:
+                facts = {"peer": peer, "code": refusal.code, "times": times}
+                self.logger.error(f"turned down: {refusal.reason}", extra=facts)
+
+    def end_client(self, client: str) -> dict[str, Any]:
+        """Let an operator end the session of a client that holds everybody up; the client is told."""
+        if not self.config.spec.ends_sessions:
+            return {"ended": False, "reason": f"protocol {self.config.spec.name!r} knows no sessions; stop the client"}
+        if not getattr(self._links.host.node, "has_session", lambda name: False)(client):
+            return {"ended": False, "reason": f"{client!r} has no session at {self.name!r}"}
+        self.logger.warning("an operator ended the session of a client", extra={"peer": client})
+        self._links.give(EndSession(client))
+        link = self._links.links.get(client)
+        if link is not None:
+            self._links.expel(link, "ended", "an operator ended the session of this client; connect again if you may")
+        return {"ended": True, "reason": ""}
 
     # ---- how it is ----------------------------------------------------------------------------------------
 
@@ -234,6 +256,14 @@ class Broker:
     def is_ready(self) -> bool:
         """Whether it takes part."""
         return self._is_ready
+
+    @property
+    def hindrance(self) -> str:
+        """Why it cannot be called up, in words; nothing if it can."""
+        stopping = [wait.text for wait in self._waiting.waits if wait.stops_broker]
+        if not self._is_ready:
+            return "; ".join(["not ready", *stopping])
+        return "; ".join(stopping)
 
     @property
     def links(self) -> Links:
@@ -248,6 +278,7 @@ class Broker:
         """All that `gapless status` shows."""
         links = self._links
         node = links.host.node
+        overview = self._overview()
         counters = links.counters
         return {
             "broker": self.name,
@@ -259,12 +290,25 @@ class Broker:
             "ready": self._is_ready,
             "incarnation": self.incarnation,
             "uptime_s": round(time.time() - self.started, 3),
-            "clients": links.client_count,
+            "up": not self.hindrance,
+            "waits": [
+                {
+                    "kind": wait.kind,
+                    "text": wait.text,
+                    "names": wait.names,
+                    "seconds": round(wait.seconds, 1),
+                    "is_long": wait.is_long,
+                }
+                for wait in self._waiting.waits
+            ],
+            "clients": overview.get("clients", links.client_count),
+            "connections": links.client_count,
             "paused": links.is_paused,
             "links": {
                 link.name: {
                     "up": link.connection is not None,
-                    "suspected": link.is_suspected,
+                    "suspected": link.absence == "suspected",
+                    "left": link.absence == "left",
                     "queue": len(link.outbox),
                     "unsent_bytes": 0 if link.connection is None else link.connection.unsent(),
                 }
@@ -273,7 +317,7 @@ class Broker:
             },
             "client_queue": max((len(link.outbox) for link in links.links.values() if link.is_client), default=0),
             "state": {} if node is None else dict(node.state_size()),
-            "overview": self._overview(),
+            "overview": overview,
             "messages_in": counters.messages_in,
             "messages_out": counters.messages_out,
             "frames_in": counters.frames_in,
@@ -281,8 +325,11 @@ class Broker:
             "bytes_out": links.bytes_out,
             "lost": counters.lost,
             "refusals": counters.refusals,
-            "suspicions": counters.suspicions,
+            "suspicions": links.detector.absences["suspected"],
+            "goodbyes": links.detector.absences["left"],
+            "lost_clients": links.detector.absences["lost"],
             "steps": links.host.steps,
+            "turns": links.meter.told(),
         }
 
 

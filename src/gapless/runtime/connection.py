@@ -6,7 +6,7 @@ with a `Refusal` that says why, and nothing but this connection.
 """
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gapless.errors import WireError
 from gapless.runtime.frames import FrameStream
@@ -15,15 +15,18 @@ from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.wire import (
     ASK,
     BYE,
+    END,
     HELLO,
     MESSAGES,
     PING,
+    PROBE,
     REFUSAL,
     REPORT,
     WELCOME,
     Hello,
     Refusal,
     decode_hello,
+    decode_name,
     decode_refusal,
     decode_welcome,
     frame,
@@ -55,6 +58,8 @@ class Connection(FrameStream):
         """Whose connection it is, once the greetings are over."""
         self.boot = 0
         """Which start of the peer's process this is."""
+        self.backlog: list[Any] = []
+        """Messages of the last frame for which there was no time yet."""
         self.hello: Hello | None = None
         self.refusal: Refusal | None = None
         self.settled: asyncio.Future[None] = links.loop.create_future()
@@ -102,6 +107,8 @@ class Connection(FrameStream):
             self._links.asked(self, self.hello)
         elif kind == ASK and self.hello is not None:
             self.write((frame(REPORT, self._links.report()),))
+        elif kind == END and self.hello is not None and self.hello.role == PROBE:
+            self.write((frame(REPORT, self._links.end_client(decode_name(body))),))
         else:
             raise WireError("a connection begins with a greeting")
 
@@ -116,12 +123,23 @@ class Connection(FrameStream):
     def may_go_on(self) -> bool:
         return self.link is None or self._links.turns.has_time_for(self)
 
+    def finish_frame(self) -> None:
+        backlog, self.backlog = self.backlog, []
+        if self.link is not None:
+            self._links.take_in(self.link, self, backlog)
+
+    @property
+    def is_unfinished(self) -> bool:
+        return bool(self.backlog)
+
     def frame_received(self, kind: int, body: memoryview) -> None:
+        if not self.is_open:
+            return  # it was refused already, and what it says comes too late
         try:
             if self.link is None:
                 self._greet(kind, body)
             elif kind == MESSAGES:
-                self._links.received(self.link, body)
+                self._links.received(self.link, self, body)
             elif kind == PING:
                 pass  # that it came is all it says
             elif kind == BYE:

@@ -5,10 +5,14 @@ call returns, and copied by whoever decodes them. Half a frame waits for its oth
 refused as soon as its header is there, before any room is made for it.
 
 Writing is `write` of whole frames. The transport says when too much waits (`is_congested`) and when it has drained.
+
+A transport may be closed without a word: the event loop does so to one whose dialling was cut short when it stood
+already. Whoever uses it next finds out, and the connection is over then as if it had been told.
 """
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from struct import Struct
 from typing import cast
 
@@ -46,6 +50,14 @@ class FrameStream(asyncio.BufferedProtocol):
     def frame_received(self, kind: int, body: memoryview) -> None:
         """A whole frame; the body is valid until this returns."""
 
+    def finish_frame(self) -> None:
+        """Go on with what is left of the last frame."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether something is left of the last frame; then `go_on` is called later."""
+        return False
+
     def frame_refused(self, length: int) -> None:
         """The peer wants to send a frame that is too large, or no frame at all. Nothing more is read."""
 
@@ -72,7 +84,10 @@ class FrameStream(asyncio.BufferedProtocol):
         """Send whole frames, in order, after all that was written before."""
         if self._transport is not None:
             self.bytes_out += sum(map(len, pieces))
-            self._transport.writelines(pieces)
+            try:
+                self._transport.writelines(pieces)
+            except RuntimeError:
+                self.lose()
 
     def unsent(self) -> int:
         """How many bytes were written but not sent."""
@@ -81,24 +96,43 @@ class FrameStream(asyncio.BufferedProtocol):
     def close(self, last: bytes = b"") -> None:
         """End the connection after what was written has been sent, and this."""
         if self._transport is not None and not self._transport.is_closing():
-            if last:
-                self._transport.write(last)
-            self._transport.close()
+            try:
+                if last:
+                    self._transport.write(last)
+                self._transport.close()
+            except RuntimeError:
+                self.lose()
+
+    def lose(self) -> None:
+        """The transport is gone, and has not said so, or is of no use any more."""
+        if self._transport is not None:
+            self.abort()
+            self._transport = None
+            asyncio.get_running_loop().call_soon(self.closed, None)
 
     def abort(self) -> None:
         """End the connection at once."""
         if self._transport is not None:
-            self._transport.abort()
+            with suppress(RuntimeError):
+                self._transport.abort()
 
     def pause_reading(self) -> None:
         """Let what the peer sends wait at its end."""
-        if self.is_open:
-            cast(asyncio.Transport, self._transport).pause_reading()
+        self._set_reading(False)
 
     def resume_reading(self) -> None:
         """Read on."""
-        if self.is_open:
-            cast(asyncio.Transport, self._transport).resume_reading()
+        self._set_reading(True)
+
+    def _set_reading(self, is_reading: bool) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            try:
+                if is_reading:
+                    self._transport.resume_reading()
+                else:
+                    self._transport.pause_reading()
+            except RuntimeError:
+                self.lose()
 
     # ---- what asyncio calls -------------------------------------------------------------------------------
 
@@ -133,7 +167,11 @@ class FrameStream(asyncio.BufferedProtocol):
             self.go_on()
 
     def go_on(self) -> None:
-        """Hand up the frames that are there."""
+        """Hand up the frames that are there, as long as there is time."""
+        if self.is_unfinished:
+            self.finish_frame()
+            if self.is_unfinished or not self.is_open:
+                return
         start, end, view = self._start, self._end, self._view
         while end - start >= 4:
             length = _LENGTH.unpack_from(view, start)[0]
@@ -147,6 +185,8 @@ class FrameStream(asyncio.BufferedProtocol):
             if self._transport is None or self._transport.is_closing():
                 return
             start = after
+            if self.is_unfinished or (start < end and not self.may_go_on()):
+                break
         if start < end:
             self._start = start
         else:

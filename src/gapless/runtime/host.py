@@ -18,6 +18,7 @@ from typing import Any
 from gapless.errors import GaplessError
 from gapless.protocol import Input, Node, Received, Send, SetTimer, TimerFired
 from gapless.runtime.link import Link
+from gapless.runtime.turn_meter import TurnMeter
 
 __all__ = ["NodeHost", "now_us"]
 
@@ -38,6 +39,7 @@ class NodeHost:
         self,
         loop: asyncio.AbstractEventLoop,
         links: dict[str, Link],
+        meter: TurnMeter,
         *,
         open_link: Callable[[str], Link],
         flush: Callable[[list[Link]], None],
@@ -48,6 +50,7 @@ class NodeHost:
         self.steps = 0
         self._loop = loop
         self._links = links
+        self._meter = meter
         self._open_link = open_link
         self._flush = flush
         self._failed = failed
@@ -76,21 +79,30 @@ class NodeHost:
         if self.node is None:
             return
         self.steps += 1
+        begun = self._meter.begin()
         try:
             self.carry_out(self.node.step(item, now_us()))
         except Exception as error:
             self._fail(error)
+        finally:
+            self._meter.end(begun, "", item)
 
-    def receive(self, link: Link, messages: Sequence[Any]) -> None:
-        """A batch of messages from a peer. An error of the outside world is raised, for its sender to hear of."""
+    def receive(self, link: Link, messages: list[Any], deadline_us: int) -> list[Any]:
+        """Messages from a peer; returns those for which there was no time, but takes one at least.
+
+        An error of the outside world is raised, for its sender to hear of.
+        """
         node = self.node
         if node is None:
-            return
-        self.steps += len(messages)
+            return []
         peer, step, now = link.name, node.step, now_us()
         links, dirty, handlers = self._links, self._dirty, self._handlers
+        taken = 0
         try:
             for message in messages:
+                if taken and now_us() > deadline_us:
+                    break
+                taken += 1
                 for effect in step(Received(peer, message), now):
                     if effect.__class__ is Send:
                         target = links.get(effect.peer)
@@ -108,10 +120,12 @@ class NodeHost:
             self._fail(error)
         except Exception as error:
             self._fail(error)
+        self.steps += taken
         if dirty and not self._is_flush_planned:
             self._plan_flush()
         elif dirty and now - self._dirty_since > LONG_TURN_US:
             self.flush()
+        return messages[taken:] if self.node is node else []
 
     def carry_out(self, effects: Sequence[Any]) -> None:
         """Carry out effects, in order."""
@@ -139,10 +153,14 @@ class NodeHost:
 
     def flush(self) -> None:
         """Send what has gathered, to all peers."""
+        begun = self._meter.begin()
         self._is_flush_planned = False
         dirty = self._dirty[:]
         self._dirty.clear()
-        self._flush(dirty)
+        try:
+            self._flush(dirty)
+        finally:
+            self._meter.end(begun, f"sending to {len(dirty)} peers", "")
 
     def _set_timer(self, effect: SetTimer) -> None:
         running = self._timers.get(effect.key)

@@ -21,13 +21,17 @@ import asyncio
 import time
 
 from gapless.errors import WireError
+from gapless.runtime.address import why_unreachable
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.probe import probe
+from gapless.runtime.reminders import Reminders
 
 __all__ = ["ask_whether_remembered", "choose_incarnation", "later_incarnation"]
 
 ASK_AGAIN_S = 0.1
+MOMENT_S = 2.0
+"""Brokers that are started together do not complain of each other."""
 
 
 def later_incarnation(remembered: int) -> int:
@@ -35,36 +39,40 @@ def later_incarnation(remembered: int) -> int:
     return max(time.time_ns() // 1_000_000, remembered + 1)
 
 
-async def choose_incarnation(config: NetworkConfig, name: str, logger: Logger) -> int:
-    """The incarnation to start with, once enough is known."""
+async def choose_incarnation(config: NetworkConfig, name: str, logger: Logger, awaited: dict[str, str]) -> int:
+    """The incarnation to start with, once enough is known. `awaited` says meanwhile who is waited for, and why."""
     around = config.overlay.within(name, config.network.f + 1)
     answers: dict[str, int] = {}
-    complaints: set[str] = set()
-    deadline = time.monotonic() + config.runtime.join_ms / 1000
+    reminders = Reminders()
+    begun = time.monotonic()
     while True:
         missing = [peer for peer in around if peer not in answers]
         found = await asyncio.gather(*(ask_whether_remembered(config, name, peer) for peer in missing))
         for peer, answer in zip(missing, found, strict=True):
             if isinstance(answer, int):
                 answers[peer] = answer
-            elif answer and answer not in complaints:
-                complaints.add(answer)
-                logger.error(f"{peer} does not answer: {answer}", extra={"peer": peer})
+                awaited.pop(peer, None)
+            else:
+                awaited[peer] = answer
         if max(answers.values(), default=-1) >= 0:
             return later_incarnation(max(answers.values()))
-        if len(answers) == len(around) or (answers and time.monotonic() >= deadline):
+        if len(answers) == len(around) or (answers and time.monotonic() - begun >= config.runtime.join_ms / 1000):
             return 0
+        if time.monotonic() - begun >= MOMENT_S:
+            for peer, reason in awaited.items():
+                if reminders.due((peer, reason)):
+                    logger.warning(f"waits for {peer}: {reason}", extra={"peer": peer})
         await asyncio.sleep(ASK_AGAIN_S)
 
 
 async def ask_whether_remembered(config: NetworkConfig, name: str, peer: str) -> int | str:
     """The last incarnation of ours that a broker has met, -1 if none; or why it cannot be asked."""
     timeout_s = config.runtime.suspect_ms / 1000
+    address = config.addresses[peer]
     try:
-        address = config.addresses[peer]
         welcome = await probe(address, name=name, network=config.fingerprint, timeout_s=timeout_s)
     except WireError as error:
         return str(error)
-    except (OSError, TimeoutError):
-        return ""
+    except (OSError, TimeoutError) as error:
+        return why_unreachable(address, error)
     return welcome.remembered

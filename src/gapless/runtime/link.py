@@ -1,12 +1,15 @@
 """One peer of a node: its connection, if there is one, what waits to be sent to it, and when it was last heard."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from gapless.runtime.connection import Connection
 
-__all__ = ["Link"]
+__all__ = ["Absence", "Link"]
+
+Absence: TypeAlias = Literal["", "suspected", "left", "lost"]
+"""Why a peer is missed; nothing if it is not (`detector`)."""
 
 
 class Link:
@@ -17,7 +20,7 @@ class Link:
     """
 
     __slots__ = (
-        "address", "connection", "dialling", "greeting_connection", "heard_us", "is_client", "is_suspected", "name",
+        "absence", "address", "connection", "dialling", "greeting_connection", "heard_us", "is_client", "name",
         "outbox", "patience", "seen_in", "seen_out", "sent_us", "was_up",
     )  # fmt: skip
 
@@ -30,7 +33,7 @@ class Link:
         self.connection: Connection | None = None
         self.was_up = False
         """Whether there ever was a connection. Until the first, what is sent waits; later, it is lost."""
-        self.is_suspected = False
+        self.absence: Absence = ""
         self.patience = 1.0
         """How many times longer than usual it may be silent: more after each suspicion that was wrong."""
         self.heard_us = now

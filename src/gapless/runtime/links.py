@@ -1,4 +1,4 @@
-"""All peers of one node: who is connected, who dials whom, who is silent, and what waits to be sent.
+"""All peers of one node: who is connected, who dials whom, and what waits to be sent. Who is silent, `detector` knows.
 
 **Connections.** A link is opened by the first message for a peer, and kept: a connection that is lost is dialled again,
 with growing pauses. `Connected` is given on every new connection, at both ends. Both ends may dial at the same time;
@@ -9,53 +9,34 @@ senior dials. A peer that started anew (another `boot`) is always let in.
 **What is lost.** Before the first connection to a peer, messages for it wait. When a connection is lost, what waits is
 lost with it, and so is what is sent until the next: `Connected` tells the node, and the protocol repeats what matters.
 
-**Failure detector.** Any byte is a sign of life; where there is nothing to say, a ping is sent. A watched peer from
-which nothing has come for `suspect_ms` is suspected, whether or not there is a connection, and trusted when it is
-heard again. Each suspicion that turns out wrong, because the peer was only busy, lets it be silent for longer before
-the next, so that on a slow machine suspicions end and do not make it slower still; with time that is forgotten. Who
-says goodbye is suspected at once. If this process itself was asleep, its own silence is not held against others. As no
-more than f brokers fail at a time, who hears nothing of more than f has reason to doubt itself: they get longer.
-
 **Queues.** What a turn of the event loop causes for one peer leaves in as few frames as possible, in one write. If a
 connection takes no more, messages wait in the peer's outbox; from `queue_pause` on, clients are not read, which holds
 publishers back; from `queue_max` on, the connection is given up. Nothing is ever taken out of the middle.
 """
 
 import asyncio
-import logging
 import random
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from gapless.errors import GaplessError, WireError
-from gapless.protocol import Connected, Input, Suspected, Trusted
-from gapless.runtime.address import split_address
+from gapless.protocol import Connected, Input
+from gapless.runtime.address import split_address, why_unreachable
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
+from gapless.runtime.detector import Detector
 from gapless.runtime.host import NodeHost, now_us
 from gapless.runtime.link import Link
 from gapless.runtime.logs import Logger
+from gapless.runtime.reminders import Reminders
 from gapless.runtime.settings import RuntimeSettings
+from gapless.runtime.turn_meter import TurnMeter
 from gapless.runtime.turns import Turns
-from gapless.runtime.wire import BROKER, BYE, CLIENT, PING, PROBE, WELCOME, Hello, Refusal, Welcome, frame
+from gapless.runtime.wire import BROKER, BYE, CLIENT, PROBE, WELCOME, Hello, Refusal, Welcome, frame
 
 __all__ = ["Links", "Owner"]
 
-SILENT_SUSPICIONS = 10
-"""After that many times `suspect_ms` without a byte, a connection is given up: nobody holds the other end."""
-
-DOUBT = 3
-"""How many times longer than usual brokers may be silent if more than may fail fell silent within that time."""
-
-PATIENCE_STEP = 1.5
-PATIENCE_MAX = 8.0
-PATIENCE_FADES = 0.9995
-"""Each tick: with the default heartbeat, half of what was added is gone after two minutes."""
-
 ROOM_S = 0.005
-
-GONE_MAX = 10_000
-"""Clients that are remembered as suspected after they went away."""
 
 ANONYMOUS_MAX = 1_000
 """Connections that have not said who they are; further ones are closed at once."""
@@ -79,11 +60,14 @@ class Owner(Protocol):
     def report(self) -> dict[str, Any]:
         """Our state, for who asks."""
 
+    def end_client(self, client: str) -> dict[str, Any]:
+        """An operator wants this client's session to end; whether it was here."""
+
 
 class Counters:
     """What went through, for metrics."""
 
-    __slots__ = ("bytes_in", "bytes_out", "frames_in", "lost", "messages_in", "messages_out", "refusals", "suspicions")
+    __slots__ = ("bytes_in", "bytes_out", "frames_in", "lost", "messages_in", "messages_out", "refusals")
 
     def __init__(self) -> None:
         self.frames_in = 0
@@ -92,7 +76,6 @@ class Counters:
         self.lost = 0
         """Messages sent to a peer without a connection."""
         self.refusals = 0
-        self.suspicions = 0
         self.bytes_in = 0
         """Of connections that are over; those that last count for themselves."""
         self.bytes_out = 0
@@ -121,26 +104,31 @@ class Links:
         self.addresses = addresses
         self.links: dict[str, Link] = {}
         self.counters = Counters()
+        self.meter = TurnMeter(self.loop, logger)
         self.host = NodeHost(
-            self.loop, self.links, open_link=self.open, flush=self._flush, failed=failed, handlers=handlers
+            self.loop, self.links, self.meter, open_link=self.open, flush=self._flush, failed=failed, handlers=handlers
         )
         self.is_paused = False
         """Whether clients are not read, because too much waits."""
         self.turns = Turns(self.loop, self._is_readable)
+        self.reminders = Reminders()
         self._owner = owner
         self._logger = logger
         self._connection_kind = connection_kind
-        self._gone: dict[str, None] = {}
         self._anonymous: dict[Connection, None] = {}
         self._congested: dict[Link, None] = {}
         self._nobody = Link("nobody", is_client=True)
         self._nobody.was_up = True
         self._is_closing = False
-        self._ping = (frame(PING),)
-        self._ticked_us = now_us()
-        self._failing_max = 1 << 30
-        self._tick_s = settings.heartbeat_ms / 2000
-        self._ticking = self.loop.call_later(self._tick_s, self._tick)
+        self.detector = Detector(
+            self.links,
+            settings,
+            give=self.host.give,
+            give_up=self._give_up,
+            are_clients_held_back=lambda: self.is_paused,
+            meter=self.meter,
+            logger=logger,
+        )
 
     # ---- opening ------------------------------------------------------------------------------------------
 
@@ -182,7 +170,12 @@ class Links:
         try:
             async with asyncio.timeout(self.settings.hello_ms / 1000):
                 await self.loop.create_connection(lambda: connection, host, port)
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError) as error:
+            connection.lose()
+            reason = why_unreachable(link.address, error)
+            times = self.reminders.due((link.name, "unreachable", reason))
+            if times:
+                self._logger.info(f"cannot be reached: {reason}", extra={"peer": link.name, "times": times})
             return
         await connection.settled
         if connection.refusal is not None:
@@ -213,7 +206,7 @@ class Links:
             is_client = hello.role == CLIENT
             address = "" if is_client else self.addresses.get(hello.name, "")
             link = self.links[hello.name] = Link(hello.name, is_client=is_client, address=address, now=now_us())
-            link.is_suspected = self._gone.pop(hello.name, 0) is None
+            self.detector.recall(link)
         self._establish(link, connection, hello.boot)
 
     def _insists(self, hello: Hello) -> bool:
@@ -258,11 +251,19 @@ class Links:
             self._flush([link])
         self._logger.debug("connected", extra={"peer": link.name, "address": connection.peer_address})
         self.host.give(Connected(link.name))
-        self._trust(link)
+        self.detector.trust(link)
 
     def report(self) -> dict[str, Any]:
         """Our state, for who asks."""
-        return self._owner.report()
+        begun = self.meter.begin()
+        try:
+            return self._owner.report()
+        finally:
+            self.meter.end(begun, "a report", "")
+
+    def end_client(self, client: str) -> dict[str, Any]:
+        """An operator wants this client's session to end."""
+        return self._owner.end_client(client)
 
     # ---- the end of a connection --------------------------------------------------------------------------
 
@@ -292,15 +293,30 @@ class Links:
         self._disconnect(link)
         if connection.refusal is not None:
             self._owner.refused(link.name, connection.refusal)
+        if link.is_client:
+            self.detector.miss(link, "lost")
         self._dial(link)
 
     def said_goodbye(self, connection: Connection) -> None:
-        """The peer leaves in good order: it need not be missed first."""
+        """The peer leaves in good order: it need not be looked for first."""
         link = connection.link
         assert link is not None
         self._disconnect(link)
-        self._suspect(link)
+        self.detector.miss(link, "left")
         self._dial(link)
+
+    def part(self, peer: str) -> None:
+        """Say goodbye to a peer that is not needed any more; it is dialled again when there is something to say."""
+        link = self.links.pop(peer, None)
+        if link is None:
+            return
+        if link.dialling is not None:
+            link.dialling.cancel()
+        if link.connection is not None:
+            self._congested.pop(link, None)
+            self._count(link.connection)
+            link.connection.link = None
+            link.connection.close(frame(BYE))
 
     def expel(self, link: Link, code: str, reason: str) -> None:
         """End the connection of a peer that we cannot go on with."""
@@ -314,22 +330,39 @@ class Links:
         who = (
             connection.link.name if connection.link is not None else connection.hello.name if connection.hello else "?"
         )
-        level = logging.DEBUG if code in ("duplicate", "not-ready") else logging.WARNING
-        self._logger.log(
-            level, f"refused: {reason}", extra={"peer": who, "address": connection.peer_address, "code": code}
-        )
+        facts = {"peer": who, "address": connection.peer_address, "code": code}
+        if code in ("duplicate", "not-ready"):
+            self._logger.debug(f"refused: {reason}", extra=facts)
+            return
+        times = self.reminders.due((who, code))
+        if times:
+            self._logger.warning(f"refused: {reason}", extra={**facts, "times": times} if times > 1 else facts)
 
     # ---- messages -----------------------------------------------------------------------------------------
 
-    def received(self, link: Link, body: memoryview) -> None:
+    def received(self, link: Link, connection: Connection, body: memoryview) -> None:
         """A batch of messages."""
-        messages = self.codec.decode(body, is_client=link.is_client)
-        self.counters.frames_in += 1
-        self.counters.messages_in += len(messages)
+        begun = self.meter.begin()
+        messages: list[Any] = []
         try:
-            self.host.receive(link, messages)
+            messages = self.codec.decode(body, is_client=link.is_client)
+            self.counters.frames_in += 1
+            self.counters.messages_in += len(messages)
+            self.take_in(link, connection, messages)
+        finally:
+            self.meter.end(begun, link.name, messages)
+
+    def take_in(self, link: Link, connection: Connection, messages: list[Any]) -> None:
+        """Give messages to the node; what there is no time for waits with its connection."""
+        begun = self.meter.begin()
+        try:
+            connection.backlog = self.host.receive(link, messages, self.turns.deadline_us)
+            if connection.backlog:
+                self.turns.wait(connection)
         except GaplessError as error:
             self.expel(link, "malformed", str(error))
+        finally:
+            self.meter.end(begun, link.name, messages)
 
     def _flush(self, dirty: list[Link]) -> None:
         for link in dirty:
@@ -413,69 +446,11 @@ class Links:
                 else:
                     link.connection.resume_reading()
 
-    # ---- the failure detector -----------------------------------------------------------------------------
-
     def watch(self, peers: list[str], failing_max: int) -> None:
         """Keep connected to these brokers, and suspect those that are not heard of; so many may fail at a time."""
-        self._failing_max = failing_max
+        self.detector.failing_max = failing_max
         for peer in peers:
             self.open(peer)
-
-    def _tick(self) -> None:
-        now = now_us()
-        asleep = now - self._ticked_us - int(self._tick_s * 1e6)
-        self._ticked_us = now
-        suspect_us = int(self.settings.suspect_ms * 1000)
-        heartbeat_us = int(self.settings.heartbeat_ms * 1000)
-        links = list(self.links.values())
-        for link in links:
-            if asleep > suspect_us // 4:
-                link.heard_us += asleep
-            link.patience = max(1.0, link.patience * PATIENCE_FADES)
-            self._listen(link, now, heartbeat_us)
-        silent = {link: now - link.heard_us for link in links if now - link.heard_us > suspect_us * link.patience}
-        doubtful = {
-            link for link, silence in silent.items()
-            if not link.is_client and silence < DOUBT * suspect_us * link.patience
-        }  # fmt: skip
-        for link, silence in silent.items():
-            if link not in doubtful or len(doubtful) <= self._failing_max:
-                self._suspect(link)
-            if link.connection is not None and silence > SILENT_SUSPICIONS * suspect_us:
-                self._give_up(link)
-        self._ticking = self.loop.call_later(self._tick_s, self._tick)
-
-    def _listen(self, link: Link, now: int, heartbeat_us: int) -> None:
-        connection = link.connection
-        if connection is None:
-            return
-        if connection.bytes_out != link.seen_out:
-            link.seen_out, link.sent_us = connection.bytes_out, now
-        elif now - link.sent_us >= heartbeat_us // 2 and not connection.is_congested:
-            connection.write(self._ping)
-        if connection.bytes_in != link.seen_in or (self.is_paused and link.is_client):
-            if link.is_suspected:
-                link.patience = min(link.patience * PATIENCE_STEP, PATIENCE_MAX)
-            link.seen_in, link.heard_us = connection.bytes_in, now
-            self._trust(link)
-
-    def _suspect(self, link: Link) -> None:
-        if not link.is_suspected:
-            link.is_suspected = True
-            self.counters.suspicions += 1
-            self._logger.info("suspected", extra={"peer": link.name})
-            self.host.give(Suspected(link.name))
-        if link.is_client and link.connection is None and self.links.get(link.name) is link:
-            del self.links[link.name]
-            self._gone[link.name] = None
-            while len(self._gone) > GONE_MAX:
-                del self._gone[next(iter(self._gone))]
-
-    def _trust(self, link: Link) -> None:
-        if link.is_suspected:
-            link.is_suspected = False
-            self._logger.info("trusted", extra={"peer": link.name})
-            self.host.give(Trusted(link.name))
 
     # ---- the end ------------------------------------------------------------------------------------------
 
@@ -514,7 +489,7 @@ class Links:
     async def close(self, *, with_goodbye: bool = True) -> None:
         """End all connections, after what was written has been sent."""
         self._is_closing = True
-        self._ticking.cancel()
+        self.detector.stop()
         self.host.leave()
         dialling = [link.dialling for link in self.links.values() if link.dialling is not None]
         for task in dialling:

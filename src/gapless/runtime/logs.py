@@ -8,7 +8,9 @@ from typing import Any, TextIO, TypeAlias
 
 import msgspec
 
-__all__ = ["Logger", "log_to", "logger_of"]
+__all__ = ["LEVELS", "Logger", "log_to", "logger_of"]
+
+LEVELS = ("debug", "info", "warning", "error")
 
 Logger: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
 

@@ -31,7 +31,8 @@ suspect_ms = 2000
 ```
 
 `[network]`
-: `edges` is the tree (left out where there is one broker); `f` (default 1) is how many neighbouring brokers may fail.
+: `edges` is the tree (left out where there is one broker); `f` (default 1) is how many neighbouring brokers may fail,
+  at most all but one.
 
 `[[brokers]]`
 : `address` is where others find it; `listen` where it binds, if that is another place; `http`, if given, serves
@@ -55,7 +56,7 @@ from typing import Any
 import msgspec
 
 from gapless.errors import ConfigError, OverlayError, ProtocolError
-from gapless.overlay import Overlay
+from gapless.overlay import Overlay, make_overlay
 from gapless.protocol import ProtocolSpec, check_overlay, convert_options, find_protocol
 from gapless.runtime.address import split_address
 from gapless.runtime.settings import RuntimeSettings
@@ -97,8 +98,8 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
 
     @cached_property
     def overlay(self) -> Overlay:
-        """The tree."""
-        return Overlay([broker.name for broker in self.brokers], self.network.edges)
+        """The tree, or the graph if there are more links."""
+        return make_overlay([broker.name for broker in self.brokers], self.network.edges)
 
     @cached_property
     def spec(self) -> ProtocolSpec:
@@ -209,6 +210,12 @@ def check_network(config: NetworkConfig) -> None:
     """Raise a `ConfigError` if no network can be made of it."""
     if config.network.f < 0:
         raise ConfigError(f"network.f: {config.network.f} is negative; 0 means that no broker may fail")
+    most = max(1, len(config.brokers) - 1)  # left out it is 1, also where there is only one broker
+    if config.network.f > most:
+        raise ConfigError(
+            f"network.f: {config.network.f} of {len(config.brokers)} brokers cannot fail, for one has to be left; "
+            f"{len(config.brokers) - 1} is the most"
+        )
     taken: dict[str, str] = {}
     for number, entry in enumerate(config.brokers):
         for key in ("address", "listen", "http"):

@@ -18,6 +18,8 @@ class News:
 
     def tell(self, overview: Mapping[str, Any]) -> None:
         """Look at what the node says of itself; a protocol that does not say it has no news."""
+        if not overview:
+            return
         life, stand_ins = overview.get("life"), overview.get("stand_ins", {})
         if self._life is not None and life != self._life:
             self._logger.warning("was taken for dead, and has started over", extra={"life": life})

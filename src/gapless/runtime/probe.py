@@ -12,6 +12,7 @@ from gapless.runtime.frames import FrameStream
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.wire import (
     ASK,
+    END,
     PROBE,
     REFUSAL,
     REPORT,
@@ -23,7 +24,7 @@ from gapless.runtime.wire import (
     greeting,
 )
 
-__all__ = ["ask_for_report", "probe"]
+__all__ = ["ask_for_report", "ask_to_end", "probe"]
 
 NOT_OURS = "whoever listens there is no Gapless broker"
 
@@ -84,10 +85,19 @@ async def probe(
 
 async def ask_for_report(address: str, *, timeout_s: float = 2.0) -> dict[str, Any]:
     """What a broker says about its own state."""
+    return await _answer(address, frame(ASK), timeout_s)
+
+
+async def ask_to_end(address: str, client: str, *, timeout_s: float = 2.0) -> dict[str, Any]:
+    """Let a broker end the session of a client: whether it did (`ended`), and if not, the `reason`."""
+    return await _answer(address, frame(END, client), timeout_s)
+
+
+async def _answer(address: str, question: bytes, timeout_s: float) -> dict[str, Any]:
     asking, _ = await _ask(address, PROBE, "", timeout_s, RuntimeSettings())
     try:
         async with asyncio.timeout(timeout_s):
-            asking.write((frame(ASK),))
+            asking.write((question,))
             return await asking.report
     finally:
         asking.abort()

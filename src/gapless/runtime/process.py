@@ -1,8 +1,8 @@
 """A broker as a process: from its start to its exit code.
 
-SIGTERM and SIGINT let it leave in good order. A bug of ours ends it at once, without a goodbye: its state is in doubt,
-and the others go round it. With `parent`, it also leaves when that process is gone, so that no broker outlives the
-network it was started with.
+SIGTERM and SIGINT let it leave in good order; SIGHUP, which a terminal sends that is closed, does nothing. A bug of
+ours ends it at once, without a goodbye: its state is in doubt, and the others go round it. With `parent`, it leaves,
+too, when that process is gone, so that no broker outlives the network it was started with.
 """
 
 import asyncio
@@ -32,6 +32,8 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int) -> i
     told_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
+    hung_up = "SIGHUP: the network's file is read at the start only; SIGTERM lets the broker leave"
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, broker.logger.info, hung_up)
     endpoint = HttpEndpoint(broker) if broker.entry.http else None
     if endpoint is not None:
         await endpoint.start()

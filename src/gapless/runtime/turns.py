@@ -2,7 +2,8 @@
 
 The loop reads from all connections that have something, and only then sends what was written and looks at its timers.
 With a hundred busy clients that may take seconds: nobody hears anything meanwhile, and takes us for dead. So whoever
-comes after `TURN_US` waits, with what it has sent, for one of the next turns, in the order in which they came.
+comes after `TURN_US` waits, with what it has sent, for one of the next turns, in the order in which they came; and who
+has sent more than fits into a turn, in one batch or in several, waits with the rest of it.
 """
 
 import asyncio
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Turns"]
 
-TURN_US = 100_000
+TURN_US = 50_000
+"""Half of what a turn may last: what was begun before is finished after, and then everything is sent."""
+NEVER = 1 << 62
 
 
 class Turns:
@@ -35,10 +38,22 @@ class Turns:
             self._begun_us = now
             self._loop.call_soon(self._begin)
         elif now - self._begun_us > TURN_US:
-            self._waiting[connection] = None
-            connection.pause_reading()
+            self.wait(connection)
             return False
         return True
+
+    def wait(self, connection: "Connection") -> None:
+        """Nothing more is read from the connection; it is called when its turn comes."""
+        if self._begun_us is None:
+            self._begun_us = now_us()
+            self._loop.call_soon(self._begin)
+        self._waiting[connection] = None
+        connection.pause_reading()
+
+    @property
+    def deadline_us(self) -> int:
+        """When this turn is over for who has more to say."""
+        return NEVER if self._begun_us is None else self._begun_us + TURN_US
 
     def forget(self, connection: "Connection") -> None:
         """The connection is over."""

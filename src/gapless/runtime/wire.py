@@ -17,8 +17,9 @@ from gapless.errors import WireError
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = [
-    "ASK", "BROKER", "BYE", "CLIENT", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE", "REFUSAL", "REPORT", "VERSION",
-    "WELCOME", "Hello", "Refusal", "Welcome", "decode_hello", "decode_refusal", "decode_welcome", "frame", "greeting",
+    "ASK", "BROKER", "BYE", "CLIENT", "END", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE", "REFUSAL", "REPORT",
+    "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_hello", "decode_name", "decode_refusal",
+    "decode_welcome", "frame", "greeting",
 ]  # fmt: skip
 
 VERSION = 1
@@ -26,8 +27,8 @@ MAGIC = "gapless"
 
 HEADER = Struct(">IB")
 
-HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT = range(1, 9)
-"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer, as JSON."""
+HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END = range(1, 10)
+"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a client's session."""
 
 BROKER, CLIENT, PROBE = "broker", "client", "probe"
 """Who dials. A probe asks, and takes no part."""
@@ -86,7 +87,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
     """The end of a connection, with the reason."""
 
     code: str
-    """One word: version, network, protocol, name, full, not-ready, duplicate, stale, malformed, silent, slow."""
+    """One word: version, network, protocol, name, full, not-ready, duplicate, stale, malformed, silent, ended."""
     reason: str
 
 
@@ -95,6 +96,7 @@ _beginning = msgspec.msgpack.Decoder(_Beginning)
 _hello = msgspec.msgpack.Decoder(Hello)
 _welcome = msgspec.msgpack.Decoder(Welcome)
 _refusal = msgspec.msgpack.Decoder(Refusal)
+_name = msgspec.msgpack.Decoder(str)
 
 
 def frame(kind: int, body: Any = None) -> bytes:
@@ -137,6 +139,14 @@ def decode_welcome(body: memoryview) -> Welcome:
         return _welcome.decode(body)
     except msgspec.DecodeError as error:
         raise WireError(f"whoever listens there is no Gapless broker of version {VERSION}: {error}") from None
+
+
+def decode_name(body: memoryview) -> str:
+    """The name of a client."""
+    try:
+        return _name.decode(body)
+    except msgspec.DecodeError:
+        raise WireError("a client is named by a string") from None
 
 
 def decode_refusal(body: memoryview) -> Refusal:

@@ -1,5 +1,9 @@
 """Runs several protocols on one scenario, judges each by what it claims, and measures them all in the same way.
 
+What a protocol held is judged by what was due, too. The definitions of the guarantees say nothing of an event before a
+starting cut; but who was told that its subscription is active waits for everything that is published from then on. So
+one that lost something held best effort and no more, whatever the order of what it delivered.
+
 Same tree, same latencies, same seed, same calls at the same times. Options in the scenario are for the protocol that it
 names; all others run with their defaults. A protocol that does not take the scenario is left out with the reason, and
 one that breaks down has its row like any other: the rest goes on.
@@ -9,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from gapless.checkers import check
+from gapless.checkers import Status, Verdict, check
 from gapless.protocol import Guarantee, ProtocolSpec
 from gapless.simulator.figures import Figures, figures_of
 from gapless.simulator.scenario import ProtocolChoice, PublishAction, Scenario
@@ -21,6 +25,8 @@ __all__ = ["GUARANTEES", "Entry", "compare"]
 
 GUARANTEES: tuple[Guarantee, ...] = ("gcd", "topic-causal", "gfd", "best-effort")
 """From the strongest to the weakest: each forbids all that the next one does."""
+WEAKEST = GUARANTEES[-1]
+"""The one that allows losses."""
 
 _SAMPLES = 100
 """How often the state of each broker is looked at, unless the scenario says."""
@@ -37,6 +43,19 @@ class Entry(msgspec.Struct, frozen=True):
     held: Guarantee | None = None
     """The strongest guarantee that the run kept; None if not even the weakest, or nothing could be judged."""
     figures: Figures | None = None
+    broke: Guarantee | None = None
+    """Of the guarantees beyond its claim, the weakest that the run broke."""
+    how: str = ""
+    """By what it broke that, in a sentence."""
+
+    @property
+    def status(self) -> Status:
+        """Whether it held what it claims. One that broke down has not, and neither has one that lost what was due."""
+        assert self.outcome is not None, "it was left out"
+        if self.outcome.status == "broken":
+            return "invalid"
+        lost = self.figures is not None and self.figures.lost and self.claims != WEAKEST
+        return "invalid" if self.outcome.status == "valid" and lost else self.outcome.status
 
 
 def compare(
@@ -59,8 +78,30 @@ def _entry(scenario: Scenario, spec: ProtocolSpec, seed: int | None) -> Entry:
     outcome, result = try_run(scenario, spec, seed, with_messages=True)
     if result is None or result.trace is None:
         return Entry(spec.name, spec.guarantee, outcome=outcome)
-    held = _strongest(result.trace, spec.guarantee, outcome)
-    return Entry(spec.name, spec.guarantee, outcome=outcome, held=held, figures=figures_of(result))
+    figures = figures_of(result)
+    verdicts = {guarantee: _verdict(result.trace, guarantee, spec.guarantee, outcome) for guarantee in GUARANTEES}
+    faults = {guarantee: _fault(guarantee, verdict, figures) for guarantee, verdict in verdicts.items()}
+    held = next((guarantee for guarantee, fault in faults.items() if fault is None), None)
+    stronger = GUARANTEES[: GUARANTEES.index(spec.guarantee)]
+    broke = next((guarantee for guarantee in reversed(stronger) if faults[guarantee]), None)
+    how = "" if broke is None else faults[broke] or ""
+    return Entry(spec.name, spec.guarantee, outcome=outcome, held=held, figures=figures, broke=broke, how=how)
+
+
+def _verdict(trace: Trace, guarantee: Guarantee, claims: Guarantee, outcome: Outcome) -> Verdict:
+    """What the judge says, had the run claimed this guarantee."""
+    if guarantee == claims and outcome.verdict is not None:
+        return outcome.verdict
+    return check(msgspec.structs.replace(trace, runs=[msgspec.structs.replace(trace.runs[0], guarantee=guarantee)]))
+
+
+def _fault(guarantee: Guarantee, verdict: Verdict, figures: Figures) -> str | None:
+    """By what the run broke the guarantee: empty if it is not known to have; None if it held it."""
+    if verdict.anomalies:
+        return verdict.anomalies[0].message
+    if figures.lost and guarantee != WEAKEST:
+        return f"{figures.lost:,} of {figures.due:,} events that were due never came"
+    return None if verdict.status == "valid" else ""
 
 
 def _for(scenario: Scenario, spec: ProtocolSpec) -> Scenario:
@@ -80,15 +121,3 @@ def _length_ms(scenario: Scenario) -> float:
     series = [row for row in scenario.actions if isinstance(row, PublishAction)]
     acts += [row.at_ms + max(0, row.count - 1) * row.every_ms for row in series]
     return max(acts, default=0.0) + scenario.run.settle_ms
-
-
-def _strongest(trace: Trace, claims: Guarantee, outcome: Outcome) -> Guarantee | None:
-    for guarantee in GUARANTEES:
-        status = outcome.status if guarantee == claims else check(_judged_by(trace, guarantee)).status
-        if status == "valid":
-            return guarantee
-    return None
-
-
-def _judged_by(trace: Trace, guarantee: Guarantee) -> Trace:
-    return msgspec.structs.replace(trace, runs=[msgspec.structs.replace(trace.runs[0], guarantee=guarantee)])

@@ -95,7 +95,7 @@ class Simulation:
         self._brokers = list(self.slots.values())
         self._clients: list[Slot] = []
         self._recorder = recorder
-        self._recording = None if recorder is None else Recording(recorder)
+        self._recording = None if recorder is None else Recording(recorder, self.spec)
         self._message_log = MessageLog(self.give) if with_messages else None
         self._counts: dict[type, int] = {}
         self._steps = 0

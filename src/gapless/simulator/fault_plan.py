@@ -2,7 +2,8 @@
 
 - Crashes: mostly of brokers that have clients, mostly around the time of a subscription. Some are for ever, some are
   over before anyone notices, some lose the memory and some only a while. After many of them a neighbour crashes soon
-  (if f allows), so that it dies during the hand-over.
+  (if f allows), so that it dies during the hand-over; in wide trees also anyone else, or one that is noticed while the
+  first is being taken in again.
 - Cuts: of tree links, of further pairs, and of clients from their brokers; too short to notice, or longer.
 - Isolations: of brokers that are cut off from all others, and not from their clients. Only where asked for by name, and
   only of brokers that see at least 2 f others: with fewer it could not know that it is not them.
@@ -16,6 +17,7 @@ Loss and duplication are no events but settings of the network; they too are dra
 """
 
 import random
+from collections.abc import Callable
 from math import inf
 
 import msgspec
@@ -61,6 +63,8 @@ class Hazards(msgspec.Struct, frozen=True):
     subscribe_ms: tuple[float, ...]
     clients: tuple[tuple[str, str], ...]
     """Each client with its broker."""
+    is_wide: bool = False
+    """Whether one crash follows another at any distance, not only next to it."""
 
     @property
     def margin_ms(self) -> float:
@@ -71,23 +75,29 @@ class Hazards(msgspec.Struct, frozen=True):
 class FaultPlan:
     """Draws the faults of one scenario."""
 
-    def __init__(self, rng: random.Random, overlay: Overlay, hazards: Hazards) -> None:
+    def __init__(
+        self, rng: random.Random, overlay: Overlay, hazards: Hazards, earlier: "FaultPlan | None" = None
+    ) -> None:
+        """What was planned `earlier` stays, and counts."""
         self._rng = rng
         self._overlay = overlay
         self._hazards = hazards
         self._budget = FaultBudget(overlay, hazards.f, hazards.margin_ms)
         self._faults: list[Fault] = []
+        if earlier is not None:
+            self._budget = earlier._budget
+            self._faults = list(earlier._faults)
         self._for_ever = 0
         self._relinks: list[float] = []
 
-    def draw(self, kinds: tuple[str, ...]) -> tuple[Fault, ...]:
-        """At least one fault, and as many more as were drawn and fit."""
-        draw = {
+    def draw(self, kinds: tuple[str, ...], count: tuple[int, int] = (2, 8)) -> tuple[Fault, ...]:
+        """So many faults, but for those that do not fit; the first always does."""
+        draw: dict[str, Callable[[], object]] = {
             "crash": self._draw_crash, "cut": self._draw_cut, "suspicion": self._draw_suspicion,
             "isolation": self._draw_isolation, "relink": self._draw_relink,
         }  # fmt: skip
         planned = [kind for kind in kinds if kind in draw]
-        for _ in range(self._rng.randint(2, 8) if planned else 0):
+        for _ in range(self._rng.randint(*count) if planned else 0):
             draw[self._rng.choice(planned)]()
         self._place_relinks()
         return tuple(sorted(self._faults, key=lambda fault: fault.at_ms))
@@ -101,13 +111,27 @@ class FaultPlan:
         if not self._crash(broker, at_ms):
             return
         while rng.random() < 0.5:
-            broker = rng.choice(self._overlay.within(broker, 2))
-            at_ms = self._rounded(at_ms + rng.uniform(0, self._hazards.detection.max_ms * 1.5))
+            broker = rng.choice(self._overlay.within(broker, self._draw_distance()))
+            at_ms = self._draw_next(at_ms)
             if not self._crash(broker, at_ms):
                 return
 
-    def _crash(self, broker: str, at_ms: float) -> bool:
-        memory, down_ms = self._draw_absence()
+    def _draw_next(self, at_ms: float) -> float:
+        """When the next one crashes: soon; or so that it is noticed while the last one is being taken in again."""
+        rng, detection = self._rng, self._hazards.detection
+        last = self._faults[-1]
+        if self._hazards.is_wide and isinstance(last, Restart) and rng.random() < 0.6:
+            return max(
+                0.0, self._rounded(last.at_ms + rng.uniform(-detection.max_ms, 4 * self._hazards.slowest_link_ms))
+            )
+        return self._rounded(at_ms + rng.uniform(0, detection.max_ms * 1.5))
+
+    def _draw_distance(self) -> int:
+        """How far away the next crash may be."""
+        return self._rng.randint(1, self._overlay.diameter) if self._hazards.is_wide else 2
+
+    def _crash(self, broker: str, at_ms: float, absence: tuple[bool, float] | None = None) -> bool:
+        memory, down_ms = absence or self._draw_absence()
         if not self._budget.take(broker, at_ms, at_ms + down_ms):
             return False
         self._faults.append(Crash(at_ms, broker))
@@ -132,35 +156,39 @@ class FaultPlan:
 
     # ---- cuts and suspicions
 
-    def _draw_cut(self) -> None:
+    def _draw_cut(self, broker: str = "", at_ms: float | None = None) -> bool:
         rng, detection = self._rng, self._hazards.detection
-        broker = self._draw_broker()
+        broker = broker or self._draw_broker()
         own = [client for client, at in self._hazards.clients if at == broker]
         chance = rng.random()
         if chance < 0.25 and own:
             other = rng.choice(own)
         else:
             other = rng.choice(self._overlay.within(broker, 1 if chance < 0.85 else self._hazards.f + 1))
-        at_ms = self._draw_moment()
+        at_ms = self._draw_moment() if at_ms is None else at_ms
         most = detection.min_ms if rng.random() < 0.4 else detection.max_ms * 3
         end_ms = self._rounded(at_ms + rng.uniform(0.1, most))
-        if self._budget.take(broker, at_ms, end_ms) and not self._is_cut(broker, other, at_ms, end_ms):
-            self._faults += [Cut(at_ms, (broker, other)), Heal(end_ms, (broker, other))]
+        if not self._budget.take(broker, at_ms, end_ms) or self._is_cut(broker, other, at_ms, end_ms):
+            return False
+        self._faults += [Cut(at_ms, (broker, other)), Heal(end_ms, (broker, other))]
+        return True
 
-    def _draw_isolation(self) -> None:
+    def _draw_isolation(self, broker: str = "", at_ms: float | None = None) -> bool:
         rng, detection, f = self._rng, self._hazards.detection, self._hazards.f
-        broker = self._draw_broker()
-        at_ms = self._draw_moment()
+        broker = broker or self._draw_broker()
+        at_ms = self._draw_moment() if at_ms is None else at_ms
         most = rng.choice([detection.min_ms, detection.max_ms * 3, 3_000])
         end_ms = self._rounded(at_ms + rng.uniform(0.5, 1) * most)
         others = [other for other in self._overlay.brokers if other != broker]
         if (
-            len(self._overlay.within(broker, f + 1)) >= 2 * f
-            and self._budget.take(broker, at_ms, end_ms)
-            and not any(self._is_cut(broker, other, at_ms, end_ms) for other in others)
+            len(self._overlay.within(broker, f + 1)) < 2 * f
+            or not self._budget.take(broker, at_ms, end_ms)
+            or any(self._is_cut(broker, other, at_ms, end_ms) for other in others)
         ):
-            for other in others:
-                self._faults += [Cut(at_ms, (broker, other)), Heal(end_ms, (broker, other))]
+            return False
+        for other in others:
+            self._faults += [Cut(at_ms, (broker, other)), Heal(end_ms, (broker, other))]
+        return True
 
     def _is_cut(self, a: str, b: str, start_ms: float, end_ms: float) -> bool:
         """Is there a cut of the same pair at the same time, charged to the other end?"""
@@ -170,19 +198,20 @@ class FaultPlan:
         }
         return any(cut <= end_ms and start_ms <= heal for cut, heal in zip(spans[Cut], spans[Heal], strict=True))
 
-    def _draw_suspicion(self) -> None:
+    def _draw_suspicion(self, target: str = "", at_ms: float | None = None) -> bool:
         rng = self._rng
-        target = self._draw_broker()
+        target = target or self._draw_broker()
         own = [client for client, at in self._hazards.clients if at == target]
         observers = [*self._overlay.within(target, self._hazards.f + 1), *own]
         chosen = rng.sample(observers, min(len(observers), rng.choice([1, 1, 2, 3])))
-        at_ms = self._draw_moment()
+        at_ms = self._draw_moment() if at_ms is None else at_ms
         spans = [(at_ms + rng.uniform(0, 50), rng.choice([5.0, 100.0, 600.0]) * rng.uniform(0.2, 1)) for _ in chosen]
         if not self._budget.take(target, at_ms, max(start + length for start, length in spans)):
-            return
+            return False
         for observer, (start, length) in zip(chosen, spans, strict=True):
             self._faults.append(Suspect(self._rounded(start), observer, target))
             self._faults.append(Trust(self._rounded(start + length), observer, target))
+        return True
 
     # ---- relinks
 

@@ -1,10 +1,10 @@
 """Random scenarios, made to hurt: each is drawn from its seed alone and can be saved as a file.
 
-A small tree with links of very different delays. A few publishers that also subscribe and answer what they get, so
-that effects race with their causes over several ways. Subscriptions that cover one another and come and go while
-events fly: the covering ones end first. Publishers that advertise late and publish at once. Then the faults, which
-`fault_plan` places where they hurt most. When all is over the network gets time to settle, and everything that is due
-must have come.
+A tree with links of very different delays; `generator_scales` says how large. A few publishers that also subscribe and
+answer what they get, so that effects race with their causes over several ways. Subscriptions that cover one another and
+come and go while events fly: the covering ones end first. Publishers that advertise late and publish at once. Then the
+faults, which `fault_plan` and `rolling_plan` place where they hurt most. When all is over the network gets time to
+settle, and everything that is due must have come.
 
 For a protocol that serves topics only, every filter names a topic, replies stay on the topic of what they answer, so
 that chains of cause and effect form within topics, and any two brokers are linked directly. A source that waits for
@@ -23,6 +23,9 @@ from gapless.events import Attributes
 from gapless.overlay import chain, random_tree
 from gapless.protocol import ProtocolSpec, protocols
 from gapless.simulator.fault_plan import FaultPlan, Hazards, fault_kinds
+from gapless.simulator.generator_scales import SCALES, GeneratorLimits, Scale, choose_scale
+from gapless.simulator.generator_trees import draw_tree
+from gapless.simulator.rolling_plan import RollingPlan
 from gapless.simulator.scenario import (
     Action,
     AdvertiseAction,
@@ -49,33 +52,24 @@ _RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
 _LOSSES = (0.02, 0.1, 0.3)
 
 
-class GeneratorLimits(msgspec.Struct, frozen=True):
-    """How large random scenarios get: large enough to go wrong, small enough to run thousands."""
-
-    brokers: tuple[int, int] = (4, 12)
-    publishers: tuple[int, int] = (3, 6)
-    subscribers: tuple[int, int] = (2, 5)
-    subscriptions: tuple[int, int] = (8, 20)
-    publications: tuple[int, int] = (50, 110)
-    """Scripted ones; replies come on top."""
-    active_ms: tuple[int, int] = (1000, 2500)
-    """How long clients are busy."""
-    settle_ms: float = 4000.0
-    """How long everything may take to come through once all is over."""
-    f: int | None = None
-    """How many neighbouring failures to cope with; drawn if not given."""
-
-
 def generate(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
-    limits: GeneratorLimits | None = None,
+    limits: GeneratorLimits | None = None, scale: str = "small",
 ) -> Scenario:  # fmt: skip
     """The scenario of this seed. `faults`: none, all (crash, cut, suspicion), or some of these and of isolation,
-    relink, loss and duplication, with commas between.
+    relink, loss and duplication, with commas between. `scale`: see `generator_scales`; `limits` are those of small
+    scenarios, of which the others heed f alone.
     """
     spec = protocols().get(protocol)
     draft = _Draft if spec is None or not spec.topics_only else partial(_TopicDraft, spec)
-    return draft(seed, fault_kinds(faults), limits or GeneratorLimits()).scenario(protocol, faults, options or {})
+    chosen = choose_scale(scale, seed)
+    given = limits or GeneratorLimits()
+    drawn = SCALES[chosen]
+    drawn = msgspec.structs.replace(
+        drawn, limits=given if chosen == "small" else msgspec.structs.replace(drawn.limits, f=given.f)
+    )
+    name = f"random-{faults}-{seed}" if chosen == "small" else f"random-{faults}-{chosen}-{seed}"
+    return draft(seed, fault_kinds(faults), drawn).scenario(protocol, name, options or {})
 
 
 class _Publisher(msgspec.Struct):
@@ -91,13 +85,14 @@ class _Publisher(msgspec.Struct):
 class _Draft:
     """A scenario while it is being drawn."""
 
-    def __init__(self, seed: int, kinds: tuple[str, ...], limits: GeneratorLimits) -> None:
+    def __init__(self, seed: int, kinds: tuple[str, ...], scale: Scale) -> None:
         self._rng = rng = random.Random(f"{seed}/scenario")
         self._seed = seed
         self._kinds = kinds
-        self._limits = limits
+        self._scale = scale
+        self._limits = limits = scale.limits
         brokers = self._draw_size()
-        self._tree = random_tree(brokers, seed, rng.choice([None, 3, 4]))
+        self._tree = draw_tree(rng, brokers) if scale.is_wide else random_tree(brokers, seed, rng.choice([None, 3, 4]))
         self._f = self._draw_f(brokers)
         self._end_ms = float(rng.randint(*limits.active_ms))
         self._network = self._draw_network(brokers)
@@ -106,9 +101,13 @@ class _Draft:
         self._replies: list[Reply] = []
         self._ids = 0
 
-    def scenario(self, protocol: str, faults: str, options: Mapping[str, Any]) -> Scenario:
+    def scenario(self, protocol: str, name: str, options: Mapping[str, Any]) -> Scenario:
         """Draw all of it."""
         rng, limits = self._rng, self._limits
+        rolling = RollingPlan(rng, self._tree, self._hazards()) if self._scale.is_rolling else None
+        if rolling is not None:
+            rolling.roll(self._kinds)
+            self._end_ms = max(self._end_ms, self._moment(rolling.end_ms, rolling.end_ms + 1000))
         publishers = [self._draw_publisher(number) for number in range(rng.randint(*limits.publishers))]
         for number in range(rng.randint(*limits.subscribers)):
             self._draw_client(f"c{number}", 0.3)
@@ -117,16 +116,16 @@ class _Draft:
             self._draw_publication(rng.choice(publishers))
         self._draw_leaving()
         self._actions.sort(key=lambda action: action.at_ms)
-        plan = FaultPlan(rng, self._tree, self._hazards())
+        plan = FaultPlan(rng, self._tree, self._hazards(), rolling)
         return Scenario(
-            name=f"random-{faults}-{self._seed}",
+            name=name,
             network=self._with_losses(),
             protocol=ProtocolChoice(protocol, dict(options)),
             run=Run(seed=self._seed, settle_ms=self._settle_ms(), max_steps=2_000_000),
             clients=tuple(self._clients),
             actions=tuple(self._actions),
             replies=tuple(self._replies),
-            faults=plan.draw(self._kinds) if self._kinds else (),
+            faults=plan.draw(self._kinds, self._scale.faults) if self._kinds else (),
         )
 
     def _settle_ms(self) -> float:
@@ -177,6 +176,7 @@ class _Draft:
             until_ms=self._end_ms,
             subscribe_ms=tuple(starts),
             clients=tuple((client.name, client.broker) for client in self._clients),
+            is_wide=self._scale.is_wide,
         )
 
     # ---- clients
@@ -185,9 +185,20 @@ class _Draft:
         rng = self._rng
         join_ms = self._moment(0, self._end_ms * 0.6) if rng.random() < late else 0.0
         latency_ms = round(rng.uniform(0, 20), 3) if rng.random() < 0.3 else None
-        client = Client(name, rng.choice(self._tree.brokers), join_ms, latency_ms)
+        client = Client(name, self._draw_place(), join_ms, latency_ms)
         self._clients.append(client)
         return client
+
+    def _draw_place(self) -> str:
+        """A broker for a client; where the tree is wide often one as far as can be from an earlier client, or near."""
+        rng, tree = self._rng, self._tree
+        if not self._scale.is_wide or not self._clients or rng.random() < 0.5:
+            return rng.choice(tree.brokers)
+        other = rng.choice(self._clients).broker
+        if rng.random() < 0.5:
+            return rng.choice((other, *tree.neighbours(other)))
+        farthest = max(tree.distance(other, name) for name in tree.brokers)
+        return rng.choice([name for name in tree.brokers if tree.distance(other, name) == farthest])
 
     def _draw_publisher(self, number: int) -> _Publisher:
         rng = self._rng
@@ -312,9 +323,9 @@ class _Draft:
 class _TopicDraft(_Draft):
     """A scenario for a protocol that serves topics only."""
 
-    def __init__(self, spec: ProtocolSpec, seed: int, kinds: tuple[str, ...], limits: GeneratorLimits) -> None:
+    def __init__(self, spec: ProtocolSpec, seed: int, kinds: tuple[str, ...], scale: Scale) -> None:
         self._spec = spec
-        super().__init__(seed, kinds, limits)
+        super().__init__(seed, kinds, scale)
 
     def _draw_size(self) -> int:
         least, most = self._limits.brokers

@@ -6,8 +6,9 @@
   and the two names alone: leaving out another broker or another message changes nothing here.
 
 Any link may be given its own fixed latency in a table. Two brokers that are not neighbours talk directly with
-the sum of the latencies on the tree path between them; or, if the network is `direct`, any two brokers have a link of
-their own, and the tree does not matter. A client has one latency to every broker.
+the sum of the latencies on the path between them, and so do those that a bypass joins: it is as long as what it
+bypasses. If the network is `direct`, any two brokers have a link of their own, and the tree does not matter. A client
+has one latency to every broker.
 """
 
 import random
@@ -46,7 +47,7 @@ class LinkTimes:
 
     def between(self, a: str, b: str) -> tuple[int, int]:
         """Least and most latency between two brokers."""
-        path = (a, b) if self._latency.direct else self._overlay.path(a, b)
+        path = (a, b) if self._latency.direct else self._overlay.wire(a, b)
         ranges = [self._link(*sorted(edge)) for edge in pairwise(path)]
         return sum(least for least, _ in ranges), sum(most for _, most in ranges)
 

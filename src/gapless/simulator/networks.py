@@ -1,4 +1,4 @@
-"""From the network table of a scenario to a tree of brokers and the engine's settings."""
+"""From the network table of a scenario to a tree or graph of brokers and the engine's settings."""
 
 from collections.abc import Callable
 
@@ -20,8 +20,12 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "star": ("brokers",),
     "random": ("brokers",),
     "edges": ("edges",),
+    "ring": ("brokers",),
+    "grid": ("rows", "columns"),
+    "regular": ("brokers", "degree"),
 }
-_ALLOWED: dict[str, tuple[str, ...]] = {"random": ("tree_seed", "max_degree")}
+_ALLOWED: dict[str, tuple[str, ...]] = {"random": ("tree_seed", "max_degree"), "regular": ("tree_seed",)}
+_KEYS = ("brokers", "depth", "fanout", "edges", "tree_seed", "max_degree", "rows", "columns", "degree")
 
 _BUILD: dict[str, Callable[[Network], Overlay]] = {
     "binary": lambda network: shapes.binary(network.depth or 0),
@@ -30,6 +34,9 @@ _BUILD: dict[str, Callable[[Network], Overlay]] = {
     "star": lambda network: shapes.star(network.brokers or 0),
     "random": lambda network: shapes.random_tree(network.brokers or 0, network.tree_seed or 0, network.max_degree),
     "edges": lambda network: shapes.from_edges(network.edges or ()),
+    "ring": lambda network: shapes.ring(network.brokers or 0),
+    "grid": lambda network: shapes.grid(network.rows or 0, network.columns or 0),
+    "regular": lambda network: shapes.random_regular(network.brokers or 0, network.degree or 0, network.tree_seed or 0),
 }
 
 
@@ -39,15 +46,16 @@ def microseconds(ms: float) -> int:
 
 
 def overlay_of(network: Network) -> Overlay:
-    """The tree that the table describes."""
+    """The tree or graph that the table describes."""
     needed = _NEEDED[network.shape]
-    for key in ("brokers", "depth", "fanout", "edges", "tree_seed", "max_degree"):
+    for key in _KEYS:
         given = getattr(network, key) is not None
         if key in needed and not given:
             raise OverlayError(f"shape {network.shape!r} needs {key!r}")
         if given and key not in needed and key not in _ALLOWED.get(network.shape, ()):
             raise OverlayError(f"shape {network.shape!r} has no {key!r}; it takes {', '.join(needed)}")
-    return _BUILD[network.shape](network)
+    overlay = _BUILD[network.shape](network)
+    return shapes.with_bypasses(overlay, network.bypass) if network.bypass else overlay
 
 
 def settings_of(network: Network, run: Run) -> Settings:

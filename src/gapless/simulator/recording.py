@@ -10,7 +10,18 @@ from typing import Any
 
 import msgspec
 
-from gapless.protocol import Activated, CutFixed, CutsVoided, Deliver, Effect, Ended, Published, Received, Subscribe
+from gapless.protocol import (
+    Activated,
+    CutFixed,
+    CutsVoided,
+    Deliver,
+    Effect,
+    Ended,
+    ProtocolSpec,
+    Published,
+    Received,
+    Subscribe,
+)  # fmt: skip
 from gapless.simulator.nodes import Link, Slot
 from gapless.trace import Recorder
 
@@ -20,8 +31,9 @@ __all__ = ["MessageLog", "Recording"]
 class Recording:
     """Tells a recorder what the clients do."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, protocol: ProtocolSpec) -> None:
         self._recorder = recorder
+        self._protocol = protocol
 
     def handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
         """What to do about each effect that belongs into the trace."""
@@ -36,7 +48,8 @@ class Recording:
 
     def subscribed(self, client: str, call: Subscribe, now: int) -> None:
         """A client is about to ask for a subscription."""
-        self._recorder.subscribe(client, call.subscription, call.filter, now)
+        ready = self._protocol.ready(call)
+        self._recorder.subscribe(client, call.subscription, call.filter, now, ready=ready)
 
     def refused(self, call: Subscribe) -> None:
         """The subscription will not be."""

@@ -47,7 +47,9 @@ attributes = { topic = "price", amount = 7 }
 `[network]`
 : `shape` is `binary` (with `depth`), `kary` (`fanout`, `depth`), `chain` or `star` (`brokers`), `random` (`brokers`,
   and if you like `tree_seed` and `max_degree`) or `edges` (`edges = [["b0", "b1"], …]`). Brokers are b0, b1… unless
-  edges name them.
+  edges name them. Graphs with cycles, for protocols that take them, are `ring` (`brokers`), `grid` (`rows`, `columns`),
+  `regular` (`brokers`, `degree`, and `tree_seed`), and `edges` that form one. With `bypass = n` each broker of a tree
+  is also linked to all at most n + 1 hops away, by links as long as the ways that they bypass.
   `f` (default 1) is how many neighbouring failures the protocol must cope with.
   `loss` and `duplication` are probabilities, for protocols that claim to cope with them.
 
@@ -74,7 +76,8 @@ attributes = { topic = "price", amount = 7 }
 
 `[[actions]]`
 : `at_ms`, `client` and `do`:
-  `subscribe` (`subscription`, `filter`), `unsubscribe` (`subscription`),
+  `subscribe` (`subscription`, `filter`, and if you like `ready`: `whole`, or `first`, as the papers count; see
+  `protocol.Ready`), `unsubscribe` (`subscription`),
   `advertise` (`advertisement`, `filter`), `unadvertise` (`advertisement`),
   `publish` (`attributes`; `count` and `every_ms` repeat it), `leave`.
   Subscriptions and advertisements have names of their own in the whole scenario; to subscribe again, use another name.
@@ -103,6 +106,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from gapless.events import Attributes
+from gapless.protocol import Ready
 from gapless.simulator.toml_text import toml_text
 
 __all__ = [
@@ -140,14 +144,18 @@ class NodeModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tree and its links."""
+    """The tree or graph, and its links."""
 
-    shape: Literal["binary", "kary", "chain", "star", "random", "edges"]
+    shape: Literal["binary", "kary", "chain", "star", "random", "edges", "ring", "grid", "regular"]
     brokers: int | None = None
     depth: int | None = None
     fanout: int | None = None
     tree_seed: int | None = None
     max_degree: int | None = None
+    rows: int | None = None
+    columns: int | None = None
+    degree: int | None = None
+    bypass: int = 0
     edges: tuple[tuple[str, str], ...] | None = None
     f: int = 1
     loss: float = 0.0
@@ -185,6 +193,7 @@ class SubscribeAction(_Action, frozen=True, tag="subscribe"):
 
     subscription: str
     filter: str
+    ready: Ready = "whole"
 
 
 class UnsubscribeAction(_Action, frozen=True, tag="unsubscribe"):

@@ -89,7 +89,7 @@ def _put(row: Any, simulation: Simulation, at: int) -> None:
 
 @_put.register
 def _(row: parts.SubscribeAction, simulation: Simulation, at: int) -> None:
-    simulation.call(row.client, Subscribe(row.subscription, row.filter), at=at)
+    simulation.call(row.client, Subscribe(row.subscription, row.filter, row.ready), at=at)
 
 
 @_put.register

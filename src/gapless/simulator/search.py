@@ -22,6 +22,8 @@ from gapless.errors import ScenarioError
 from gapless.protocol import ProtocolSpec, find_protocol
 from gapless.simulator.fault_plan import LINK_KINDS, fault_kinds
 from gapless.simulator.generator import GeneratorLimits, generate
+from gapless.simulator.generator_scales import MIXED
+from gapless.simulator.graph_scenarios import GRAPH, generate_on_graph
 from gapless.simulator.options import convert_options, refusal
 from gapless.simulator.scenario import Scenario
 from gapless.simulator.shrink import shrink
@@ -86,12 +88,14 @@ def search(
     protocol: str | ProtocolSpec, runs: int, first_seed: int = 0, faults: str = "none",
     options: Mapping[str, Any] | None = None, processes: int | None = None,
     on_progress: Callable[[Progress], None] | None = None, *, limits: GeneratorLimits | None = None,
-    shrink_seconds: float = 60.0,
+    shrink_seconds: float = 60.0, scale: str = "small",
 ) -> SearchReport:  # fmt: skip
-    """Try `runs` seeds from `first_seed` on, and stop at the first violation."""
+    """Try `runs` seeds from `first_seed` on, and stop at the first violation. `scale`: see `generator_scales`."""
     spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
     convert_options(spec, options or {})
-    make = partial(generate, protocol=spec.name, faults=faults, options=dict(options or {}), limits=limits)
+    scale = _fitting(spec, faults, scale)
+    draw = generate_on_graph if scale == GRAPH else partial(generate, scale=scale)
+    make = partial(draw, protocol=spec.name, faults=faults, options=dict(options or {}), limits=limits)
     _refuse_unclaimed(spec, faults)
     make(first_seed)
     tell = on_progress or (lambda _: None)
@@ -114,11 +118,17 @@ def search(
         return SearchReport(
             spec.name, faults, first_seed, done, done - unknown - 1, unknown,
             _shrunk(
-                make(seed), seed, outcome, spec, _repeat(spec, faults, seed, options or {}, limits), shrink_seconds,
-                lambda n: tell(report(n)),
+                make(seed), seed, outcome, spec, _repeat(spec, faults, seed, options or {}, limits, scale),
+                shrink_seconds, lambda n: tell(report(n)),
             ),
         )  # fmt: skip
     return SearchReport(spec.name, faults, first_seed, done, done - unknown, unknown, None)
+
+
+def _fitting(spec: ProtocolSpec, faults: str, scale: str) -> str:
+    """Who copes with crashes, but not with the return of brokers, is shown graphs, where crashes are for ever."""
+    stays_away = "crash" in spec.copes_with and "restart" not in spec.copes_with
+    return GRAPH if stays_away and fault_kinds(faults) == ("crash",) else scale
 
 
 def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
@@ -195,12 +205,14 @@ def _shrunk(
 
 
 def _repeat(
-    spec: ProtocolSpec, faults: str, seed: int, options: Mapping[str, Any], limits: GeneratorLimits | None
+    spec: ProtocolSpec, faults: str, seed: int, options: Mapping[str, Any], limits: GeneratorLimits | None, scale: str
 ) -> str:
     """The one line that finds it again."""
     given = "".join(f" --option {key}={value}" for key, value in options.items())
     if limits is not None and limits.f is not None:
         given = f" --f {limits.f}{given}"
+    if scale != MIXED:
+        given = f" --scale {scale}{given}"
     return f"gapless sim search --protocol {spec.name} --faults {faults} --first-seed {seed} --runs 1{given}"
 
 

@@ -277,9 +277,7 @@ def _verdicts(encoded: Encoded, found: DataFrame, summary: DataFrame) -> DataFra
             F.col("silent").isNotNull(),
             F.concat("silent.subscription_id", F.lit(" got nothing, though something may be due to it")),
         )
-        .otherwise(
-            F.concat(F.col("accepted").cast("string"), F.lit(" deliveries are as "), "guarantee", F.lit(" wants them"))
-        )
+        .otherwise(F.concat(F.col("accepted").cast("string"), F.lit(" deliveries are as promised")))
     )
     nothing = F.create_map().cast("map<string,bigint>")
     found_of_run = runs.select(

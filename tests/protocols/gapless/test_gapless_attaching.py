@@ -4,11 +4,24 @@ from typing import Any
 
 from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocol import BrokerPlace, Input, Received, Send, SetTimer, Start, Suspected, TimerFired
+from gapless.protocol import (
+    BrokerPlace,
+    EndSession,
+    Input,
+    Received,
+    Send,
+    SetTimer,
+    Start,
+    Suspected,
+    TimerFired,
+    Trusted,
+)
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.messages import (
     Attach,
     Attached,
+    Backup,
+    BackupHeld,
     ClientAdvertise,
     ClientGot,
     ClientPublish,
@@ -18,6 +31,8 @@ from gapless.protocols.gapless.messages import (
     Delivery,
     Edge,
     Expired,
+    Frame,
+    Gone,
     Invite,
     NotYet,
     Redirect,
@@ -58,7 +73,7 @@ def publishing_desk(**options: Any) -> Desk:
     """With a publisher p that may say anything, and a subscriber c that is attached."""
     desk = Desk(**options)
     desk.attach("p")
-    desk.hear("p", ClientAdvertise(2, "a", "TRUE"))
+    desk.hear("p", ClientAdvertise(2, "a", "TRUE", 1))
     desk.attach("c")
     return desk
 
@@ -97,7 +112,10 @@ def test_a_client_whose_home_nobody_succeeded_has_to_wait() -> None:
 def test_a_subscription_starts_at_the_next_number_of_a_publisher_next_door() -> None:
     desk = publishing_desk()
     assert desk.hear("p", ClientPublish(2, [event(1)])) == [Safe(2, 1)]
-    assert desk.hear("c", ClientSubscribe(2, "s", "TRUE")) == [Cut(2, "s", {"p": 2})]
+    assert desk.hear("c", ClientSubscribe(2, "s", "TRUE")) == [
+        Cut(2, "s", {"p": 2}),
+        Cut(2, "s", {}, is_whole=True),
+    ]
     told = desk.give(Received("p", ClientPublish(2, [event(2)])))
     assert told == [("p", Safe(2, 2)), ("c", Delivery(2, 1, [event(2)], ["s"]))]
 
@@ -105,7 +123,18 @@ def test_a_subscription_starts_at_the_next_number_of_a_publisher_next_door() -> 
 def test_a_subscription_that_nobody_serves_is_active_at_once() -> None:
     desk = Desk()
     desk.attach("c")
-    assert desk.hear("c", ClientSubscribe(2, "s", "TRUE")) == [Cut(2, "s", {})]
+    assert desk.hear("c", ClientSubscribe(2, "s", "TRUE")) == [Cut(2, "s", {}, is_whole=True)]
+
+
+def test_a_subscription_is_ready_when_its_backup_knows_it() -> None:
+    desk = Desk(brokers=2, f=1)
+    desk.attach("c")
+    effects = desk.give(Received("c", ClientSubscribe(2, "s", "TRUE")))
+    [backup] = [message.body for peer, message in effects if isinstance(getattr(message, "body", None), Backup)]
+    assert "s" in backup.edges[0].subscriptions
+    assert not [message for peer, message in effects if peer == "c"]
+    told = desk.give(Received("b1", Frame(0, 0, 1, 0, BackupHeld(backup.number))))
+    assert [message for peer, message in told if peer == "c"] == [Cut(2, "s", {}, is_whole=True)]
 
 
 def test_an_ending_names_the_last_number_that_came_by() -> None:
@@ -129,7 +158,7 @@ def test_who_resumes_gets_what_it_lacks_once() -> None:
     for seq in (1, 2, 3):
         desk.hear("p", ClientPublish(2, [event(seq)]))
     desk.hear("c", ClientGot(2, 1))
-    told = desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {"p": 2}))
+    told = desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {"p": 2}, True))
     assert [message for message in told if isinstance(message, Delivery)] == [Delivery(3, 1, [event(3)], ["s"])]
     assert told[0] == Attached(3, "b0/0", [], ["b0"])
 
@@ -137,7 +166,7 @@ def test_who_resumes_gets_what_it_lacks_once() -> None:
 def test_who_resumes_publishes_nothing_twice() -> None:
     desk = publishing_desk()
     desk.hear("p", ClientPublish(2, [event(1)]))
-    told = desk.hear("p", Attach(3, "b0/0", [], {"a": "TRUE"}, [event(1), event(2)], 1))
+    told = desk.hear("p", Attach(3, "b0/0", [], {"a": ("TRUE", 1)}, [event(1), event(2)], 1))
     assert [message for message in told if isinstance(message, Stable)] == [Stable(3, "a")]
     assert told[-1] == Safe(3, 2)
     assert desk.node.state_size()["retained"] == 2
@@ -150,7 +179,7 @@ def test_who_stays_away_for_too_long_is_told_so_and_begins_anew() -> None:
     [key] = [key for key, delay_us in desk.timers.items() if delay_us == 7_000_000]
     desk.give(TimerFired(key))
     assert desk.node.state_size()["subscriptions"] == 0
-    assert desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {})) == [Expired(3)]
+    assert desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {}, True)) == [Expired(3)]
     assert desk.hear("c", Attach(4, "", [], {}, [], 1)) == [Invite(4, "b0/0")]
     assert desk.attach("c", 5)[0] == Attached(5, "b0/0", [], ["b0"])
 
@@ -159,6 +188,46 @@ def test_a_session_that_is_inherited_unclaimed_waits_half_as_long_each_time() ->
     desk = Desk(session_s=60.0)
     for epoch, seconds in ((2000, 60), (2001, 30), (2002, 15), (3000, 60)):
         desk.node.step(Start(), 0)
-        desk.node._clients.inherit(Edge("c", epoch, 1, {}, {}, {}, 0))
+        desk.node._clients.inherit(Edge("c", epoch, 1, {}, {}, {}, 0, {}))
         timers = [effect for effect in desk.node._effects if isinstance(effect, SetTimer)]
         assert timers[-1] == SetTimer("session/c", seconds * 1_000_000)
+
+
+def test_a_session_that_ends_holds_no_wave_up_any_longer() -> None:
+    for ending in (TimerFired("session/c"), EndSession("c")):
+        desk = publishing_desk()
+        desk.hear("c", ClientSubscribe(2, "s", "TRUE"))
+        desk.hear("p", ClientPublish(2, [event(1)]))
+        desk.give(TimerFired("wave"))
+        assert desk.node.overview()["held_up_by"] == {"c": {"owes": 1, "took": 0}}
+        if isinstance(ending, TimerFired):
+            desk.give(Suspected("c"))
+        desk.give(ending)
+        assert desk.node.overview()["held_up_by"] == {}
+        assert desk.node.overview()["waits_for"] == [], "the wave went on in the same step"
+        assert desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {}, True)) == [Expired(3)]
+        assert not desk.node.has_session("c")
+
+
+def test_a_broker_that_is_cut_off_sends_its_clients_away_until_it_hears_others_again() -> None:
+    desk = Desk(brokers=4, f=1)
+    desk.attach("c")
+    assert desk.give(Suspected("b1"))
+    assert not desk.node.overview()["cut_off"], "one may fail"
+    assert ("c", Gone(2)) in desk.give(Suspected("b2"))
+    assert desk.node.overview()["cut_off"]
+    assert desk.attach("c", 3) == [NotYet(3)]
+    assert ("c", Gone(2)) not in desk.give(TimerFired("overdue/b1")), "once is enough"
+    desk.give(Trusted("b2"))
+    assert not desk.node.overview()["cut_off"]
+    assert desk.attach("c", 4)[0] == Attached(4, "b0/0", [], ["b0", "b1", "b2"])
+
+
+def test_a_publisher_that_an_operator_ends_leaves_what_was_admitted() -> None:
+    desk = publishing_desk()
+    desk.hear("p", ClientPublish(2, [event(1)]))
+    desk.give(EndSession("p"))
+    desk.give(EndSession("p"))
+    assert desk.node.overview()["sessions"] == 1
+    assert desk.node.state_size()["advertisements"] == 0
+    assert desk.hear("p", ClientPublish(2, [event(2)])) == []

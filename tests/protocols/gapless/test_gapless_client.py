@@ -78,7 +78,7 @@ class Bench:
 
     def active(self, name: str, **cuts: int) -> "Bench":
         self.step(Subscribe(name, "TRUE"))
-        self.hear(Cut(2, name, cuts))
+        self.hear(Cut(2, name, cuts, is_whole=True))
         return self
 
 
@@ -101,7 +101,7 @@ def test_publications_are_numbered_and_must_match_an_advertisement() -> None:
     [refused] = bench.step(call)
     assert isinstance(refused, Rejected)
     assert "advertise it first" in refused.reason
-    assert bench.step(Advertise("a", "x = 1")) == [Send("b", ClientAdvertise(2, "a", "x = 1"))]
+    assert bench.step(Advertise("a", "x = 1")) == [Send("b", ClientAdvertise(2, "a", "x = 1", 1))]
     for seq in (1, 2):
         event = Event("c", seq, {"x": 1})
         assert bench.step(call) == [Published(event), Send("b", ClientPublish(2, [event]))]
@@ -156,7 +156,7 @@ def test_an_advertisement_taken_back_is_kept_until_what_relies_on_it_is_safe() -
     bench.step(Publish({}))
     bench.step(Unadvertise("a"))
     [(_, message)] = attaches(bench.step(Connected("b")))
-    assert message.advertisements == {"a": "TRUE"}
+    assert message.advertisements == {"a": ("TRUE", 1)}
     assert Send("b", ClientUnadvertise(3, "a")) in bench.hear(Attached(3, "b/0", [], list(CONTACTS)))
     bench.hear(Safe(3, 1))
     [(_, message)] = attaches(bench.step(Connected("b")))
@@ -166,14 +166,23 @@ def test_an_advertisement_taken_back_is_kept_until_what_relies_on_it_is_safe() -
 # ---- answers ----------------------------------------------------------------------------------------------
 
 
-def test_a_subscription_is_active_with_its_first_cut_even_an_empty_one() -> None:
+def test_a_subscription_is_active_when_its_cut_is_whole_even_an_empty_one() -> None:
     bench = Bench().attach()
     assert bench.step(Subscribe("s", "TRUE")) == [Send("b", ClientSubscribe(2, "s", "TRUE"))]
-    assert bench.hear(Cut(2, "s", {"p": 4})) == [CutFixed("s", "p", 4), Activated("s")]
+    assert bench.hear(Cut(2, "s", {"p": 4})) == [CutFixed("s", "p", 4)]
     assert bench.hear(Cut(2, "s", {"p": 9, "q": 1})) == [CutFixed("s", "q", 1)]
+    assert bench.hear(Cut(2, "s", {}, is_whole=True)) == [Activated("s")]
+    assert bench.hear(Cut(2, "s", {}, is_whole=True)) == []
     bench.step(Subscribe("t", "TRUE"))
-    assert bench.hear(Cut(2, "t", {})) == [Activated("t")]
+    assert bench.hear(Cut(2, "t", {}, is_whole=True)) == [Activated("t")]
     assert bench.hear(Cut(2, "unknown", {"p": 1})) == []
+
+
+def test_who_asks_for_it_is_active_with_the_first_cut() -> None:
+    bench = Bench().attach()
+    bench.step(Subscribe("s", "TRUE", ready="first"))
+    assert bench.hear(Cut(2, "s", {"p": 4})) == [CutFixed("s", "p", 4), Activated("s")]
+    assert bench.hear(Cut(2, "s", {"q": 1}, is_whole=True)) == [CutFixed("s", "q", 1)]
 
 
 def test_deliveries_are_confirmed_when_they_are_taken_and_nothing_is_delivered_twice() -> None:
@@ -225,8 +234,8 @@ def test_everything_it_knows_goes_with_it() -> None:
     bench.hear(Delivery(2, 1, [Event("p", 5, {})], ["s"]))
     [(peer, message)] = attaches(bench.step(Connected("b")))
     unsafe = [Event("c", seq, {"x": 1}) for seq in (2, 3)]
-    standing = Standing("s", "TRUE", {"p": 4, "q": 2}, {"p": 5})
-    assert (peer, message) == ("b", Attach(3, "b/0", [standing], {"a": "x = 1"}, unsafe, 2, unread=1))
+    standing = Standing("s", "TRUE", {"p": 4, "q": 2}, {"p": 5}, True)
+    assert (peer, message) == ("b", Attach(3, "b/0", [standing], {"a": ("x = 1", 1)}, unsafe, 2, unread=1))
 
 
 def test_what_was_not_taken_before_it_attached_again_is_confirmed_to_the_new_broker() -> None:

@@ -12,16 +12,20 @@ SEEDS = range(120)
 OUT = excluded_status(0)
 
 
-def draw(seed: int) -> tuple[Overlay, Statuses, dict[str, int]]:
+BACK = alive_status(1)
+TAKEN_IN = BACK + 1
+
+
+def draw(seed: int) -> tuple[Overlay, Statuses]:
     """A tree, who of it is out or back, and which of those who are back have been taken in."""
     dice = random.Random(seed)
     overlay = random_tree(dice.randint(2, 14), seed, dice.choice([None, 3]))
     shares = dice.choice([(6, 2, 1, 1), (1, 2, 1, 1), (3, 0, 3, 1)])
-    drawn = dice.choices([0, OUT, alive_status(1), excluded_status(1)], shares, k=len(overlay.brokers))
+    drawn = dice.choices([0, OUT, BACK, excluded_status(1)], shares, k=len(overlay.brokers))
     status = {name: value for name, value in zip(overlay.brokers, drawn, strict=True) if value}
     status[dice.choice(overlay.brokers)] = 0
-    settled = {name: 1 for name, value in status.items() if value == alive_status(1) and dice.random() < 0.5}
-    return overlay, status, settled
+    status |= {name: TAKEN_IN for name, value in status.items() if value == BACK and dice.random() < 0.5}
+    return overlay, status
 
 
 def alive(overlay: Overlay, status: Statuses) -> list[str]:
@@ -54,7 +58,7 @@ def test_nobody_stands_in_where_nobody_is_left() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_contracted_graph_is_a_tree_over_the_living(seed: int) -> None:
-    overlay, status, _ = draw(seed)
+    overlay, status = draw(seed)
     living = alive(overlay, status)
     peers = {name: [peer for _, peer in effective_links(overlay, status, name)] for name in living}
     for name, found in peers.items():
@@ -72,7 +76,7 @@ def test_the_contracted_graph_is_a_tree_over_the_living(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_link_leads_over_the_excluded_brokers_that_it_stands_for(seed: int) -> None:
-    overlay, status, _ = draw(seed)
+    overlay, status = draw(seed)
     for name in alive(overlay, status):
         for via, peer in effective_links(overlay, status, name):
             way = overlay.path(name, peer)
@@ -82,21 +86,21 @@ def test_a_link_leads_over_the_excluded_brokers_that_it_stands_for(seed: int) ->
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_everyone_in_a_group_computes_the_same_unit(seed: int) -> None:
-    overlay, status, settled = draw(seed)
-    found = {unit for name in alive(overlay, status) for unit in units_at(overlay, status, settled, name)}
+    overlay, status = draw(seed)
+    found = {unit for name in alive(overlay, status) for unit in units_at(overlay, status, name)}
     for unit in found:
         for member in unit.group:
-            assert unit in units_at(overlay, status, settled, member)
+            assert unit in units_at(overlay, status, member)
     for name in overlay.brokers:
         holding = [unit for unit in found if name in unit.core]
-        assert len(holding) == is_unsettled(name, status, settled), "every unsettled broker is in one unit"
+        assert len(holding) == is_unsettled(status.get(name, 0)), "every unsettled broker is in one unit"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_group_is_connected_in_the_contracted_tree(seed: int) -> None:
-    overlay, status, settled = draw(seed)
+    overlay, status = draw(seed)
     for name in alive(overlay, status):
-        for unit in units_at(overlay, status, settled, name):
+        for unit in units_at(overlay, status, name):
             towards = path_inside(overlay, status, unit.group, name)
             assert set(towards) == set(unit.group) - {name}
             for member in towards:
@@ -109,25 +113,33 @@ def test_a_group_is_connected_in_the_contracted_tree(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_news_from_inside_a_unit_gives_it_another_tag(seed: int) -> None:
-    overlay, status, settled = draw(seed)
+    overlay, status = draw(seed)
     for name in alive(overlay, status):
-        for unit in units_at(overlay, status, settled, name):
+        for unit in units_at(overlay, status, name):
             for broker in unit.core:
                 later = {**status, broker: status[broker] + 1}
-                tags = {item.tag for seen in alive(overlay, later) for item in units_at(overlay, later, settled, seen)}
+                tags = {item.tag for seen in alive(overlay, later) for item in units_at(overlay, later, seen)}
                 assert unit.tag not in tags
 
 
 def test_tags_differ_where_cores_do() -> None:
     overlay = chain(9)
     status = {"b1": OUT, "b4": OUT, "b7": OUT}
-    tags = {unit.tag for name in alive(overlay, status) for unit in units_at(overlay, status, {}, name)}
+    tags = {unit.tag for name in alive(overlay, status) for unit in units_at(overlay, status, name)}
     assert len(tags) == 3
 
 
-def test_who_doubts_that_a_broker_is_settled_has_the_larger_unit() -> None:
-    overlay, status = chain(5), {"b2": alive_status(1), "b3": OUT}
-    [small] = units_at(overlay, status, {"b2": 1}, "b2")
-    [large] = units_at(overlay, status, {}, "b2")
-    assert (small.core, small.group) == (("b3",), ("b2", "b4"))
+def test_who_is_settled_takes_part_but_belongs_to_no_unit() -> None:
+    overlay, status = chain(5), {"b2": BACK, "b3": OUT}
+    [large] = units_at(overlay, status, "b2")
+    [small] = units_at(overlay, {**status, "b2": TAKEN_IN}, "b2")
     assert (large.core, large.group) == (("b2", "b3"), ("b2", "b1", "b4"))
+    assert (small.core, small.group) == (("b3",), ("b2", "b4"))
+
+
+def test_a_unit_that_comes_back_after_a_neighbour_was_taken_in_gets_another_tag() -> None:
+    overlay = chain(5)
+    [first] = units_at(overlay, {"b3": OUT}, "b4")
+    [again] = units_at(overlay, {"b2": TAKEN_IN, "b3": OUT}, "b4")
+    assert first.core == again.core
+    assert first.tag != again.tag

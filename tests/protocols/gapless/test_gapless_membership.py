@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.overlay import binary
+from gapless.protocols.gapless.broker import LIFE_STEP
 from gapless.protocols.gapless.membership import Membership
 from gapless.protocols.gapless.status import alive_status, excluded_status, is_excluded, is_unsettled, life_of
 
@@ -41,8 +42,8 @@ def test_only_what_is_larger_is_news() -> None:
     member = make("b1")
     assert member.merge({"b0": OUT, "b2": 0}) == {"b0": OUT}
     assert member.merge({"b0": 0, "b2": 3}) == {"b2": 3}
-    assert member.merge({"b0": alive_status(1)}) == {"b0": 2}
-    assert member.status == {"b0": 2, "b2": 3}
+    assert member.merge({"b0": alive_status(1)}) == {"b0": alive_status(1)}
+    assert member.status == {"b0": alive_status(1), "b2": 3}
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(TREE.brokers), st.integers(0, 5)), max_size=6), st.randoms())
@@ -58,25 +59,24 @@ def test_news_in_any_order_gives_the_same_view(news: list[dict[str, int]], dice:
     assert all(value == max(s.get(name, 0) for s in news) for name, value in one.status.items())
 
 
-def test_far_away_brokers_are_nobodys_business() -> None:
-    member = make("b3", f=0)
-    assert member.merge({"b5": OUT, "b0": OUT}) == {"b0": OUT}
-    member.meet("b5", 3)
-    assert member.lives("b5", 3)
-    assert member.settled["b5"] == 3
-
-
-def test_a_status_is_a_life_and_whether_it_is_out() -> None:
+def test_a_status_is_a_life_and_whether_it_is_settled_or_out() -> None:
     for life in range(3):
-        assert life_of(alive_status(life)) == life_of(excluded_status(life)) == life
-        assert is_excluded(excluded_status(life))
-        assert not is_excluded(alive_status(life))
-        assert alive_status(life) < excluded_status(life) < alive_status(life + 1)
-    assert not is_unsettled("b", {}, {})
-    assert is_unsettled("b", {"b": OUT}, {})
-    assert is_unsettled("b", {"b": alive_status(2)}, {"b": 1})
-    assert not is_unsettled("b", {"b": alive_status(2)}, {"b": 2})
-    assert is_unsettled("b", {"b": excluded_status(2)}, {"b": 2})
+        begins, out = alive_status(life), excluded_status(life)
+        assert life_of(begins) == life_of(begins + 1) == life_of(out) == life
+        assert is_excluded(out)
+        assert not is_excluded(begins)
+        assert not is_excluded(begins + 1)
+        assert begins < begins + 1 < out < alive_status(life + 1)
+        assert is_unsettled(out)
+    assert not is_unsettled(alive_status(0)), "a first life is settled from the beginning"
+    assert is_unsettled(alive_status(1))
+    assert not is_unsettled(alive_status(1) + 1)
+    assert is_unsettled(alive_status(1) + 2), "and may have to be taken in again"
+
+
+def test_lives_that_begin_by_the_clock_fit_into_a_message() -> None:
+    milliseconds_of_the_year_2100 = 4_102_444_800_000
+    assert excluded_status((milliseconds_of_the_year_2100 + 1) * LIFE_STEP) < 1 << 63
 
 
 def test_an_excluded_life_stays_excluded() -> None:
@@ -169,7 +169,7 @@ def test_an_accusation_against_an_earlier_life_does_not_count() -> None:
     member = make("b1")
     member.accuse("b2", "b0", 0, True)
     member.merge({"b0": alive_status(1)})
-    member.settled["b0"] = 1
+    member.merge({"b0": alive_status(1) + 1})
     member.suspect("b0")
     assert member.verdicts() == {}
     member.accuse("b2", "b0", 1, True)
@@ -191,7 +191,7 @@ def test_a_broker_that_was_not_taken_in_yet_judges_nobody() -> None:
     member = suspect(make("b1", life=1), "b3", witness="b4")
     member.grow_overdue("b3")
     assert member.verdicts() == {}
-    member.was_taken_in = True
+    member.merge({"b1": alive_status(1) + 1})
     assert member.verdicts() == {"b3": OUT}
 
 
@@ -202,17 +202,17 @@ def test_and_the_others_judge_in_its_place() -> None:
     assert member.verdicts() == {"b3": OUT}
     settled = make("b0")
     settled.merge({"b1": alive_status(1)})
-    settled.settled["b1"] = 1
+    settled.merge({"b1": alive_status(1) + 1})
     assert suspect(settled, "b3", witness="b4").verdicts() == {}
 
 
-def test_doubt_takes_back_what_was_believed_settled() -> None:
-    member = make("b0")
-    member.merge({"b1": alive_status(1)})
-    member.settled["b1"] = 1
-    assert member.doubt(["b1", "b2"])
-    assert not member.doubt(["b1"])
-    assert is_unsettled("b1", member.status, member.settled)
+def test_who_was_taken_in_once_goes_on_judging_while_it_is_taken_in_again() -> None:
+    member = suspect(make("b1", life=1), "b3", witness="b4")
+    assert not member.was_taken_in
+    member.merge({"b1": alive_status(1) + 2})
+    assert member.was_taken_in
+    assert member.verdicts() == {"b3": OUT}
+    assert make("b1").was_taken_in, "a first life always was"
 
 
 def test_who_hears_nobody_knows_it() -> None:

@@ -186,3 +186,21 @@ def test_of_two_rules_that_contradict_each_other_one_is_dropped() -> None:
     ordered = merge_logs(logs, [])
     assert ordered == [one, two]
     assert find_pasts(ordered, logs, []).keys() == {("p", 1), ("q", 1)}
+
+
+def test_what_waits_for_a_knot_of_events_does_not_go_before_it() -> None:
+    """a:1 and b:1 crossed: each is in the past that the other had in an earlier merged log. a:2 answers c:1."""
+    one = [
+        LogEntry(Event("a", 1, {}), False, {"a": 1}),
+        LogEntry(Event("b", 1, {}), False, {"a": 1, "b": 1}),
+        LogEntry(Event("c", 1, {}), True, None),
+        LogEntry(Event("a", 2, {}), True, None),
+    ]
+    other = [
+        LogEntry(Event("b", 1, {}), False, {"b": 1}),
+        LogEntry(Event("a", 1, {}), False, {"a": 1, "b": 1}),
+    ]
+    for logs in ([one, other], [other, one]):
+        names = [name_of(event) for event in merge_logs(logs, [])]
+        assert set(names[:2]) == {("a", 1), ("b", 1)}
+        assert names[2:] == [("c", 1), ("a", 2)]

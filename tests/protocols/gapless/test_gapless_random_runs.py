@@ -43,7 +43,7 @@ LATE_ONCE_FAILED = {"crash": (99, 1312), "all": ()}
 def run(seed: int, faults: str) -> str:
     """The status of a run that must not fail."""
     outcome = try_scenario(generate(seed, "gapless", faults))
-    repeat = f"gapless sim search --protocol gapless --faults {faults} --first-seed {seed} --runs 1"
+    repeat = f"gapless sim search --protocol gapless --faults {faults} --first-seed {seed} --runs 1 --scale small"
     assert not outcome.failed, f"{', '.join(outcome.symptoms)} {outcome.summary}\n{repeat}"
     return outcome.status
 

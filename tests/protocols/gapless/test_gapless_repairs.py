@@ -25,11 +25,12 @@ FIRST_SEEDS = {
     "pivots": ("none", 677),
     "make-before-break": ("none", 3),
     "hand-over": ("crash", 0),
+    "held-start": ("crash", 81),
 }
 """By repair: the faults under which it is needed, and the first seed that shows it."""
 
 RUNS = 16
-SYMPTOMS = {"gap", "causal-inversion", "unobserved", "missing-effect"}
+SYMPTOMS = {"gap", "causal-inversion", "unobserved", "missing-effect", "late-start"}
 
 
 def test_every_repair_is_tried() -> None:

@@ -38,8 +38,8 @@ class Bench:
         found, self.sent = self.sent, []
         return found
 
-    def advertise(self, name: str, text: str, origin: Link | None, publisher: str = "") -> None:
-        self.table.add_advertisement(name, publisher or name, text, origin)
+    def advertise(self, name: str, text: str, origin: Link | None, publisher: str = "", first: int = 1) -> None:
+        self.table.add_advertisement(name, publisher or name, text, origin, first)
 
     def subscribe(self, name: str, text: str, origin: Link | None, inherits: str = "", **cuts: int) -> Sent:
         """A subscription over a link, or of a client here; what it causes."""
@@ -278,7 +278,10 @@ def test_an_advertisement_is_answered_when_all_links_behind_have_and_after_the_s
     bench = Bench()
     bench.subscribe("s", "x = 1", bench.u)
     bench.advertise("p", "TRUE", bench.w)
-    assert bench.take() == [("u", AddAdvertisement("p", "p", "TRUE")), ("w", AddSubscription("s", "x = 1", {}))]
+    assert bench.take() == [
+        ("u", AddAdvertisement("p", "p", "TRUE", 1)),
+        ("w", AddSubscription("s", "x = 1", {"p": 1})),
+    ]
     bench.table.receive_stable(bench.w, "p")
     assert bench.take() == []
     bench.table.receive_stable(bench.u, "p")
@@ -316,8 +319,9 @@ def test_nothing_is_answered_while_a_part_of_the_tree_is_handed_over() -> None:
 def test_a_new_advertisement_finds_those_who_subscribed_before() -> None:
     bench = Bench()
     bench.subscribe("s", "x = 1", bench.u)
-    bench.advertise("own", "TRUE", None)
-    assert ("u", Marker("s", {"own": 1})) in bench.take()
+    bench.advertise("own", "TRUE", None, first=4)
+    assert ("u", AddAdvertisement("own", "own", "TRUE", 4)) in bench.take(), "which tells u the cut, too"
+    assert bench.cuts("s") == {"own": 4}
 
 
 def test_with_the_last_publisher_that_needs_it_a_subscription_leaves_the_link() -> None:
@@ -335,14 +339,57 @@ def test_with_the_last_publisher_that_needs_it_a_subscription_leaves_the_link() 
     assert bench.cuts("s") == bench.cuts("t") == {}
 
 
-def test_a_subscription_is_reachable_while_any_publisher_may_match() -> None:
+def test_a_cut_is_whole_when_every_publisher_that_was_there_has_answered_or_left() -> None:
     bench = Bench()
+    publishers_behind_w(bench, "p", "q", "r")
+    bench.advertise("elsewhere", "x = 2", bench.u)
     bench.subscribe("s", "x = 1", None)
-    assert not bench.table.is_reachable(bench.table.subscriptions["s"])
-    bench.advertise("p", "x < 3", bench.w)
-    assert bench.table.is_reachable(bench.table.subscriptions["s"])
-    bench.table.remove_advertisement("p")
-    assert not bench.table.is_reachable(bench.table.subscriptions["s"])
+    subscription = bench.table.subscriptions["s"]
+    bench.table.await_cuts(subscription)
+    assert subscription.still_awaited() == ["p", "q", "r"]
+    bench.marker("s", p=3)
+    assert not bench.table.is_whole(subscription)
+    bench.advertise("late", "TRUE", bench.u, first=8)
+    bench.table.remove_advertisement("q")
+    bench.marker("s", r=5)
+    assert bench.table.is_whole(subscription)
+    assert bench.cuts("s") == {"p": 3, "r": 5, "late": 8}
+
+
+def test_a_broker_that_does_not_know_all_publishers_calls_no_cut_whole() -> None:
+    bench = Bench()
+    bench.table.is_complete = False
+    bench.subscribe("s", "x = 1", None)
+    subscription = bench.table.subscriptions["s"]
+    bench.table.await_cuts(subscription)
+    assert subscription.still_awaited() is None
+    assert not bench.table.is_whole(subscription)
+    bench.table.is_complete = True
+    bench.table.await_cuts(subscription)
+    assert bench.table.is_whole(subscription)
+
+
+def test_who_was_there_before_an_advertisement_starts_with_its_first_event() -> None:
+    bench = Bench()
+    bench.subscribe("here", "x = 1", None)
+    bench.subscribe("passing", "x = 1", bench.u)
+    bench.subscribe("behind", "x = 1", bench.w)
+    bench.advertise("p", "TRUE", bench.w, first=7)
+    assert bench.told == [("here", {"p": 7})]
+    assert (bench.cuts("passing"), bench.cuts("behind")) == ({"p": 7}, {})
+    assert not [message for _, message in bench.take() if isinstance(message, Marker)], "they know from the flood"
+    bench.advertise("p2", "x < 5", bench.w, publisher="p", first=9)
+    assert bench.cuts("here") == {"p": 7}, "it began with the first advertisement"
+
+
+def test_who_waits_for_a_publisher_goes_on_waiting_when_that_advertises_more() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.subscribe("s", "x = 1", None)
+    bench.advertise("p2", "x < 5", bench.w, publisher="p", first=9)
+    assert bench.cuts("s") == {}
+    bench.marker("s", p=3)
+    assert bench.cuts("s") == {"p": 3}
 
 
 def test_events_find_their_subscriptions() -> None:

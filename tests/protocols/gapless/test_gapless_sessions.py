@@ -28,7 +28,7 @@ def claim(session: Session, attempt: int, *standings: Standing) -> None:
 
 
 def standing(name: str, cuts: dict[str, int], got: dict[str, int]) -> Standing:
-    return Standing(name, "TRUE", cuts, got)
+    return Standing(name, "TRUE", cuts, got, True)
 
 
 def numbers(found: list[Delivery | Unsubscribed]) -> list[tuple[int, str]]:
@@ -186,7 +186,7 @@ def test_an_ending_does_not_wait_for_deliveries_to_others() -> None:
 
 def test_an_event_leaves_only_under_a_stable_advertisement() -> None:
     session = make()
-    session.advertisements["a"] = Advertisement("a", "c", parse("x = 1"), None)
+    session.advertisements["a"] = Advertisement("a", "c", parse("x = 1"), None, 1)
     session.inbox.extend([event("c", 1, x=1), event("c", 2, x=1), event("c", 3, x=1), event("c", 4, x=2)])
     assert session.take_publications(10) == []
     session.stable["a"] = None
@@ -196,12 +196,13 @@ def test_an_event_leaves_only_under_a_stable_advertisement() -> None:
 
 def test_each_version_of_an_edge_tells_it_all() -> None:
     session = make(s="x = 1")
-    session.advertisements["a"] = Advertisement("a", "c", parse("TRUE"), None)
+    session.advertisements["a"] = Advertisement("a", "c", parse("TRUE"), None, 3)
     first = session.edge()
     session.stable["a"] = None
     session.admitted = 4
     second = session.edge()
     assert first.version < second.version
-    assert (first.advertisements, second.advertisements) == ({"a": ("TRUE", False)}, {"a": ("TRUE", True)})
+    assert (first.advertisements, second.advertisements) == ({"a": ("TRUE", 3, False)}, {"a": ("TRUE", 3, True)})
     assert second.subscriptions == {"s": "x = 1"}
+    assert second.awaited == {"s": None}, "nobody has said yet whose cuts it waits for"
     assert second.admitted == 4

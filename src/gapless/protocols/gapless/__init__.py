@@ -16,6 +16,8 @@ PROTOCOL = ProtocolSpec(
     takes_many=True,
     paces=True,
     confirms=True,
+    whole_cuts=True,
+    ends_sessions=True,
     client_messages=CLIENT_MESSAGES,
     copes_with=frozenset({"crash", "restart", "cut", "suspicion"}),
 )

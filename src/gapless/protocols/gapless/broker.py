@@ -19,6 +19,8 @@ subscriptions, publishers and brokers come and go.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from heapq import nlargest
+from itertools import islice
 from typing import Any
 
 from gapless.events import Event
@@ -26,6 +28,7 @@ from gapless.protocol import (
     BrokerPlace,
     Connected,
     Effect,
+    EndSession,
     Input,
     Received,
     Send,
@@ -37,6 +40,7 @@ from gapless.protocol import (
 )  # fmt: skip
 from gapless.protocols.gapless.channel import Channel
 from gapless.protocols.gapless.client_side import ClientSide
+from gapless.protocols.gapless.contraction import Unit
 from gapless.protocols.gapless.estates import Estates
 from gapless.protocols.gapless.event_log import EventLog, Logged
 from gapless.protocols.gapless.handover import name_life
@@ -66,7 +70,6 @@ from gapless.protocols.gapless.messages import (
     RemoveSubscription,
     Resolved,
     Resume,
-    Settled,
     SubscriptionGone,
     Sync,
     Tree,
@@ -78,19 +81,19 @@ from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.routing_table import Link, RoutingTable
 from gapless.protocols.gapless.sessions import Session
 from gapless.protocols.gapless.sorting import sort_out
-from gapless.protocols.gapless.status import alive_status, is_excluded, life_of
+from gapless.protocols.gapless.status import Statuses, alive_status, life_of
 from gapless.protocols.gapless.waves import Waves
 
 __all__ = ["GaplessBroker"]
 
 LOCAL = ""
-LIFE_STEP = 1_000_000
+LIFE_STEP = 1_000
 """A restart outranks any number of exclusions of the life before."""
 WAVE = "wave"
 PRESSED = 32
 """A broker asks for wave after wave while it keeps this part of its window: at the pace of the clock it would fill."""
-WAITS_SHOWN = 10
-"""How many of those that a wave waits for an operator is told."""
+SHOWN = 10
+"""How many of those that a wave waits for, or that lie behind most, an operator is told."""
 RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
 
@@ -113,6 +116,7 @@ class GaplessBroker:
             Suspected: self._on_suspected,
             Trusted: self._on_trusted,
             TimerFired: self._on_timer,
+            EndSession: self._on_end_session,
         }
         self._bodies: dict[type, Callable[[str, Any], None]] = {
             Tree: self._on_tree,
@@ -120,7 +124,6 @@ class GaplessBroker:
             Accuse: self._on_accuse,
             Sync: self._on_sync,
             Completed: lambda peer, body: self._handovers.receive_completed(peer, body),
-            Settled: lambda peer, body: self._on_settled(body),
             Resolved: lambda peer, body: self._estates.resolved(peer, body),
             Backup: self._on_backup,
             BackupAll: self._on_backup_all,
@@ -188,10 +191,11 @@ class GaplessBroker:
             process=self._process_merged,
             replay=lambda link, body: self._tree_bodies[type(body)](link, body),
             links_changed=self._links_changed,
-            settled=self._tell_settled,
+            settled=self._learn,
         )
         self._inheriting: dict[str, Session] = {}
         self._is_ticking = False
+        self._table.is_complete = life == 0
         if life == 0:
             for peer in self._overlay.neighbours(self._name):
                 self._table.links[peer] = Link(peer, peer, 0)
@@ -201,6 +205,7 @@ class GaplessBroker:
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
         self._effects = []
+        self._clients.now = now
         self._inputs[type(item)](item)
         return self._effects
 
@@ -217,14 +222,32 @@ class GaplessBroker:
     def overview(self) -> dict[str, Any]:
         """What an operator wants to know: who is out, who stands in, what is going on."""
         out = [name for name in self._near if self._membership.excluded(name)]
+        sessions = self._clients.sessions
+        missing = self._waves.missing(self._clients.confirmed)
+        lagging = nlargest(SHOWN, sessions.values(), key=lambda session: len(session.outbox))
         return {
             "life": self._life,
             "settled": self._membership.was_taken_in,
             "stand_ins": {name: self._membership.stand_in(name) for name in out},
-            "hand_overs": len(self._handovers.under_way),
-            "sessions": len(self._clients.sessions),
+            "hand_overs": [
+                {"of": list(item.unit.core), "waits_for": [name for name in item.unit.group if name not in item.syncs]}
+                for item in self._handovers.under_way.values()
+            ],
+            "cut_off": not self._clients.is_serving,
+            "sessions": len(sessions),
+            "clients": sum(not session.is_away for session in sessions.values()),
             "wave": self._waves.number,
-            "waits_for": self._waves.missing(self._clients.confirmed)[:WAITS_SHOWN],
+            "waits_for": missing[:SHOWN],
+            "held_up_by": {
+                name: {"owes": self._waves.owed(name), "took": self._clients.confirmed(name)}
+                for name in [name for name in missing if name in sessions][:SHOWN]
+            },
+            "lag": {session.client: len(session.outbox) for session in lagging if session.outbox},
+            "away": [session.client for session in sessions.values() if session.is_away and session.outbox][:SHOWN],
+            "published": self._clients.published,
+            "delivered": self._clients.delivered,
+            "confirming": self._clients.confirming.told(),
+            "taking": self._clients.taking.told(),
         }
 
     def _on_start(self) -> None:
@@ -277,6 +300,7 @@ class GaplessBroker:
         if item.peer in self._overlay:
             self._membership.trust(item.peer)
             self._speak_of(item.peer, guilty=False)
+            self._clients.serve(not self._membership.is_cut_off())
         else:
             self._clients.caught_sight(item.peer)
 
@@ -292,6 +316,15 @@ class GaplessBroker:
             self._refresh()
         elif kind == "session":
             self._clients.expire(rest)
+            self._echo()
+
+    def _on_end_session(self, item: EndSession) -> None:
+        self._clients.end(item.client)
+        self._echo()
+
+    def has_session(self, client: str) -> bool:
+        """Whether the client's session is here."""
+        return client in self._clients.sessions
 
     # ---- streams ------------------------------------------------------------------------------------------
 
@@ -315,7 +348,6 @@ class GaplessBroker:
 
     def _listens_to(self, peer: str, life: int) -> bool:
         """Fence off excluded lives; learn of new ones."""
-        self._membership.meet(peer, life)
         if life > self._membership.life(peer):
             self._learn({peer: alive_status(life)})
         if self._membership.lives(peer, life):
@@ -330,32 +362,52 @@ class GaplessBroker:
 
     def _announce(self) -> None:
         for peer in self._near:
-            self._send(peer, MembershipNews(dict(self._membership.status)))
+            self._send(peer, MembershipNews(self._what_concerns(peer)))
+
+    def _what_concerns(self, peer: str) -> Statuses:
+        """What is known here of those around the peer, and of itself."""
+        around = (peer, *self._overlay.within(peer, self._radius))
+        return {name: self._membership.status[name] for name in around if name in self._membership.status}
 
     def _learn(self, status: Mapping[str, int]) -> None:
-        """Someone knows more of who lives."""
+        """Someone knows more of who lives, or of who is settled."""
+        if not self._membership.is_news(status):
+            return
+        units = self._handovers.units()
+        before = dict(self._membership.status)
         news = self._membership.merge(status)
-        if self._name in news:
+        news |= self._membership.merge(self._handovers.doubt(news))
+        if self._membership.excluded(self._name):
             self._start_over(news[self._name])
-        elif news:
-            for name, value in news.items():
-                if name in self._channels and not is_excluded(value):
-                    self._channels[name].meet(life_of(value))
-            self._spread_news(news)
-            for name in news:
-                if not self._membership.excluded(name) and self._membership.suspects(name):
+        else:
+            born = [name for name, value in news.items() if life_of(value) > life_of(before.get(name, 0))]
+            born = [name for name in born if not self._membership.excluded(name)]
+            for name in born:
+                if name in self._channels:
+                    self._channels[name].meet(self._membership.life(name))
+            self._spread_news(news, units)
+            for name in born:
+                if self._membership.suspects(name):
                     self._effects.append(SetTimer(f"renew/{name}", RENEW_US))
-            for name in news:
-                if not self._membership.excluded(name):
-                    self._send(name, MembershipNews(dict(self._membership.status)))
+            for name in born:
+                self._send(name, MembershipNews(self._what_concerns(name)))
             self._repeat_accusations()
             self._refresh()
 
-    def _spread_news(self, news: Mapping[str, int]) -> None:
-        told = {peer: None for name in news for peer in self._overlay.within(name, self._radius)}
-        for peer in told:
+    def _spread_news(self, news: Mapping[str, int], units: Sequence[Unit] = ()) -> None:
+        """Tell everyone near, and those who share a unit with it: the given ones, and those that are now."""
+        units = (*units, *self._handovers.units())
+        told: dict[str, Statuses] = {}
+        for name, value in news.items():
+            for peer in self._overlay.within(name, self._radius):
+                told.setdefault(peer, {})[name] = value
+            for unit in units:
+                if unit.concerns(name):
+                    for peer in unit.group:
+                        told.setdefault(peer, {})[name] = value
+        for peer, part in told.items():
             if peer != self._name:
-                self._send(peer, MembershipNews(dict(news)))
+                self._send(peer, MembershipNews(part))
         for name in news:
             if self._membership.excluded(name):
                 self._channels.pop(name, None)
@@ -400,13 +452,14 @@ class GaplessBroker:
         if verdicts:
             self._spread_news(verdicts)
             self._repeat_accusations()
+        self._clients.serve(not self._membership.is_cut_off())
         self._choose_backups()
         self._handovers.follow()
         self._tick_if_root()
 
     def _choose_backups(self) -> None:
-        alive = [name for name in self._near if not self._membership.excluded(name)]
-        self._journal.choose_backups({name: self._membership.life(name) for name in alive[: self._f]})
+        alive = islice((name for name in self._near if not self._membership.excluded(name)), self._f)
+        self._journal.choose_backups({name: self._membership.life(name) for name in alive})
         self._clients.held()
         self._estates.resolve()
 
@@ -415,24 +468,16 @@ class GaplessBroker:
     def _on_sync(self, peer: str, body: Sync) -> None:
         life = self._life
         self._learn(body.status)
-        if not self._handovers.has_completed(body.tag) and self._membership.doubt(body.core):
-            self._refresh()
         if life == self._life:
+            newer = {name: self._membership.status.get(name, 0) for name in body.status}
+            newer = {name: value for name, value in newer.items() if value > body.status[name]}
+            if newer:
+                self._send(peer, MembershipNews(newer))
             self._handovers.receive(peer, body)
 
     def _links_changed(self) -> None:
-        self._clients.recheck_reach()
+        self._clients.recheck_cuts()
         self._tick_if_root()
-
-    def _tell_settled(self, body: Settled) -> None:
-        self._tell_near(body)
-        self._on_settled(body)
-
-    def _on_settled(self, body: Settled) -> None:
-        if body.lives.get(self._name) == self._life:
-            self._membership.was_taken_in = True
-        self._handovers.believe(body)
-        self._refresh()
 
     # ---- backups ------------------------------------------------------------------------------------------
 
@@ -478,13 +523,13 @@ class GaplessBroker:
 
     def _on_add_advertisement(self, link: Link, body: AddAdvertisement) -> None:
         if body.advertisement not in self._table.advertisements:
-            self._table.add_advertisement(body.advertisement, body.publisher, body.filter, link)
+            self._table.add_advertisement(body.advertisement, body.publisher, body.filter, link, body.first)
 
     def _on_remove_advertisement(self, link: Link, body: RemoveAdvertisement) -> None:
         advertisement = self._table.advertisements.get(body.advertisement)
         if advertisement is not None and advertisement.origin is link:
             self._table.remove_advertisement(body.advertisement)
-            self._clients.recheck_reach()
+            self._clients.recheck_cuts()
 
     # ---- events -------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from gapless.protocol import (
     Publish,
     Published,
     PublishMany,
+    Ready,
     Received,
     Rejected,
     Send,
@@ -75,11 +76,13 @@ PATIENCE_MAX = 64
 class _Held:
     """A subscription as the client holds it."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, ready: Ready) -> None:
         self.text = text
+        self.ready = ready
         self.cuts: Cuts = {}
         self.got: Cuts = {}
         self.is_active = False
+        self.is_whole = False
         self.is_ending = False
 
     def last(self) -> Cuts:
@@ -88,10 +91,11 @@ class _Held:
 
 
 class _Offer:
-    """An advertisement; it may go once everything up to `leaving_after` is safe."""
+    """An advertisement of what comes from number `first` on; it may go when all up to `leaving_after` is safe."""
 
-    def __init__(self, pattern: Filter) -> None:
+    def __init__(self, pattern: Filter, first: int) -> None:
         self.filter = pattern
+        self.first = first
         self.is_stable = False
         self.leaving_after: int | None = None
 
@@ -171,8 +175,11 @@ class GaplessClient:
         self._untaken = deque([(self._delivered, self._received)])
         for name in [name for name, held in self._subscriptions.items() if held.is_ending]:
             self._end(name, self._subscriptions[name].last())
-        standings = [Standing(n, held.text, dict(held.cuts), dict(held.got)) for n, held in self._subscriptions.items()]
-        offers = {name: offer.filter.text for name, offer in self._advertisements.items()}
+        standings = [
+            Standing(name, held.text, dict(held.cuts), dict(held.got), held.is_whole)
+            for name, held in self._subscriptions.items()
+        ]
+        offers = {name: (offer.filter.text, offer.first) for name, offer in self._advertisements.items()}
         first = self._unsafe[0].seq if self._unsafe else self._seq + 1
         message = Attach(self._attempt, self._home, standings, offers, list(self._unsafe), first, self._received)
         self._effects.append(Send(self._broker, message))
@@ -263,8 +270,9 @@ class GaplessClient:
     def _advertise(self, call: Advertise) -> None:
         pattern = self._parse(call, call.advertisement in self._advertisements, call.advertisement)
         if pattern is not None:
-            self._advertisements[call.advertisement] = _Offer(pattern)
-            self._send(ClientAdvertise(self._attempt, call.advertisement, call.filter))
+            first = self._seq + 1
+            self._advertisements[call.advertisement] = _Offer(pattern, first)
+            self._send(ClientAdvertise(self._attempt, call.advertisement, call.filter, first))
 
     def _unadvertise(self, call: Unadvertise) -> None:
         offer = self._advertisements.get(call.advertisement)
@@ -283,7 +291,7 @@ class GaplessClient:
 
     def _subscribe(self, call: Subscribe) -> None:
         if self._parse(call, call.subscription in self._subscriptions, call.subscription) is not None:
-            self._subscriptions[call.subscription] = _Held(call.filter)
+            self._subscriptions[call.subscription] = _Held(call.filter, call.ready)
             self._send(ClientSubscribe(self._attempt, call.subscription, call.filter))
 
     def _unsubscribe(self, call: Unsubscribe) -> None:
@@ -356,7 +364,8 @@ class GaplessClient:
             if publisher not in held.cuts:
                 held.cuts[publisher] = cut
                 self._effects.append(CutFixed(message.subscription, publisher, cut))
-        if not held.is_active:
+        held.is_whole = held.is_whole or message.is_whole
+        if not held.is_active and (message.is_whole or held.ready == "first"):
             held.is_active = True
             self._effects.append(Activated(message.subscription))
 

@@ -12,6 +12,7 @@ from gapless.errors import EventError
 from gapless.events import Event
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.journal import Journal
+from gapless.protocols.gapless.latencies import Latencies
 from gapless.protocols.gapless.messages import (
     Attach,
     Attached,
@@ -39,6 +40,7 @@ from gapless.protocols.gapless.sessions import Session
 
 __all__ = ["ClientSide"]
 
+NEVER = 1 << 62
 EPOCH_STEP = 1_000
 """An attempt of the client outranks any number of inheritances of the attempt before."""
 TOMBSTONES_MAX = 10_000
@@ -64,6 +66,16 @@ class ClientSide:
         contacts: tuple[str, ...],
     ) -> None:
         self.sessions: dict[str, Session] = {}
+        self.is_serving = True
+        """Whether this broker can do anything for clients."""
+        self.now = 0
+        """The clock, in microseconds; for measures only."""
+        self.published = 0
+        self.delivered = 0
+        self.confirming = Latencies()
+        """From when publications come until they are safe."""
+        self.taking = Latencies()
+        """From when deliveries are due until the application has taken them."""
         self._home = home
         self._options = options
         self._table = table
@@ -77,11 +89,16 @@ class ClientSide:
         self._insecure: dict[str, None] = {}
         self._stuck: dict[str, None] = {}
         self._expired: dict[str, None] = {}
+        self._unready: dict[str, None] = {}
+        """Clients that wait for a subscription to become ready."""
 
     # ---- attaching ----------------------------------------------------------------------------------------
 
     def attach(self, client: str, message: Attach) -> None:
         """A client wants to begin or resume its session here."""
+        if not self.is_serving:
+            self._send(client, NotYet(message.attempt))
+            return
         session = self.sessions.get(client)
         if session is None:
             if not message.home:
@@ -114,7 +131,9 @@ class ClientSide:
         for name in [name for name in session.subscriptions if name not in standings]:
             self._end_subscription(session, name)
         fresh = [name for name in standings if name not in session.subscriptions]
-        voided = [name for name, standing in standings.items() if name in session.untold and not standing.got]
+        voided = [
+            name for name, item in standings.items() if name in session.untold and not (item.got or item.is_whole)
+        ]
         for name, standing in standings.items():
             if name not in fresh and name not in voided:
                 session.reconcile(standing)
@@ -124,15 +143,19 @@ class ClientSide:
         for name, standing in standings.items():
             if name not in fresh:
                 held = {} if name in voided else standing.cuts
-                self._tell_standing(session, name, session.cuts_missing(name, held))
+                cuts = session.cuts_missing(name, held)
+                if cuts:
+                    self._send(session.client, Cut(session.attempt, name, cuts))
+                if not standing.is_whole:
+                    self._make_ready(session, name)
         for name in session.advertisements:
             if name not in message.advertisements:
                 session.inbox.append(ClientUnadvertise(message.attempt, name))
-        for name, text in message.advertisements.items():
+        for name, (text, first) in message.advertisements.items():
             if name in session.stable:
                 self._send(session.client, Stable(message.attempt, name))
             elif name not in session.advertisements:
-                self._advertise(session, name, text)
+                self._advertise(session, name, text, first)
         for name in fresh:
             self._subscribe(session, name, standings[name].filter)
         passed = self._table.passed.get(session.client, 0)
@@ -143,13 +166,10 @@ class ClientSide:
         self._confirm(session)
         self._advance(session)
 
-    def _tell_standing(self, session: Session, name: str, cuts: Cuts) -> None:
-        if cuts or not self._table.is_reachable(session.subscriptions[name]):
-            self._send(session.client, Cut(session.attempt, name, cuts))
-
     def inherit(self, edge: Edge) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
         session = self.sessions[edge.client] = Session(edge.client, edge.epoch + 1)
+        self._unready.pop(edge.client, None)
         session.admitted = session.queued = edge.admitted
         self._table.moved[edge.client] = None
         self._await(session.client)
@@ -188,13 +208,21 @@ class ClientSide:
     def expire(self, client: str) -> None:
         """The time of a session without a client is over."""
         session = self.sessions.get(client)
-        if session is None or not session.is_away:
+        if session is not None and session.is_away:
+            self.end(client)
+
+    def end(self, client: str) -> None:
+        """Nobody waits for this client any more; should it come back, it is told."""
+        session = self.sessions.get(client)
+        if session is None:
             return
         for name in list(session.subscriptions):
             self._end_subscription(session, name)
         for name in list(session.advertisements):
             self._end_advertisement(session, name)
+        session.inbox.clear()
         del self.sessions[client]
+        self._unready.pop(client, None)
         self._table.moved.pop(client, None)
         self._journal.write([], client)
         self._expired[client] = None
@@ -204,12 +232,20 @@ class ClientSide:
     def yield_session(self, client: str) -> Session | None:
         """Let go of a session that another broker holds in a newer state, if it is still here."""
         session = self.sessions.pop(client, None)
+        self._unready.pop(client, None)
         self._table.moved.pop(client, None)
         if session is not None:
             self._journal.write([], client)
             if not session.is_orphan:
                 self._send(client, Gone(session.attempt))
         return session
+
+    def serve(self, is_possible: bool) -> None:
+        """Whether clients can be served. Those of a broker that is cut off from the others get nothing here any more,
+        so they are sent to look for one that is not; they may come back, for their sessions stay."""
+        if self.is_serving and not is_possible:
+            self.dismiss_all()
+        self.is_serving = is_possible
 
     def dismiss_all(self) -> None:
         """This life is over: send the clients away."""
@@ -227,6 +263,10 @@ class ClientSide:
         kind = type(message)
         if kind is ClientGot:
             session.got(message.number)
+            timed = session.timed_delivery
+            if timed is not None and session.confirmed >= timed[0]:
+                session.timed_delivery = None
+                self.taking.note(self.now - timed[1])
             self._flush(session)
         elif kind is ClientPublish:
             self._queue(session, message.events)
@@ -237,7 +277,7 @@ class ClientSide:
         elif kind is ClientUnsubscribe:
             self._unsubscribe(session, message.subscription)
         elif kind is ClientAdvertise:
-            self._advertise(session, message.advertisement, message.filter)
+            self._advertise(session, message.advertisement, message.filter, message.first)
             self.secure(session)
         elif kind is ClientUnadvertise:
             session.inbox.append(message)
@@ -250,10 +290,15 @@ class ClientSide:
             return
         subscription = self._table.enter_subscription(name, text, None, {}, session.client)
         session.subscriptions[name] = subscription
+        self._make_ready(session, name)
         self._table.spread(subscription)
         self._table.answer(subscription)
-        if not subscription.cuts and not self._table.is_reachable(subscription):
-            self._send(session.client, Cut(session.attempt, name, {}))
+
+    def _make_ready(self, session: Session, name: str) -> None:
+        """Let the client know, later, that nothing is left out any more."""
+        self._table.await_cuts(session.subscriptions[name])
+        session.unready[name] = 0
+        self._unready[session.client] = None
 
     def _unsubscribe(self, session: Session, name: str) -> None:
         subscription = session.subscriptions.get(name)
@@ -267,13 +312,15 @@ class ClientSide:
 
     def _end_subscription(self, session: Session, name: str) -> None:
         del session.subscriptions[name]
+        session.unready.pop(name, None)
         self._table.remove_subscription(name)
 
-    def _advertise(self, session: Session, name: str, text: str) -> None:
+    def _advertise(self, session: Session, name: str, text: str, first: int) -> None:
         if name in session.advertisements:
             return
-        advertisement = self._table.enter_advertisement(name, session.client, text, None)
+        advertisement = self._table.enter_advertisement(name, session.client, text, None, first)
         session.advertisements[name] = advertisement
+        self._table.start_with(advertisement, list(self._table.subscriptions.values()))
         self._table.flood(advertisement)
         self._table.attract(advertisement)
         if "late-publishers" in self._options.switched_off:
@@ -306,22 +353,45 @@ class ClientSide:
         self.secure(session)
         self._advance(session)
 
-    def recheck_reach(self) -> None:
-        """Publishers are gone: what waited for nobody else is active now."""
-        for session in self.sessions.values():
-            for name, subscription in session.subscriptions.items():
-                if not session.is_orphan and not subscription.cuts and not self._table.is_reachable(subscription):
-                    self._send(session.client, Cut(session.attempt, name, {}))
+    def recheck_cuts(self) -> None:
+        """Tell the clients whose subscriptions are ready: the cut is whole, and the backups know the subscription.
+
+        The cut itself they need not know. What it lets in is kept until the client has it, whoever holds the session,
+        and the client brings the cut along.
+        """
+        if not self._unready:
+            return
+        held = NEVER if "held-start" in self._options.switched_off else self._journal.held
+        for client in list(self._unready):
+            session = self.sessions[client]
+            for name, number in list(session.unready.items()):
+                if 0 < number <= held and self._table.is_whole(session.subscriptions[name]):
+                    del session.unready[name]
+                    self._send(client, Cut(session.attempt, name, {}, is_whole=True))
+            if not session.unready:
+                del self._unready[client]
+
+    def all_known(self) -> None:
+        """Every stable advertisement is known now: subscriptions that came before know what they have to wait for."""
+        for client in list(self._unready):
+            session = self.sessions[client]
+            for name in session.unready:
+                self._make_ready(session, name)
+            self.secure(session)
 
     # ---- publications -------------------------------------------------------------------------------------
 
     def _queue(self, session: Session, events: list[Event]) -> None:
+        before = session.queued
         for event in events:
             if event.publisher != session.client:
                 raise EventError(f"{session.client!r} cannot publish in the name of {event.publisher!r}")
             if event.seq == session.queued + 1:
                 session.queued = event.seq
                 session.inbox.append(event)
+        self.published += session.queued - before
+        if session.timed_publication is None and session.queued > before:
+            session.timed_publication = (session.queued, self.now)
 
     def _advance(self, session: Session) -> None:
         """Carry out what the client did, in order, as far as nothing holds it back."""
@@ -333,7 +403,7 @@ class ClientSide:
                 if head.advertisement in session.advertisements:
                     self._end_advertisement(session, head.advertisement)
                     self.secure(session)
-                    self.recheck_reach()
+                    self.recheck_cuts()
                 session.inbox.popleft()
             else:
                 room = self._room(session)
@@ -370,6 +440,8 @@ class ClientSide:
         """Write the session to the journal; deliveries wait until the backups hold it."""
         session.secure_at = self._journal.write([session.edge()])
         self._insecure[session.client] = None
+        for name, number in session.unready.items():
+            session.unready[name] = number or session.secure_at
         self.held()
 
     def held(self) -> None:
@@ -379,6 +451,10 @@ class ClientSide:
             number, session, events = self._admissions.popleft()
             session.in_flight -= len(events)
             session.admitted = events[-1].seq
+            timed = session.timed_publication
+            if timed is not None and timed[0] <= session.admitted:
+                session.timed_publication = None
+                self.confirming.note(self.now - timed[1])
             self._confirm(session)
             self._process(events, number - len(events) + 1)
             if session.inbox and isinstance(session.inbox[0], ClientUnadvertise):
@@ -387,6 +463,7 @@ class ClientSide:
             if self.sessions[client].secure_at <= self._journal.held:
                 del self._insecure[client]
                 self._flush(self.sessions[client])
+        self.recheck_cuts()
 
     def go_on(self) -> None:
         """The journal has room again, or nothing is handed over any more: go on with those that had to wait."""
@@ -405,6 +482,9 @@ class ClientSide:
         """Events, each for some of a client's subscriptions."""
         session = self.sessions[client]
         session.put(deliveries)
+        self.delivered += len(deliveries)
+        if session.timed_delivery is None:
+            session.timed_delivery = (session.total, self.now)
         self._flush(session)
 
     def _flush(self, session: Session) -> None:
@@ -416,4 +496,4 @@ class ClientSide:
     def confirmed(self, client: str) -> int:
         """How many of a client's deliveries need not be kept (all, if there is no such client any more)."""
         session = self.sessions.get(client)
-        return (1 << 62) if session is None else session.confirmed
+        return NEVER if session is None else session.confirmed

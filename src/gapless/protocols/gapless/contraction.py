@@ -7,12 +7,10 @@ children. Everybody computes this from the tree and the statuses alone.
 
 A **unit** is a part of the tree that has to be handed over together: a connected set of unsettled brokers. Its
 **group** is its live brokers and all live brokers next to it. Since a unit is a function of the statuses, brokers
-that agree on the statuses agree on the group; its `tag` names the statuses inside, never comes back once
-superseded, and so names one hand-over. Who believes fewer brokers to be settled has the larger unit; the others
-follow as soon as they hear of it.
+that agree on the statuses agree on the group. Its `tag` names the statuses in it and around it; as statuses only grow
+it never comes back once superseded, and so names one hand-over.
 """
 
-from collections.abc import Mapping
 from hashlib import blake2b
 
 import msgspec
@@ -31,6 +29,10 @@ class Unit(msgspec.Struct, frozen=True):
     group: tuple[str, ...]
     """The live brokers that take part, in rank order."""
     tag: int
+
+    def concerns(self, name: str) -> bool:
+        """Whether the broker's status is one of those that the tag names."""
+        return name in self.core or name in self.group
 
     def touches(self, other: "Unit") -> bool:
         """Whether the two have an unsettled broker in common."""
@@ -60,12 +62,12 @@ def effective_links(overlay: Overlay, status: Statuses, name: str) -> list[tuple
     return links
 
 
-def units_at(overlay: Overlay, status: Statuses, settled: Mapping[str, int], name: str) -> list[Unit]:
+def units_at(overlay: Overlay, status: Statuses, name: str) -> list[Unit]:
     """All units whose group contains the broker."""
     units: list[Unit] = []
     for seed in (name, *overlay.neighbours(name)):
-        if is_unsettled(seed, status, settled) and not any(seed in unit.core for unit in units):
-            units.append(_unit(overlay, status, settled, seed))
+        if _unsettled(status, seed) and not any(seed in unit.core for unit in units):
+            units.append(_unit(overlay, status, seed))
     return units
 
 
@@ -99,7 +101,11 @@ def _boundary(overlay: Overlay, status: Statuses, name: str) -> list[str]:
     return sorted(found, key=overlay.rank.__getitem__)
 
 
-def _unit(overlay: Overlay, status: Statuses, settled: Mapping[str, int], seed: str) -> Unit:
+def _unsettled(status: Statuses, name: str) -> bool:
+    return is_unsettled(status.get(name, 0))
+
+
+def _unit(overlay: Overlay, status: Statuses, seed: str) -> Unit:
     core, stack = {seed}, [seed]
     group = set() if excluded(status, seed) else {seed}
     while stack:
@@ -107,12 +113,13 @@ def _unit(overlay: Overlay, status: Statuses, settled: Mapping[str, int], seed: 
         for other in overlay.neighbours(at):
             if other in core:
                 continue
-            if is_unsettled(other, status, settled):
+            if _unsettled(status, other):
                 core.add(other)
                 stack.append(other)
             if not excluded(status, other):
                 group.add(other)
     ordered = sorted(core, key=overlay.rank.__getitem__)
-    text = ",".join(f"{name}={status[name]}" for name in ordered)
+    members = sorted(group, key=overlay.rank.__getitem__)
+    text = ";".join(",".join(f"{name}={status.get(name, 0)}" for name in names) for names in (ordered, members))
     tag = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
-    return Unit(tuple(ordered), tuple(sorted(group, key=overlay.rank.__getitem__)), tag)
+    return Unit(tuple(ordered), tuple(members), tag)

@@ -55,7 +55,13 @@ def side_advertisements(
 ) -> list[SideAdvertisement]:
     """The advertisements of one's own side; those are awaited that wait for a peer inside."""
     return [
-        SideAdvertisement(item.name, item.publisher, item.filter.text, any(peer in inside for peer in item.waiting))
+        SideAdvertisement(
+            item.name,
+            item.publisher,
+            item.filter.text,
+            item.first,
+            awaited=any(peer in inside for peer in item.waiting),
+        )
         for item in table.advertisements.values()
         if is_own(item.origin)
     ]

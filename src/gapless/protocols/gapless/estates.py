@@ -86,6 +86,8 @@ class Estates:
         for life, heir in takeover.heirs.items():
             self._remember(self.heirs, name_life(*life), self._current_life(heir))
             self._keep(*life, takeover.estates[life], takeover)
+        for client, holder in takeover.holders.items():
+            self._remember(self._homes, client, self._current_life(holder))
         for share in takeover.inherited:
             self._remember(self._homes, share.edge.client, self._current_life(share.heir))
         for client, owner in takeover.owners.items():

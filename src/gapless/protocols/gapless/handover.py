@@ -38,6 +38,7 @@ __all__ = [
     "alias_of",
     "divide_estates",
     "expand",
+    "find_holders",
     "join_admissions",
     "name_life",
     "settle_claims",
@@ -119,6 +120,19 @@ def divide_estates(
             if edge.epoch > owned.get(edge.client, -1) and (known is None or edge.epoch > known.edge.epoch):
                 newest[edge.client] = Inheritance(edge, chief, broker)
     return [share for _, share in sorted(newest.items())], heirs, edges
+
+
+def find_holders(syncs: Mapping[str, Sync], estates: Mapping[tuple[str, int], dict[str, Edge]]) -> dict[str, str]:
+    """By client of the estates: the member, if any, that holds a session of its already.
+
+    Whoever divides one of these estates again, without that member, has to know.
+    """
+    holders: dict[str, tuple[int, str]] = {}
+    clients = {client for edges in estates.values() for client in edges}
+    for member, sync in syncs.items():
+        for client in clients & sync.owned.keys():
+            holders[client] = max(holders.get(client, (-1, "")), (sync.owned[client], member))
+    return {client: holders[client][1] for client in sorted(holders)}
 
 
 def settle_claims(handover: Handover, inherited: list[Inheritance]) -> dict[str, str]:

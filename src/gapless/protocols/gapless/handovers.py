@@ -1,12 +1,19 @@
 """The hand-overs of one life of a broker: begins them, hears the other members, completes them, settles who returned.
 
 What a hand-over is, `handover` explains; what its completion does, `takeover`. Here is when: a unit that is new is
-begun, one that has become another is dropped, and a broker that came back is settled when every member of its unit
+begun, one that has become another is dropped, and those who came back are settled when every member of their unit
 has completed. While one is under way the table sends nothing that assumes a whole tree, and no wave starts.
+
+Links that are not used (`_retired`) are always inside a unit that is handed over, which will put others in their place.
+A unit that grows keeps this true. It shrinks when a broker is settled; this broker may have stopped using its links to
+that one since, for a hand-over that it did not complete, and then it must be taken in once more (`doubt`).
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+import msgspec
 
 from gapless.events import Event
 from gapless.protocols.gapless.client_side import ClientSide
@@ -22,19 +29,30 @@ from gapless.protocols.gapless.event_log import EventLog
 from gapless.protocols.gapless.handover import Handover
 from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.membership import Membership
-from gapless.protocols.gapless.messages import Body, Completed, Cuts, Settled, SideSubscription, Sync, TreeBody
+from gapless.protocols.gapless.messages import Body, Completed, Cuts, SideSubscription, Sync, TreeBody
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.routing_table import Link, RoutingTable
 from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.status import is_unsettled
 from gapless.protocols.gapless.takeover import Takeover
 from gapless.protocols.gapless.waves import Waves
 
-__all__ = ["Handovers"]
+__all__ = ["Handovers", "Missing"]
 
 COMPLETED_MAX = 1_000
 """How many hand-overs a broker remembers to have completed."""
 TOLD_MAX = 16
 """How many hand-overs may come to nothing, one after the other, before the first is forgotten."""
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """What a hand-over waits for."""
+
+    core: tuple[str, ...]
+    """The brokers on whose account it is made."""
+    what: Literal["contribution", "completion"]
+    members: tuple[str, ...]
+    """Who has not contributed yet; or, where this broker has completed it and is to be settled, who has not."""
 
 
 class Handovers:
@@ -56,7 +74,7 @@ class Handovers:
         process: Callable[[Event, str, Cuts | None, dict[str, Session], int], None],
         replay: Callable[[Link, TreeBody], None],
         links_changed: Callable[[], None],
-        settled: Callable[[Settled], None],
+        settled: Callable[[dict[str, int]], None],
     ) -> None:
         self._name = membership.name
         self._options = options
@@ -75,6 +93,8 @@ class Handovers:
         self._settled = settled
         self.under_way: dict[int, Handover] = {}
         """By the tag of the unit."""
+        self._units: tuple[int, list[Unit]] = (-1, [])
+        """As of a version of the statuses."""
         self._told: deque[tuple[Unit, list[SideSubscription]]] = deque(maxlen=TOLD_MAX)
         """What was told in those that came to nothing here, but that others may have completed; until the next is."""
         self._retired: dict[str, Link] = {}
@@ -83,19 +103,43 @@ class Handovers:
 
     def follow(self) -> None:
         """Begin what the statuses ask for; drop what they no longer do."""
-        units = self._units()
-        current = {unit.tag: None for unit in units}
+        current = {unit.tag: None for unit in self.units()}
         for tag in [tag for tag in self.under_way if tag not in current]:
             dropped = self.under_way.pop(tag)
             self._told.append((dropped.unit, dropped.own.subscriptions))
-        for unit in units:
-            if unit.tag not in self._completed and unit.tag not in self.under_way:
-                self._begin(unit)
+        while fresh := [u for u in self.units() if u.tag not in self._completed and u.tag not in self.under_way]:
+            self._begin(fresh[0])
+        assert not self._stray(), "a link that is not used has to be in a unit that is handed over"
         self._settle_table()
 
-    def has_completed(self, tag: int) -> bool:
-        """Whether this broker is done with the unit."""
-        return tag in self._completed
+    def units(self) -> list[Unit]:
+        """The units that this broker is a member of."""
+        membership = self._membership
+        if self._units[0] != membership.version:
+            self._units = (membership.version, units_at(membership.overlay, membership.status, self._name))
+        return self._units[1]
+
+    def doubt(self, news: Mapping[str, int]) -> dict[str, int]:
+        """Of those who are settled, by this news: who has to be taken in once more, with their new statuses.
+
+        This broker has stopped using its links to them in a hand-over that it did not complete, so they are not.
+        """
+        if not self._stray():
+            return {}
+        busy = {name for handover in self.under_way.values() for name in handover.unit.core}
+        return {name: status + 1 for name, status in news.items() if name in busy and not is_unsettled(status)}
+
+    def missing(self) -> list[Missing]:
+        """For each hand-over under way, and each that was completed here alone so far: who is waited for."""
+        waiting = [
+            Missing(unit.core, "contribution", tuple(member for member in unit.group if member not in handover.syncs))
+            for handover in self.under_way.values()
+            for unit in (handover.unit,)
+        ]
+        for unit in self.units():
+            if self._name in unit.core and unit.tag in self._completed:
+                waiting.append(Missing(unit.core, "completion", self._not_completed(unit)))
+        return waiting
 
     def receive(self, peer: str, body: Sync) -> None:
         """A member's contribution."""
@@ -115,16 +159,9 @@ class Handovers:
         self._taken_in.setdefault(body.tag, {})[peer] = None
         while len(self._taken_in) > COMPLETED_MAX:
             del self._taken_in[next(iter(self._taken_in))]
-        for unit in self._units():
+        for unit in self.units():
             if unit.tag == body.tag:
                 self._settle_if_taken_in(unit)
-
-    def believe(self, body: Settled) -> None:
-        """Lives are settled, unless a hand-over around them is under way."""
-        busy = {name for unit in self._units() if self._is_busy(unit) for name in unit.core}
-        for name, life in body.lives.items():
-            if name not in busy and self._membership.lives(name, life):
-                self._membership.settled[name] = life
 
     # ---- one of them --------------------------------------------------------------------------------------
 
@@ -155,7 +192,7 @@ class Handovers:
         return Sync(
             tag=unit.tag,
             core=list(unit.core),
-            status=dict(self._membership.status),
+            status=self._membership.select([*unit.core, *unit.group]),
             subscriptions=side_subscriptions(self._name, self._table, is_own, self._options.coverage, told),
             advertisements=side_advertisements(self._table, is_own, inside),
             marks=side_marks(self._table, is_own),
@@ -204,11 +241,11 @@ class Handovers:
             del self._completed[next(iter(self._completed))]
         if any(member in unit.group for member in unit.core):
             self._tell(unit, Completed(unit.tag))
-        self._settle_if_taken_in(unit)
         for peer, early in handover.early:
             link = self._table.links.get(peer)
             if link is not None and link.tag == unit.tag:
                 self._replay(link, early)
+        self._settle_if_taken_in(unit)
 
     def _settle_table(self) -> None:
         self._table.settle(not self.under_way)
@@ -216,20 +253,22 @@ class Handovers:
             self._clients.go_on()
 
     def _settle_if_taken_in(self, unit: Unit) -> None:
+        if self._name in unit.core and unit.tag in self._completed and not self._not_completed(unit):
+            self._taken_in.pop(unit.tag, None)
+            status = self._membership.status
+            self._settled({name: status[name] + 1 for name in unit.core if name in unit.group})
+
+    def _not_completed(self, unit: Unit) -> tuple[str, ...]:
+        """The members that are not known to have completed, this one aside."""
         taken_in = self._taken_in.get(unit.tag, {})
-        if self._name not in unit.core or unit.tag not in self._completed or self._is_busy(unit):
-            return
-        if all(member in taken_in for member in unit.group if member != self._name):
-            self._taken_in = {}
-            self._settled(Settled({name: self._membership.life(name) for name in unit.core if name in unit.group}))
+        return tuple(member for member in unit.group if member != self._name and member not in taken_in)
 
-    def _is_busy(self, unit: Unit) -> bool:
-        """Whether the unit must stay as it is: in progress, or still without some of its brokers."""
-        return unit.tag in self.under_way or any(name not in unit.group for name in unit.core)
-
-    def _units(self) -> list[Unit]:
-        membership = self._membership
-        return units_at(membership.overlay, membership.status, membership.settled, self._name)
+    def _stray(self) -> list[Link]:
+        """Links that are not used and that no hand-over would install again."""
+        units = self.units()
+        return [
+            link for link in self._retired.values() if not any(is_inside(unit, self._name, link.via) for unit in units)
+        ]
 
     def _tell(self, unit: Unit, body: Body) -> None:
         for member in unit.group:

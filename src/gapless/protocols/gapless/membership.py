@@ -11,7 +11,8 @@ life.
   harm, and a broker that is itself cut off, or was asleep, excludes nobody. If nobody else ever joins in, because
   only the link is broken or nobody else is left, the suspicion counts after a while (`overdue`); as only one end of
   a link may judge the other, only the lower end of a broken link is then excluded.
-- Who suspects more than f at a time, and more than it hears, excludes nobody: it is rather itself that is cut off.
+- Who suspects more than f at a time, and more than it hears, excludes nobody: it is rather itself that is cut off. It
+  sends its clients away until it hears others again.
 
 A suspicion counts against the life that was known when it arose. If a new life turns up while the detector still
 suspects the broker, the suspicion is renewed after a while.
@@ -33,18 +34,21 @@ class Membership:
         self.name = name
         self.overlay = overlay
         self.status: Statuses = {name: alive_status(life)} if life else {}
-        self.settled: dict[str, int] = {}
-        """The lives that everyone around has taken in, as far as is known here."""
-        self.was_taken_in = life == 0
-        """Whether this life has been settled once."""
+        self.version = 0
+        """Grows whenever a status does."""
         self._f = f
-        self._near = frozenset(overlay.within(name, 2 * (f + 1))) | {name}
         self.watch = f + 1
         """How far failure detectors look."""
         self._watched = overlay.within(name, self.watch)
         self._suspected: dict[str, int] = {}
         self._overdue: dict[str, int] = {}
         self._accusers: dict[str, dict[str, int]] = {}
+
+    @property
+    def was_taken_in(self) -> bool:
+        """Whether this life has been settled once."""
+        status = self.status.get(self.name, 0)
+        return status == 0 or status > alive_status(life_of(status))
 
     def life(self, name: str) -> int:
         """The life of the broker that is, or was last, known."""
@@ -64,19 +68,19 @@ class Membership:
 
     def merge(self, status: Mapping[str, int]) -> dict[str, int]:
         """Take over what is news; return it."""
-        news = {b: s for b, s in status.items() if b in self._near and s > self.status.get(b, 0)}
-        self.status.update(news)
+        news = {b: s for b, s in status.items() if s > self.status.get(b, 0)}
+        if news:
+            self.status.update(news)
+            self.version += 1
         return news
 
-    def meet(self, name: str, life: int) -> None:
-        """A broker from further away introduces itself; nothing else is known of it here."""
-        if name not in self._near and life > self.life(name):
-            self.status[name] = alive_status(life)
-            self.settled[name] = life
+    def is_news(self, status: Mapping[str, int]) -> bool:
+        """Whether any of it is not known here yet."""
+        return any(s > self.status.get(b, 0) for b, s in status.items())
 
-    def doubt(self, names: Iterable[str]) -> bool:
-        """Someone does not take these brokers for settled; so do we not. Tell whether that is news."""
-        return [self.settled.pop(name) for name in names if name in self.settled] != []
+    def select(self, names: Iterable[str]) -> dict[str, int]:
+        """The statuses of these brokers."""
+        return {name: self.status.get(name, 0) for name in names}
 
     def suspects(self, name: str) -> bool:
         """Whether the failure detector suspects the broker now."""
@@ -111,16 +115,17 @@ class Membership:
     def verdicts(self) -> dict[str, int]:
         """The brokers that this one has to exclude now, with their new statuses."""
         found: dict[str, int] = {}
-        again = not self._is_cut_off()
+        again = not self.is_cut_off()
         while again:
             again = False
             for name, life in sorted(self._suspected.items(), key=lambda item: self.overlay.rank[item[0]]):
                 if self.lives(name, life) and self._may_exclude(name, life):
-                    found[name] = self.status[name] = excluded_status(life)
+                    found |= self.merge({name: excluded_status(life)})
                     again = True
         return found
 
-    def _is_cut_off(self) -> bool:
+    def is_cut_off(self) -> bool:
+        """Whether it is rather this broker that the others have lost sight of."""
         suspected = sum(self.lives(name, life) for name, life in self._suspected.items())
         heard = sum(not self._is_silent(name) for name in self._watched)
         return suspected > max(1, self._f, heard)
@@ -156,4 +161,4 @@ class Membership:
         """Whether the broker has been taken in by those around it, as far as is known here."""
         if name == self.name:
             return self.was_taken_in
-        return not is_unsettled(name, self.status, self.settled)
+        return not is_unsettled(self.status.get(name, 0))

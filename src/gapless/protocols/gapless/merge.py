@@ -9,8 +9,10 @@ admitted. An event comes after
 - where it was admitted by an excluded broker: the admissions before it, and all that this broker had processed.
 
 Each rule only says "was there before it entered", so in real time; hence there is no cycle, whatever the logs.
-(An event that entered twice, because its client had to send it again elsewhere, can be said to come both before and
-after another; no client saw either before both were there, so one of the two rules is dropped.)
+(Except of events that were in merged logs before: these keep the past that they had there. Two events that were on
+their way towards each other entered one unit in one order, and another unit in the other; and an event that its client
+had to send again elsewhere entered twice. Neither of the two is a cause of the other then, for a cause is first
+everywhere. So where events wait for one another, one of them need not; but what only waits for them does not go first.)
 It is enough, because whoever published an effect had the cause delivered by a broker that had processed it, and
 nothing is forgotten before all its causes are (see `waves`), so the chain of entries is never broken.
 """
@@ -75,6 +77,27 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
                     return False
         return True
 
+    def waits_in_log(publisher: str) -> set[str]:
+        """The publishers of events that stand before the next of this one in a log through which it entered."""
+        found = set()
+        for log, position in constraints.get((publisher, queues[publisher][0]), ()):
+            if not log.is_out_before(position, out):
+                found.add(log.ids[log.reached][0])
+        return found
+
+    def waits_for(publisher: str) -> set[str]:
+        """The publishers whose next event must come before the next of this one."""
+        name = (publisher, queues[publisher][0])
+        pasts = after.get(name, ())
+        earlier = {other for other, queue in queues.items() if any(queue[0] <= past.get(other, 0) for past in pasts)}
+        return (waits_in_log(publisher) | earlier) - {publisher}
+
+    def least_bound() -> str:
+        """Of those that wait for one another and for nobody else: one that waits for a past, and not in a log."""
+        waiting = {publisher: waits_for(publisher) for publisher in queues}
+        reached = {publisher: _closure(waiting, publisher) for publisher in queues}
+        return min(queues, key=lambda name: (len(reached[name]), len(waits_in_log(name)), len(waiting[name]), name))
+
     def release(publisher: str) -> None:
         name = (publisher, queues[publisher].popleft())
         out.add(name)
@@ -91,9 +114,19 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
             while queue and is_free((publisher, queue[0])):
                 release(publisher)
         if len(ordered) == before:
-            publisher = min(queues, key=lambda name: (len(after.get((name, queues[name][0]), ())), name))
-            release(publisher)
+            release(least_bound())
     return ordered
+
+
+def _closure(waiting: dict[str, set[str]], start: str) -> set[str]:
+    """All that this one waits for, or that those wait for."""
+    found = {start}
+    stack = [start]
+    while stack:
+        fresh = waiting[stack.pop()] - found
+        found |= fresh
+        stack += fresh
+    return found
 
 
 def find_pasts(

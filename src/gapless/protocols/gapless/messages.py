@@ -66,11 +66,12 @@ class Publication(_Message, frozen=True):
 
 
 class AddAdvertisement(_Message, frozen=True):
-    """A publisher may publish what matches the filter. Answered by `AdvertisementStable`."""
+    """A publisher may publish what matches the filter, from number `first` on. Answered by `AdvertisementStable`."""
 
     advertisement: str
     publisher: str
     filter: str
+    first: int
 
 
 class AdvertisementStable(_Message, frozen=True):
@@ -175,10 +176,12 @@ class Edge(_Message, frozen=True):
     subscriptions: dict[str, str]
     cuts: dict[str, Cuts]
     """By subscription."""
-    advertisements: dict[str, tuple[str, bool]]
-    """Filter, and whether it is stable."""
+    advertisements: dict[str, tuple[str, int, bool]]
+    """Filter, first number, and whether it is stable."""
     admitted: int
     """The last publication of the client that its broker admitted."""
+    awaited: dict[str, list[str] | None]
+    """By subscription: the publishers whose cuts are still on their way. None if the broker could not know them all."""
 
 
 class Admission(_Message, frozen=True):
@@ -234,6 +237,7 @@ class SideAdvertisement(_Message, frozen=True):
     advertisement: str
     publisher: str
     filter: str
+    first: int
     awaited: bool
 
 
@@ -263,12 +267,6 @@ class Completed(_Message, frozen=True):
     """To the members of a unit: I have completed this hand-over."""
 
     tag: int
-
-
-class Settled(_Message, frozen=True):
-    """All around have taken these lives in."""
-
-    lives: dict[str, int]
 
 
 class Resolved(_Message, frozen=True):
@@ -320,7 +318,7 @@ class BackupHeld(_Message, frozen=True):
 
 
 Body: TypeAlias = (
-    Tree | Membership | Accuse | Sync | Completed | Settled | Resolved | Backup | BackupAll | BackupEnd | BackupHeld
+    Tree | Membership | Accuse | Sync | Completed | Resolved | Backup | BackupAll | BackupEnd | BackupHeld
 )  # fmt: skip
 
 
@@ -334,6 +332,8 @@ class Standing(_Message, frozen=True):
     filter: str
     cuts: Cuts
     got: Cuts
+    is_whole: bool
+    """Whether the client was told that its cut is whole."""
 
 
 class Attach(_Message, frozen=True):
@@ -343,7 +343,8 @@ class Attach(_Message, frozen=True):
     home: str
     """The life that held the session last (`name/life`), or empty."""
     standings: list[Standing]
-    advertisements: dict[str, str]
+    advertisements: dict[str, tuple[str, int]]
+    """Filter and first number."""
     publications: list[Event]
     """What the client published and nobody confirmed."""
     first: int
@@ -398,9 +399,12 @@ class Expired(_Message, frozen=True):
 
 
 class ClientAdvertise(_Message, frozen=True):
+    """The client may publish what matches the filter, from its number `first` on."""
+
     attempt: int
     advertisement: str
     filter: str
+    first: int
 
 
 class ClientUnadvertise(_Message, frozen=True):
@@ -447,11 +451,15 @@ class Delivery(_Message, frozen=True):
 
 
 class Cut(_Message, frozen=True):
-    """The starting cut of a subscription for some publishers (for none, if nobody publishes what it asks for)."""
+    """The starting cut of a subscription for some publishers.
+
+    If `is_whole`, none is on its way any more, and f + 1 brokers hold all of it.
+    """
 
     attempt: int
     subscription: str
     cuts: Cuts
+    is_whole: bool = False
 
 
 class Unsubscribed(_Message, frozen=True):

@@ -4,9 +4,10 @@ import msgspec
 
 __all__ = ["REPAIRS", "GaplessOptions"]
 
-REPAIRS = frozenset({"late-publishers", "pivots", "hand-over", "make-before-break"})
+REPAIRS = frozenset({"late-publishers", "pivots", "hand-over", "make-before-break", "held-start"})
 """What tests can switch off to see that the checkers notice. Without `pivots`, a covered subscription is sent on as in
-the paper's Algorithm 2, and gets the other publishers' cuts from them, not from what covers it."""
+the paper's Algorithm 2, and gets the other publishers' cuts from them, not from what covers it. Without `held-start`,
+a subscription is ready before f + 1 brokers hold its cut."""
 
 
 class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,9 +43,15 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     again before the client came, it waits half as long each time."""
 
     switched_off: tuple[str, ...] = ()
-    """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`."""
+    """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`, `held-start`."""
 
     def __post_init__(self) -> None:
+        for name in ("window", "client_window", "delivery_window"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+        for name in ("wave_ms", "retry_ms", "patience_ms", "session_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be more than 0")
         unknown = [name for name in self.switched_off if name not in REPAIRS]
         if unknown:
             raise ValueError(f"there is no repair {unknown[0]!r} to switch off; it has: {', '.join(sorted(REPAIRS))}")

@@ -4,6 +4,10 @@
 sends every overlapping subscription towards the publisher first; so when the publisher's broker has all answers,
 it also has every subscription that was there before, and only then lets events out (the late publisher's repair).
 
+An advertisement names the first number that relies on it. Whoever subscribed before it became known here starts with
+that number: nothing under the advertisement leaves before the subscription is on its way. So the cut of a later
+publisher needs no marker, and cannot be lost with one.
+
 **Subscriptions** travel towards overlapping advertisements. On a link over which a covering subscription was sent
 already, the new one is not sent: the older one *represents* it there.
 
@@ -20,6 +24,10 @@ another one covers such a subscription, inherits as well or knows all cuts that 
 represented anew; but not where a cut is still open: the marker that is on its way would find nobody.
 
 Markers go back to the subscriber alone; on a tree that is enough.
+
+**The whole cut.** A stable advertisement is known everywhere. So the publishers that a subscription finds advertised
+where it begins are all that may publish something for it unasked; when it has a cut for each of them, nothing that is
+published from then on is left out.
 """
 
 from collections.abc import Callable, Container, Iterable
@@ -87,16 +95,25 @@ class Subscription:
         self.cuts: Cuts = {}
         self.former: Cuts = {}
         """Cuts of publishers that have left, for as long as their events may still be under way."""
+        self.awaited: dict[str, None] | None = None
+        """Of a client of this broker: the publishers whose cuts are on their way, and maybe some that have left or
+        whose cuts have come. None while the broker does not know all advertisements."""
+
+    def still_awaited(self) -> list[str] | None:
+        """The publishers whose cuts are on their way; None if they are not known."""
+        return None if self.awaited is None else [p for p in self.awaited if p not in self.cuts]
 
 
 class Advertisement:
     """An advertisement known here; `waiting` are the peers that have not answered it yet."""
 
-    def __init__(self, name: str, publisher: str, pattern: Filter, origin: Link | None) -> None:
+    def __init__(self, name: str, publisher: str, pattern: Filter, origin: Link | None, first: int) -> None:
         self.name = name
         self.publisher = publisher
         self.filter = pattern
         self.origin = origin
+        self.first = first
+        """The first number that relies on it."""
         self.waiting: dict[str, None] = {}
         self.is_deferred = False
         """Its answer waits for a hand-over."""
@@ -120,6 +137,8 @@ class RoutingTable:
         self.moved: dict[str, None] = {}
         """Clients of this broker that were another's before: what they published there, others may know first."""
         self.is_settled = True
+        self.is_complete = True
+        """Whether every stable advertisement is known here; a broker that returns has to learn them first."""
         self._has_former = False
         self._publishers: dict[str, dict[str, Advertisement]] = {}
         self._index: FilterIndex[str] = FilterIndex()
@@ -199,6 +218,25 @@ class RoutingTable:
                 news[publisher] = max(next_one, representative.cuts[publisher])
         self._report(subscription, news)
 
+    def await_cuts(self, subscription: Subscription) -> None:
+        """Note which publishers' cuts a client's subscription has to wait for."""
+        subscription.awaited = None
+        if self.is_complete:
+            subscription.awaited = {
+                ad.publisher: None
+                for ad in self.advertisements.values()
+                if ad.publisher not in subscription.cuts and _overlap(ad.filter, subscription.filter)
+            }
+
+    def is_whole(self, subscription: Subscription) -> bool:
+        """Whether a client's subscription has the cut of every publisher that it has to wait for."""
+        if subscription.awaited is None:
+            return False
+        for publisher in list(subscription.awaited):
+            if publisher in subscription.cuts or not self._is_onward(publisher, subscription):
+                del subscription.awaited[publisher]
+        return not subscription.awaited
+
     def remove_subscription(self, name: str) -> None:
         """The subscription is over: what it represented takes its place first."""
         subscription = self.subscriptions.pop(name)
@@ -244,27 +282,44 @@ class RoutingTable:
         """No more markers of an ended subscription will come over the link."""
         link.ghosts.pop(name, None)
 
-    def is_reachable(self, subscription: Subscription) -> bool:
-        """Whether any publisher known here may match the subscription."""
-        return any(_overlap(ad.filter, subscription.filter) for ad in self.advertisements.values())
-
     # ---- advertisements -----------------------------------------------------------------------------------
 
-    def add_advertisement(self, name: str, publisher: str, text: str, origin: Link | None) -> Advertisement:
+    def add_advertisement(self, name: str, publisher: str, text: str, origin: Link | None, first: int) -> Advertisement:
         """A new advertisement: flood it, send what subscribes to it towards it, answer when all others have."""
-        advertisement = self.enter_advertisement(name, publisher, text, origin)
+        advertisement = self.enter_advertisement(name, publisher, text, origin, first)
+        self.start_with(advertisement, list(self.subscriptions.values()))
         self.flood(advertisement)
         self.attract(advertisement)
         self.conclude(advertisement)
         return advertisement
 
-    def enter_advertisement(self, name: str, publisher: str, text: str, origin: Link | None) -> Advertisement:
+    def enter_advertisement(
+        self, name: str, publisher: str, text: str, origin: Link | None, first: int
+    ) -> Advertisement:
         """Make an advertisement known, and no more."""
-        advertisement = self.advertisements[name] = Advertisement(name, publisher, parse(text), origin)
+        advertisement = self.advertisements[name] = Advertisement(name, publisher, parse(text), origin, first)
         self._publishers.setdefault(publisher, {})[name] = advertisement
         if origin is not None:
             origin.advertisements[name] = advertisement
         return advertisement
+
+    def start_with(self, advertisement: Advertisement, subscriptions: Iterable[Subscription]) -> None:
+        """Let subscriptions that were there before the advertisement start with its first event.
+
+        No markers: further on towards the subscriber they know it from the advertisement itself, which is flooded.
+        """
+        publisher, link = advertisement.publisher, advertisement.origin
+        others = [ad.filter for ad in self._publishers[publisher].values() if ad is not advertisement]
+        for subscription in subscriptions:
+            if (
+                publisher not in subscription.cuts
+                and (link is None or subscription.origin is not link)
+                and _overlap(advertisement.filter, subscription.filter)
+                and not any(_overlap(pattern, subscription.filter) for pattern in others)
+            ):
+                subscription.cuts[publisher] = advertisement.first
+                if subscription.origin is None:
+                    self._tell_client(subscription, {publisher: advertisement.first})
 
     def move_advertisement(self, advertisement: Advertisement, origin: Link | None) -> None:
         """The advertisement comes over another link now."""
@@ -281,12 +336,15 @@ class RoutingTable:
 
     def send_advertisement(self, link: Link, advertisement: Advertisement) -> None:
         """Send the advertisement over one link."""
-        self._send(link, AddAdvertisement(advertisement.name, advertisement.publisher, advertisement.filter.text))
+        ad = advertisement
+        self._send(link, AddAdvertisement(ad.name, ad.publisher, ad.filter.text, ad.first))
 
     def attract(self, advertisement: Advertisement) -> None:
         """Send matching subscriptions towards the publisher, or, if it is ours, answer them."""
         link = advertisement.origin
         for subscription in list(self.subscriptions.values()):
+            if not _overlap(advertisement.filter, subscription.filter):
+                continue
             if subscription.origin is not link or link is None:
                 if link is not None and link.peer in self.links:
                     self._offer(link, subscription)

@@ -61,6 +61,13 @@ class Session:
         """Whether the client is out of sight, and the session's time runs."""
         self.in_flight = 0
         """Publications that wait for the backups."""
+        self.unready: dict[str, int] = {}
+        """Subscriptions whose client was not told that nothing is left out any more, each with the number of the entry
+        of the journal that makes it known; 0 if there is none yet."""
+        self.timed_publication: tuple[int, int] | None = None
+        """One that is not safe yet: its number, and when it came."""
+        self.timed_delivery: tuple[int, int] | None = None
+        """One that the application has not taken yet: how many there were with it, and when it was due."""
         self.farewells: list[tuple[int, Unsubscribed]] = []
         """Endings, each to be told after that many deliveries."""
         self._version = 0
@@ -93,8 +100,9 @@ class Session:
             self._version,
             {name: subscription.filter.text for name, subscription in self.subscriptions.items()},
             {name: self._cuts(name) for name in self.subscriptions},
-            {name: (item.filter.text, name in self.stable) for name, item in self.advertisements.items()},
+            {name: (ad.filter.text, ad.first, name in self.stable) for name, ad in self.advertisements.items()},
             self.admitted,
+            {name: subscription.still_awaited() for name, subscription in self.subscriptions.items()},
         )
 
     def wants(self, subscription: Subscription, event: Event) -> bool:

@@ -18,6 +18,7 @@ from gapless.protocols.gapless.handover import (
     Inheritance,
     alias_of,
     divide_estates,
+    find_holders,
     join_admissions,
     settle_claims,
 )  # fmt: skip
@@ -74,6 +75,8 @@ class Takeover:
         self._log = log
         inherited, self.heirs, self.estates = divide_estates(overlay, status, dict(handover.ordered()))
         self.inherited: list[Inheritance] = inherited
+        self.holders = find_holders(dict(handover.ordered()), self.estates)
+        """Of the clients in these estates: who holds a session of theirs already."""
         self.owners = settle_claims(handover, inherited)
         """Of the clients that several members held: who keeps the session."""
         self._towards = path_inside(overlay, status, handover.unit.group, name)
@@ -112,6 +115,7 @@ class Takeover:
             filters.update({name: parse(text) for name, text in share.edge.subscriptions.items()})
         for known in table.subscriptions.values():
             filters.setdefault(known.name, known.filter)
+        self._note_later_publishers()
         inference = Inference(handover, inherited, self._events, self._pasts, filters, self._marks)
         self._inferred = inference.infer_marks()
         """By subscription and publisher: how early a cut may be that was inferred."""
@@ -139,6 +143,9 @@ class Takeover:
         self._send_late_marks()
         self._answer_advertisements()
         self._pass_on_late()
+        if not self._table.is_complete:
+            self._table.is_complete = True
+            self._clients.all_known()
 
     def _is_inside(self, link: Link | None) -> bool:
         return link is not None and is_inside(self._unit, self._name, link.via)
@@ -197,6 +204,31 @@ class Takeover:
             self._table.enter_subscription(item.subscription, item.filter, None, item.cuts)
         return [item.subscription for item in ended]
 
+    # ---- 0: what follows from the contributions -----------------------------------------------------------
+
+    def _note_later_publishers(self) -> None:
+        """An inherited subscription was there before every publisher that its broker neither knew nor waited for.
+
+        It starts with the first event under the publisher's advertisement, as it would have at its broker.
+        """
+        offers = [
+            (item.publisher, item.filter, item.first)
+            for _, sync in self._handover.ordered()
+            for item in sync.advertisements
+        ]
+        for share in self.inherited:
+            offers += [(share.edge.client, text, first) for text, first, _ in share.edge.advertisements.values()]
+        for share in self.inherited:
+            for name, text in share.edge.subscriptions.items():
+                awaited = share.edge.awaited.get(name)
+                if awaited is None:
+                    continue
+                known = share.edge.cuts.get(name, {}).keys() | set(awaited)
+                for publisher, offer, first in offers:
+                    if publisher not in known and parse(offer).overlaps(parse(text)):
+                        marks = self._marks.setdefault(name, {})
+                        marks[publisher] = min(first, marks.get(publisher, first))
+
     # ---- 1: markers ---------------------------------------------------------------------------------------
 
     def _take_marks(self) -> None:
@@ -215,12 +247,12 @@ class Takeover:
                 arriving[item.advertisement] = (item, self._link_to(member))
         kept = {}
         for share in self.inherited:
-            for name, (text, is_stable) in share.edge.advertisements.items():
+            for name, (text, first, is_stable) in share.edge.advertisements.items():
                 if share.heir == self._name:
                     if not self._is_outdated(share):
-                        kept[name] = (share.edge.client, text)
+                        kept[name] = (share.edge.client, text, first)
                 else:
-                    item = SideAdvertisement(name, share.edge.client, text, not is_stable)
+                    item = SideAdvertisement(name, share.edge.client, text, first, not is_stable)
                     arriving[name] = (item, self._link_to(share.heir))
         own = {share.edge.client for share in self._own_shares()}
         gone = []
@@ -236,12 +268,22 @@ class Takeover:
             else:
                 gone.append(advertisement.name)
         for name, (item, link) in arriving.items():
-            if name not in self._table.advertisements:
-                self._table.flood(self._table.enter_advertisement(name, item.publisher, item.filter, link))
-        for name, (client, text) in kept.items():
-            if name not in self._table.advertisements:
-                self._table.flood(self._table.enter_advertisement(name, client, text, None))
+            self._enter_advertisement(name, item.publisher, item.filter, link, item.first)
+        for name, (client, text, first) in kept.items():
+            self._enter_advertisement(name, client, text, None, first)
         return gone
+
+    def _enter_advertisement(self, name: str, publisher: str, text: str, link: Link | None, first: int) -> None:
+        """Enter an advertisement that is not known here.
+
+        If all stable ones were known, it was not stable yet, and what subscribes on this side was there before it.
+        """
+        if name not in self._table.advertisements:
+            advertisement = self._table.enter_advertisement(name, publisher, text, link, first)
+            if self._table.is_complete:
+                own = [item for item in self._table.subscriptions.values() if not self._is_inside(item.origin)]
+                self._table.start_with(advertisement, own)
+            self._table.flood(advertisement)
 
     def _enter_subscriptions(self) -> list[str]:
         """Enter the others' subscriptions; return those that are no more."""
@@ -316,10 +358,12 @@ class Takeover:
             session.admitted = min(session.admitted, self._doubtful.get(share.edge.client, NEVER) - 1)
             self.sessions[share.edge.client] = session
             for name in share.edge.subscriptions:
-                session.subscriptions[name] = self._table.subscriptions[name]
+                subscription = session.subscriptions[name] = self._table.subscriptions[name]
+                awaited = share.edge.awaited.get(name)
+                subscription.awaited = None if awaited is None else dict.fromkeys(awaited)
                 if name in self._inferred:
                     session.inferred[name] = self._inferred[name]
-            for name, (_, is_stable) in share.edge.advertisements.items():
+            for name, (_, _, is_stable) in share.edge.advertisements.items():
                 advertisement = self._table.advertisements[name]
                 session.advertisements[name] = advertisement
                 if is_stable:
@@ -346,7 +390,7 @@ class Takeover:
                 for cuts in (share.edge.cuts.get(name, {}), self._marks.get(name, {})):
                     for publisher, cut in cuts.items():
                         subscription.cuts.setdefault(publisher, cut)
-                if not share.edge.cuts.get(name) and name not in self._marks:
+                if not share.edge.cuts.get(name) and name not in self._marks and share.edge.awaited.get(name) != []:
                     session.untold[name] = None
 
     def _process_logs(self) -> None:
@@ -450,7 +494,7 @@ class Takeover:
             item.advertisement for sync in self._handover.syncs.values() for item in sync.advertisements if item.awaited
         }
         for share in self.inherited:
-            awaited |= {name for name, (_, is_stable) in share.edge.advertisements.items() if not is_stable}
+            awaited |= {name for name, (_, _, is_stable) in share.edge.advertisements.items() if not is_stable}
         for advertisement in list(self._table.advertisements.values()):
             for peer in [
                 peer for peer in advertisement.waiting if peer not in self._table.links and peer not in self._retired

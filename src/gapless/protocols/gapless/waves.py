@@ -95,6 +95,10 @@ class Waves:
             return []
         return [*self._children, *(client for client, owed in self._sessions.items() if confirmed(client) < owed)]
 
+    def owed(self, client: str) -> int:
+        """How many deliveries the client must have confirmed before the wave can go on."""
+        return self._sessions.get(client, 0)
+
     def echoed(self, child: str, echo: Echo) -> None:
         """A child echoed."""
         if self._open and echo.number == self.number:

@@ -47,24 +47,34 @@ Where the paper leaves a question or cannot be followed:
 - *Nobody to wait for.* A subscription that no advertisement matches is active at once.
 """
 
-from gapless.protocol import ProtocolSpec
-from gapless.protocols.locaps.broker import LocapsBroker
+from gapless.protocol import ProtocolSpec, any_overlay
 from gapless.protocols.locaps.client import LocapsClient
 from gapless.protocols.locaps.messages import (
     ClientAdvertise,
     ClientPublish,
+    ClientReturn,
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
 )
 from gapless.protocols.locaps.options import LocapsOptions
+from gapless.protocols.locaps.placement import make_broker
 
 PROTOCOL = ProtocolSpec(
     name="locaps",
     guarantee="gcd",
     summary="LoCaPS: a covered subscription takes a round trip to the f-th broker behind its pivot; no broker faults",
     options=LocapsOptions,
-    broker=LocapsBroker,
+    broker=make_broker,
     client=LocapsClient,
-    client_messages=(ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish),
+    refuses=any_overlay,
+    copes_with=frozenset({"crash"}),
+    client_messages=(
+        ClientAdvertise,
+        ClientUnadvertise,
+        ClientSubscribe,
+        ClientUnsubscribe,
+        ClientPublish,
+        ClientReturn,
+    ),
 )

@@ -24,6 +24,7 @@ from gapless.protocols.locaps.messages import (
     AskPartial,
     ClientAdvertise,
     ClientPublish,
+    ClientReturn,
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
@@ -77,6 +78,7 @@ class LocapsBroker:
             ClientUnsubscribe: lambda client, call: self._routing.remove_subscription(_name(client, call.number)),
             ClientAdvertise: self._on_advertise,
             ClientUnadvertise: self._on_unadvertise,
+            ClientReturn: lambda client, call: None,  # a bare tree survives no failure
         }
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:

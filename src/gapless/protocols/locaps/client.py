@@ -1,8 +1,12 @@
-"""A client of the `locaps` protocol: attached to one broker for good.
+"""A client of the `locaps` protocol: attached to one broker, and to another if that fails.
 
 It numbers its events and its calls, checks what it can check itself, and turns its broker's answers into effects. The
 connection is FIFO, so what has been delivered when a subscription ends is an exact ending cut: everything of each
 publisher up to its last event, and nothing after. Whatever is still on its way then is dropped.
+
+**If its broker fails** its subscriptions end where they stand, and the client is told so. It turns to the next broker
+that lives, with its advertisements, the events of which it does not know that they came through, and its past; what
+is asked of it from then on happens there.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,17 +30,22 @@ from gapless.protocol import (
     Rejected,
     Send,
     Subscribe,
+    Suspected,
+    Trusted,
     Unadvertise,
     Unsubscribe,
 )
 from gapless.protocols.locaps.messages import (
     ClientAdvertise,
     ClientPublish,
+    ClientReturn,
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
+    Confirmation,
     Cuts,
     Delivery,
+    Due,
     Stable,
     Started,
 )
@@ -65,6 +74,8 @@ class _Offer:
         self.name = name
         self.filter = pattern
         self.is_stable = False
+        self.last = 0
+        """Once it is taken back: the last event that may rely on it."""
 
 
 class LocapsClient:
@@ -78,6 +89,15 @@ class LocapsClient:
         self._held_back = 0
         self._subscriptions: dict[int, _Held] = {}
         self._offers: dict[int, _Offer] = {}
+        self._closing: dict[int, _Offer] = {}
+        """Taken back, with events before that that may not have come through."""
+        self._contacts = place.contacts
+        self._suspects: dict[str, None] = {}
+        self._former: tuple[str, ...] = ()
+        self._events: dict[int, Event] = {}
+        """Those that may not have come through."""
+        self._is_keeping = options.paths == "f+1"
+        self._due: Due = {}
         self._effects: list[Effect] = []
         self._handlers: dict[type, Callable[[Any], None]] = {
             Advertise: self._advertise,
@@ -85,7 +105,10 @@ class LocapsClient:
             Subscribe: self._subscribe,
             Unsubscribe: self._unsubscribe,
             Publish: self._publish,
-            Received: lambda item: self._handlers[type(item.message)](item.message),
+            Received: self._receive,
+            Suspected: self._on_suspected,
+            Trusted: lambda item: self._suspects.pop(item.peer, None),
+            Confirmation: self._on_confirmation,
             Started: self._on_started,
             Delivery: self._on_delivery,
             Stable: self._on_stable,
@@ -101,7 +124,11 @@ class LocapsClient:
 
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
-        return {"subscriptions": len(self._subscriptions), "advertisements": len(self._offers)}
+        return {
+            "subscriptions": len(self._subscriptions),
+            "advertisements": len(self._offers),
+            "unconfirmed": len(self._events),
+        }
 
     # ---- calls --------------------------------------------------------------------------------------------
 
@@ -117,7 +144,10 @@ class LocapsClient:
         if number is None:
             self._reject(call, f"there is no advertisement {call.advertisement!r} to take back")
             return
-        del self._offers[number]
+        offer = self._offers.pop(number)
+        if self._events:
+            offer.last = self._seq
+            self._closing[number] = offer
         self._send(ClientUnadvertise(number))
 
     def _subscribe(self, call: Subscribe) -> None:
@@ -132,8 +162,7 @@ class LocapsClient:
             self._reject(call, f"there is no subscription {call.subscription!r} to end")
             return
         held = self._subscriptions.pop(number)
-        last = {publisher: held.got.get(publisher, cut - 1) for publisher, cut in held.cuts.items()}
-        self._effects.append(Ended(held.name, last))
+        self._effects.append(Ended(held.name, _last(held)))
         self._send(ClientUnsubscribe(number))
 
     def _publish(self, call: Publish) -> None:
@@ -144,9 +173,14 @@ class LocapsClient:
         if self._held_back >= HELD_MAX:
             self._reject(call, f"{self._held_back} publications wait for your advertisements to be stable; try later")
             return
+        if len(self._events) >= HELD_MAX:
+            self._reject(call, f"{len(self._events)} publications have not come through yet; try later")
+            return
         self._held_back += not all(offer.is_stable for offer in self._offers.values())
         self._seq += 1
         event = Event(self._name, self._seq, call.attributes, call.payload)
+        if self._is_keeping:
+            self._events[self._seq] = event
         self._effects.append(Published(event))
         self._send(ClientPublish(event))
 
@@ -166,7 +200,33 @@ class LocapsClient:
     def _send(self, message: Any) -> None:
         self._effects.append(Send(self._broker, message))
 
+    # ---- if the broker fails ------------------------------------------------------------------------------
+
+    def _on_suspected(self, item: Suspected) -> None:
+        self._suspects[item.peer] = None
+        if item.peer != self._broker or not self._is_keeping:
+            return
+        for held in self._subscriptions.values():
+            self._effects.append(Ended(held.name, _last(held)))
+        self._subscriptions = {}
+        self._former = (*self._former, self._broker)
+        self._broker = next((name for name in self._contacts if name not in self._suspects), self._broker)
+        offers = {number: offer.filter.text for number, offer in {**self._closing, **self._offers}.items()}
+        events = list(self._events.values())
+        self._send(ClientReturn(self._former, offers, tuple(self._closing), events, self._due))
+
+    def _on_confirmation(self, message: Confirmation) -> None:
+        for seq in [seq for seq in self._events if seq <= message.seq]:
+            del self._events[seq]
+        for number in [number for number, offer in self._closing.items() if offer.last <= message.seq]:
+            del self._closing[number]
+
     # ---- answers ------------------------------------------------------------------------------------------
+
+    def _receive(self, item: Received) -> None:
+        """What a former broker said last comes too late."""
+        if item.peer == self._broker:
+            self._handlers[type(item.message)](item.message)
 
     def _on_started(self, message: Started) -> None:
         held = self._subscriptions.get(message.number)
@@ -180,6 +240,8 @@ class LocapsClient:
 
     def _on_delivery(self, message: Delivery) -> None:
         event = message.event
+        if message.due:
+            self._learn(message.due)
         for number in message.numbers:
             held = self._subscriptions.get(number)
             if held is not None:
@@ -188,11 +250,25 @@ class LocapsClient:
 
     def _on_stable(self, message: Stable) -> None:
         offer = self._offers.get(message.number)
-        if offer is not None:
+        if not message.confirms:
+            self._is_keeping = False
+            self._events = {}
+            self._closing = {}
+        if offer is not None and not offer.is_stable:
             offer.is_stable = True
             self._effects.append(Advertised(offer.name))
         if all(offer.is_stable for offer in self._offers.values()):
             self._held_back = 0
+
+    def _learn(self, due: Due) -> None:
+        """What others must have before anything that this client publishes from now on: the latest word, which stands on
+        all before it."""
+        self._due = due
+
+
+def _last(held: _Held) -> Cuts:
+    """Up to where the subscription got everything."""
+    return {publisher: held.got.get(publisher, cut - 1) for publisher, cut in held.cuts.items()}
 
 
 def _find(name: str, entries: Mapping[int, _Held | _Offer]) -> int | None:

@@ -11,13 +11,20 @@ import msgspec
 from gapless.events import Event
 
 __all__ = [
-    "AddAdvertisement", "AddSubscription", "AdvertisementStable", "AskPartial", "ClientAdvertise", "ClientPublish",
-    "ClientSubscribe", "ClientUnadvertise", "ClientUnsubscribe", "Cuts", "Delivery", "Marker", "PartialMarker",
-    "Publication", "RemoveAdvertisement", "RemoveSubscription", "Stable", "Started",
+    "AddAdvertisement", "AddSubscription", "AdvertisementStable", "AskEstate", "AskPartial", "ClientAdvertise",
+    "ClientPublish", "ClientReturn", "ClientSubscribe", "ClientUnadvertise", "ClientUnsubscribe", "Confirmation",
+    "Content", "Cuts", "Dead", "Delivery", "Done", "Due", "EndSubscription", "Estate", "ForgetSubscription", "Hop",
+    "Keep", "Kept", "Marker", "Packet", "PartialMarker", "PathMarker",
+    "PathSubscribe", "PivotMarker", "Publication", "RemoveAdvertisement", "RemoveSubscription", "Stable", "Started",
+    "Takeover",
 ]  # fmt: skip
 
 Cuts: TypeAlias = dict[str, int]
 """For each publisher, the first sequence number that counts."""
+
+
+Due: TypeAlias = dict[str, dict[str, int]]
+"""By broker and stream, the number up to which the broker has to have what it is sent."""
 
 
 class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -39,6 +46,8 @@ class AddAdvertisement(_Message, frozen=True):
     advertisement: str
     publisher: str
     filter: str
+    epoch: int = 0
+    """On a graph: how many brokers the publisher has lost."""
 
 
 class AdvertisementStable(_Message, frozen=True):
@@ -94,6 +103,126 @@ class PartialMarker(_Message, frozen=True):
     cuts: Cuts
 
 
+# ---- between brokers, on a graph (`gapless.protocols.locamu`) ---------------------------------------------
+
+
+class PathSubscribe(_Message, frozen=True):
+    """A client of the home broker subscribes; for all brokers on the ways to the publishers."""
+
+    subscription: str
+    filter: str
+    home: str
+    is_new: bool
+    """Whether this goes to all publishers there are; else only to some who came later."""
+
+
+class EndSubscription(_Message, frozen=True):
+    """The client has ended the subscription: nobody may rely on it any more. Events still come for it."""
+
+    subscription: str
+
+
+class ForgetSubscription(_Message, frozen=True):
+    """All who relied on the subscription have been passed on: nobody needs it any more."""
+
+    subscription: str
+
+
+class PathMarker(_Message, frozen=True):
+    """The publishers' own broker says: from these numbers on, everything goes to the subscription."""
+
+    subscription: str
+    cuts: Cuts
+    filter: str = ""
+    """Of the subscription, and its home: for publishers that know it from here only (the cascade)."""
+    home: str = ""
+
+
+class PivotMarker(_Message, frozen=True):
+    """A partial pivot says: I carry everything from these numbers on to the subscription, as its cover gets it."""
+
+    subscription: str
+    broker: str
+    cuts: Cuts
+
+
+class Takeover(_Message, frozen=True):
+    """The publisher of this stream has come to another broker, and all that was left of it has been sent again."""
+
+    last: int
+    """Its last event that was held."""
+
+
+Content: TypeAlias = (
+    Publication | AddAdvertisement | AdvertisementStable | RemoveAdvertisement | PathSubscribe | EndSubscription
+    | ForgetSubscription | PathMarker | PivotMarker | Takeover
+)  # fmt: skip
+
+
+class Packet(msgspec.Struct, frozen=True, array_like=True):
+    """A message of the causal multicast."""
+
+    stream: str
+    number: int
+    origin: str
+    ends: tuple[str, ...]
+    due: Due
+    settled: dict[str, int]
+    content: Content
+
+
+class Hop(_Message, frozen=True):
+    """A message on its way, and ends that brokers on the way have added."""
+
+    packet: Packet
+    extra: tuple[str, ...] = ()
+
+
+class Done(_Message, frozen=True):
+    """Up to where the sender is done with the receiver's streams, and what it knew by then."""
+
+    done: dict[str, int]
+    due: Due
+
+
+class Dead(_Message, frozen=True):
+    """A broker has failed."""
+
+    broker: str
+
+
+class Keep(_Message, frozen=True):
+    """Hold this part of the stream of a publisher of the sender, with its past, until it has come through."""
+
+    publisher: str
+    number: int
+    content: Content
+    due: Due
+
+
+class Kept(_Message, frozen=True):
+    """The sender holds the publisher's stream up to this number."""
+
+    publisher: str
+    number: int
+
+
+class AskEstate(_Message, frozen=True):
+    """The broker has failed, and the publisher has come to the sender: what was kept of it?"""
+
+    broker: str
+    publisher: str
+
+
+class Estate(_Message, frozen=True):
+    """What was kept: the last event's number, and what has not come through, with its past."""
+
+    broker: str
+    publisher: str
+    last: int
+    items: list[tuple[int, Content, Due]]
+
+
 # ---- between a client and its broker ----------------------------------------------------------------------
 
 
@@ -129,10 +258,33 @@ class ClientPublish(_Message, frozen=True):
     event: Event
 
 
+class ClientReturn(_Message, frozen=True):
+    """The client's broker has failed; it goes on here."""
+
+    brokers: tuple[str, ...]
+    """Those it was attached to before."""
+    offers: dict[int, str]
+    """Its advertisements."""
+    closing: tuple[int, ...]
+    """Of these, those that it has taken back, behind its last event."""
+    events: list[Event]
+    """Those of which it does not know that they have come through."""
+    due: Due
+    """Its past."""
+
+
+class Confirmation(_Message, frozen=True):
+    """All events of the client up to this number have come through."""
+
+    seq: int
+
+
 class Stable(_Message, frozen=True):
     """The advertisement is stable."""
 
     number: int
+    confirms: bool = False
+    """Whether the broker will say which events have come through."""
 
 
 class Started(_Message, frozen=True):
@@ -147,3 +299,5 @@ class Delivery(_Message, frozen=True):
 
     event: Event
     numbers: list[int]
+    due: Due = {}
+    """On a graph: what its broker knew others to have coming; the client takes it along if the broker fails."""

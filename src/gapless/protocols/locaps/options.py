@@ -1,10 +1,12 @@
 """The options of the `locaps` protocol."""
 
+from typing import Literal
+
 import msgspec
 
 __all__ = ["REPAIRS", "LocapsOptions"]
 
-REPAIRS = frozenset({"late-publishers", "pivots"})
+REPAIRS = frozenset({"late-publishers", "pivots", "together", "two-steps"})
 """What tests can switch off to see that the checkers notice."""
 
 
@@ -14,8 +16,25 @@ class LocapsOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     coverage: bool = True
     """Algorithm 2: pivots answer for publishers. Off gives Algorithm 1: every marker comes from its publisher."""
 
+    paths: Literal["one", "f+1"] = "f+1"
+    """Over how many paths messages go. On a tree, `f+1` adds LoCaMu's links, which bypass f brokers, and survives f
+    failures; `one` is the bare tree, and survives none."""
+
+    full_markers: bool = False
+    """With `f+1` paths: a broker that is covered itself speaks alone, as section V-A allows where all paths meet, so that a
+    subscription there starts at once. Off, it waits for the next f brokers as well, as section VI-B has it."""
+
+    cascade: bool = False
+    """On graphs: markers go to all subscribers of a publisher, and publishers answer them with their own (Algorithm 1,
+    lines 14 to 21)."""
+
+    done_ms: int = 50
+    """On graphs: how long a broker waits before it tells others that it is done with their messages. Longer means fewer
+    messages, and more that is kept."""
+
     switched_off: tuple[str, ...] = ()
-    """For tests only: any of `late-publishers` and `pivots`; see the package's text for what they repair."""
+    """For tests only: any of `late-publishers`, `pivots` and, on graphs, `together` and `two-steps`; see the package's
+    text for what they repair."""
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.switched_off if name not in REPAIRS]

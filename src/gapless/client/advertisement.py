@@ -1,0 +1,24 @@
+"""An advertisement, as its application sees it."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gapless.client.client import Client
+
+__all__ = ["Advertisement"]
+
+
+class Advertisement:
+    """What this client may publish. Made by `Client.advertise`."""
+
+    def __init__(self, client: "Client", name: str, text: str) -> None:
+        self.name = name
+        self.filter = text
+        self._client = client
+
+    def __repr__(self) -> str:
+        return f"<Advertisement {self.name} of {self.filter!r}>"
+
+    async def close(self) -> None:
+        """Take it back: nothing published from now on relies on it."""
+        await self._client.unadvertise(self)

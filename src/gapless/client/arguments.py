@@ -1,0 +1,79 @@
+"""What a caller hands over is looked at before anything is done with it.
+
+A mistake ends here, with a sentence for whoever made it. What lies behind (the node, the encoder, the event loop that
+everybody shares) sees only what can travel.
+"""
+
+from math import isnan
+
+from gapless.errors import CallError
+
+__all__ = ["check_choice", "check_count", "check_name", "check_seconds", "check_text", "check_timeout", "surrogate_in"]
+
+NAME_MAX = 150
+"""Characters; what makes the name unique is added, and a broker takes 200."""
+
+
+def surrogate_in(text: str) -> str:
+    """The first half of a surrogate pair in the text, as one would write it; empty if there is none.
+
+    Python has such strings (`os.fsdecode` makes them of bytes that are no text), but they cannot be encoded.
+    """
+    if text.isascii():
+        return ""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return ascii(text[error.start])
+    return ""
+
+
+def check_text(what: str, value: object) -> str:
+    """The text, if it is text that can travel."""
+    if not isinstance(value, str):
+        raise CallError(f"{what} is text, but this is {_shown(value)}")
+    half = surrogate_in(value)
+    if half:
+        raise CallError(f"{what} contains {half}, half of a surrogate pair, which cannot be sent; leave it out")
+    return str(value)
+
+
+def check_name(value: object) -> str:
+    """The first part of a client's name."""
+    name = check_text("a client's name", value)
+    if not 1 <= len(name) <= NAME_MAX:
+        raise CallError(f"a client's name has 1 to {NAME_MAX} characters, but this one has {len(name)}")
+    return name
+
+
+def check_timeout(value: object) -> float | None:
+    """A time to wait, or None for ever."""
+    return None if value is None else check_seconds(value)
+
+
+def check_seconds(value: object) -> float:
+    """A time to wait."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise CallError(f"timeout_s is a number of seconds, but this is {_shown(value)}")
+    if isnan(value) or value < 0:
+        raise CallError(f"timeout_s is {value:g}, but nobody can wait for less than 0 seconds")
+    return float(value)
+
+
+def check_count(what: str, value: object) -> int:
+    """A number of things, at least one."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise CallError(f"{what} is a whole number, but this is {_shown(value)}")
+    if value < 1:
+        raise CallError(f"{what} must be positive, but is {value}")
+    return value
+
+
+def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
+    """One of these words."""
+    if value not in choices:
+        raise CallError(f"{what} is {' or '.join(map(repr, choices))}, not {value!r}")
+
+
+def _shown(value: object) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"

@@ -1,0 +1,116 @@
+"""Events in batches, as they come: from a list, from a generator, or from something that has to be waited for.
+
+A batch leaves as soon as there is nothing more to add without waiting. Of an ordinary iterable nobody can know that, so
+the first batch is one event, and each is twice as large as the one before while the iterable is quick; if it takes its
+time, the next is one event again. Between two batches the event loop gets its turn: what was published leaves, and
+brokers hear from us. An iterable that blocks for long at one event still holds up everything else in this event loop,
+which is said in the log; an async iterable does not.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from gapless.errors import EventError
+
+__all__ = ["batches", "iterator_over"]
+
+QUICK_S = 0.005
+"""A batch that is not full after that leaves as it is."""
+
+BLOCKED_S = 0.5
+"""Who holds the event loop for longer hears of it."""
+
+
+def iterator_over(events: Iterable[Any]) -> Iterator[Any]:
+    """What yields the events, or an `EventError` if nothing does."""
+    try:
+        return iter(events)
+    except TypeError:
+        shown = "None" if events is None else f"a {type(events).__name__}"
+        raise EventError(f"publish_many takes events, one after the other, but this is {shown}") from None
+
+
+def batches(
+    events: Iterable[Any] | AsyncIterable[Any], most: int, end: "asyncio.Future[None]"
+) -> AsyncIterator[list[Any]]:
+    """The events in batches of at most so many. If `end` fails, nobody waits for further ones."""
+    if isinstance(events, AsyncIterable):
+        return _of_what_comes(events, most, end)
+    return _of_what_is_there(iterator_over(events), most, 1 if not isinstance(events, Sequence) else most)
+
+
+async def _of_what_is_there(remaining: Iterator[Any], most: int, size: int) -> AsyncIterator[list[Any]]:
+    is_told = False
+    while True:
+        started = time.monotonic()
+        batch = []
+        took = 0.0
+        for event in remaining:
+            batch.append(event)
+            took = time.monotonic() - started
+            if took > QUICK_S or len(batch) >= size:
+                break
+        if not batch:
+            return
+        if took > BLOCKED_S and not is_told:
+            is_told = True
+            logging.getLogger("gapless.client").warning(
+                f"publish_many waited {took:.1f} s for one event, and the event loop stood still meanwhile; give it an "
+                "async iterable"
+            )
+        size = min(2 * size, most) if took <= QUICK_S else 1
+        yield batch
+        await asyncio.sleep(0)
+
+
+async def _of_what_comes(
+    events: AsyncIterable[Any], most: int, end_of_all: "asyncio.Future[None]"
+) -> AsyncIterator[list[Any]]:
+    queue: asyncio.Queue[Any] = asyncio.Queue(most)
+    collecting = asyncio.ensure_future(_collect(events, queue))
+    try:
+        while True:
+            batch = [await _next(queue, end_of_all)]
+            while not queue.empty():
+                batch.append(queue.get_nowait())
+            end = batch.pop() if isinstance(batch[-1], _End) else None
+            if batch:
+                yield batch
+            if end is not None:
+                if end.error is not None:
+                    raise end.error
+                return
+    finally:
+        while not queue.empty():
+            queue.get_nowait()  # so that there is room for the end
+        collecting.cancel()
+
+
+async def _next(queue: "asyncio.Queue[Any]", end_of_all: "asyncio.Future[None]") -> Any:
+    if not queue.empty():
+        return queue.get_nowait()
+    getting = asyncio.ensure_future(queue.get())
+    try:
+        await asyncio.wait([getting, end_of_all], return_when=asyncio.FIRST_COMPLETED)
+        return getting.result() if getting.done() else end_of_all.result()
+    finally:
+        getting.cancel()
+
+
+class _End(NamedTuple):
+    """Nothing more comes; `error` is why, if the source failed."""
+
+    error: BaseException | None
+
+
+async def _collect(events: AsyncIterable[Any], queue: "asyncio.Queue[Any]") -> None:
+    error: BaseException | None = None
+    try:
+        async for event in events:
+            await queue.put(event)
+    except (Exception, asyncio.CancelledError) as caught:  # whoever cancels the source must not leave us waiting
+        error = caught
+    await queue.put(_End(error))

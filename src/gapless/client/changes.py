@@ -1,0 +1,172 @@
+"""Who serves a client, and what becomes of that: connected, lost, moved.
+
+A client is served while a broker holds its session and there is a connection to it. Calls may be made at any time, and
+wait for a broker where there is none; whoever wants to know meanwhile iterates over `client.changes()`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Self, TypeAlias
+from weakref import WeakSet
+
+import msgspec
+
+from gapless.errors import GaplessError
+from gapless.protocol import Effect, Input, Node, Received
+from gapless.runtime.connection import Connection
+from gapless.runtime.links import Links
+
+__all__ = ["Change", "ChangeKind", "Changes", "WatchedLinks", "WatchedNode", "Watching"]
+
+ChangeKind: TypeAlias = Literal["connected", "lost", "moved"]
+
+KEPT_MAX = 100
+"""Changes that wait for one who does not take them; of older ones only the number is told."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What happened to the client's place in the network."""
+
+    kind: ChangeKind
+    """`connected`: a broker serves the client. `lost`: none does; the client looks for one, and what is published
+    meanwhile waits. `moved`: another broker serves it than before; nothing was missed."""
+    broker: str
+    """Who serves the client; of `lost`, who did."""
+    previous: str = ""
+    """Of `moved`: who served it before."""
+    missed: int = 0
+    """How many changes before this one were not taken in time and are left out."""
+
+
+class Changes:
+    """Iterate over it: `async for change in client.changes()`. It begins with how things are, and ends with the client.
+
+    If the client fails, that is raised here as well.
+    """
+
+    def __init__(self) -> None:
+        self._queue: deque[Change] = deque()
+        self._something = asyncio.Event()
+        self._missed = 0
+        self._error: GaplessError | None = None
+        self._is_over = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Change:
+        while not self._queue:
+            if self._error is not None:
+                raise self._error
+            if self._is_over:
+                raise StopAsyncIteration
+            self._something.clear()
+            await self._something.wait()
+        change = self._queue.popleft()
+        missed, self._missed = self._missed, 0
+        return msgspec.structs.replace(change, missed=missed) if missed else change
+
+    def put(self, change: Change) -> None:
+        """Something happened."""
+        if len(self._queue) >= KEPT_MAX:
+            self._queue.popleft()
+            self._missed += 1
+        self._queue.append(change)
+        self._something.set()
+
+    def end(self, error: GaplessError | None) -> None:
+        """Nothing more happens."""
+        self._is_over = True
+        self._error = error
+        self._something.set()
+
+
+class Watching:
+    """Tells everyone who watches when the broker that serves the client is another."""
+
+    def __init__(self, serving: Callable[[], str]) -> None:
+        self._serving = serving
+        self._broker = ""
+        self._last = ""
+        self._watchers: WeakSet[Changes] = WeakSet()
+        self._end: tuple[GaplessError | None] | None = None
+
+    def watch(self) -> Changes:
+        """One more who watches."""
+        changes = Changes()
+        if self._end is not None:
+            changes.end(*self._end)
+        elif self._broker:
+            changes.put(Change("connected", self._broker))
+        self._watchers.add(changes)
+        return changes
+
+    def look(self) -> None:
+        """See whether something changed."""
+        broker = self._serving()
+        if broker == self._broker or self._end is not None:
+            return
+        if not broker:
+            change = Change("lost", self._broker)
+        elif self._last in ("", broker):
+            change = Change("connected", broker)
+        else:
+            change = Change("moved", broker, self._last)
+        self._broker = broker
+        self._last = broker or self._last
+        for watcher in self._watchers:
+            watcher.put(change)
+
+    def end(self, error: GaplessError | None) -> None:
+        """The client is over."""
+        self._end = (error,)
+        for watcher in self._watchers:
+            watcher.end(error)
+
+
+class WatchedNode:
+    """A client's node; `look` is called when something may have changed."""
+
+    def __init__(self, node: Node, look: Callable[[], None]) -> None:
+        self._node: Any = node
+        self._look = look
+        self._has_session = hasattr(node, "is_attached")
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input; return what it causes."""
+        node = self._node
+        if self._has_session:
+            before = node.is_attached
+            effects: Sequence[Effect] = node.step(item, now)
+            if node.is_attached is not before:
+                self._look()
+            return effects
+        effects = node.step(item, now)
+        if item.__class__ is not Received:
+            self._look()
+        return effects
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the node keeps."""
+        size: Mapping[str, int] = self._node.state_size()
+        return size
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._node, name)
+
+
+class WatchedLinks(Links):
+    """A client's links; `look` is called when a connection is over."""
+
+    look: Callable[[], None]
+
+    def ended(self, connection: Connection) -> None:
+        """The connection is over, for whatever reason."""
+        super().ended(connection)
+        self.look()
+
+    def said_goodbye(self, connection: Connection) -> None:
+        """The peer leaves in good order."""
+        super().said_goodbye(connection)
+        self.look()

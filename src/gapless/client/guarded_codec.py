@@ -1,0 +1,31 @@
+"""What a client cannot encode ends the client, with a word.
+
+Arguments are checked before they are handed over, so this should not happen. If it does, the message would come up
+again with every new connection, and calls would wait for an answer to what never leaves.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gapless.errors import ClosedError, GaplessError, WireError
+from gapless.protocol import ProtocolSpec
+from gapless.runtime.codec import Codec
+
+__all__ = ["GuardedCodec"]
+
+
+class GuardedCodec(Codec):
+    """A codec that tells the client when something cannot be sent."""
+
+    def __init__(self, spec: ProtocolSpec, frame_max: int, fail: Callable[[GaplessError], None]) -> None:
+        super().__init__(spec, frame_max)
+        self._fail = fail
+
+    def frames(self, messages: Sequence[Any]) -> list[bytes]:
+        """The messages as frames."""
+        try:
+            return super().frames(messages)
+        except Exception as error:
+            reason = str(error) if isinstance(error, WireError) else repr(error)
+            self._fail(ClosedError(f"the client failed, because something cannot be sent: {reason}"))
+            raise WireError(reason) from error

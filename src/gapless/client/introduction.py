@@ -1,0 +1,103 @@
+"""How a client introduces itself to brokers, and whom it believes to be of its network.
+
+A client outlives its brokers, but not its network: if all of it is started anew from another file, with another shape
+or other settings, nothing that the client holds means anything there. A broker shows by its fingerprint which network
+it belongs to. One that belongs to another is left alone; if no broker of ours answers at any address, our network is
+gone, and the client says so instead of waiting for ever.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gapless.errors import ConnectError, GaplessError, WireError
+from gapless.runtime.probe import probe
+from gapless.runtime.wire import CLIENT, Hello, Refusal, Welcome, greeting
+
+__all__ = ["Introduction"]
+
+LOOK_AGAIN_S = 5.0
+"""How often a client looks for brokers of its network, if it meets those of another."""
+
+LOOK_MAX = 64
+"""Brokers that it asks."""
+
+
+class Introduction:
+    """What the links ask about us."""
+
+    def __init__(self, client: str, welcome: Welcome, addresses: dict[str, str], fail: Callable[[GaplessError], None]):
+        self._client = client
+        self._welcome = welcome
+        self._addresses = addresses
+        self._fail = fail
+        self._looking: asyncio.Task[None] | None = None
+        self._looked = -LOOK_AGAIN_S
+
+    def greeting(self) -> bytes:
+        """What we say to brokers."""
+        return greeting(CLIENT, self._client, protocol=self._welcome.protocol)
+
+    def answer(self, hello: Hello) -> Refusal:
+        """Nobody dials a client."""
+        return Refusal("name", "this is a client")
+
+    def welcomed(self, welcome: Welcome) -> Refusal | None:
+        """A broker let us in, but we go only to brokers of our network."""
+        if welcome.network == self._welcome.network:
+            return None
+        if self._looking is None and time.monotonic() - self._looked >= LOOK_AGAIN_S:
+            self._looking = asyncio.get_running_loop().create_task(self._look_around(welcome))
+        return Refusal("network", f"broker {welcome.name!r} belongs to another network than this client")
+
+    async def _look_around(self, stranger: Welcome) -> None:
+        addresses = list(self._addresses.values())[:LOOK_MAX]
+        try:
+            found = await asyncio.gather(*(self._is_ours(address) for address in addresses))
+        finally:
+            self._looking = None
+            self._looked = time.monotonic()
+        if not any(found):
+            self._fail(ConnectError(self._farewell(stranger)))
+
+    async def _is_ours(self, address: str) -> bool:
+        try:
+            welcome = await probe(address, timeout_s=self._welcome.settings.hello_ms / 1000)
+        except (OSError, TimeoutError, WireError):
+            return False
+        return welcome.network == self._welcome.network
+
+    def _farewell(self, stranger: Welcome) -> str:
+        was, now = self._welcome, stranger
+        what = [f"it had {was.brokers} brokers, now {now.brokers}"] if was.brokers != now.brokers else []
+        what += [f"f was {was.f}, now {now.f}"] if was.f != now.f else []
+        what += [f"the protocol was {was.protocol!r}, now {now.protocol!r}"] if was.protocol != now.protocol else []
+        what += (
+            [f"it was called {was.network_name!r}, now {now.network_name!r}"]
+            if was.network_name != now.network_name
+            else []
+        )
+        told = "; ".join(what) or "another shape, or other settings"
+        return (
+            f"the network was started anew from another file ({told}), "
+            "so what this client held there is gone; connect again"
+        )
+
+    def refused(self, peer: str, refusal: Refusal) -> None:
+        """A broker does not want us. Others may; what no other would take either is the end."""
+        if refusal.code in ("version", "protocol", "name", "malformed", "ended"):
+            self._fail(ConnectError(f"broker {peer!r} refused us: {refusal.reason}"))
+
+    def report(self) -> dict[str, Any]:
+        """Nobody asks."""
+        return {}
+
+    def end_client(self, client: str) -> dict[str, Any]:
+        """Nobody asks."""
+        return {}
+
+    def close(self) -> None:
+        """Look no further."""
+        if self._looking is not None:
+            self._looking.cancel()

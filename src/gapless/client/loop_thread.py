@@ -1,0 +1,92 @@
+"""An event loop in a thread of its own, for callers that have none.
+
+Whoever asks it for something waits for the answer; if the loop ends, for whatever reason, there will be none, and all
+who wait hear so, and all who ask later.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from gapless.errors import CallError, ClosedError
+from gapless.runtime.event_loop import new_event_loop
+
+__all__ = ["LoopThread"]
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs coroutines for other threads."""
+
+    def __init__(self) -> None:
+        self.loop = new_event_loop()
+        self._lock = threading.Lock()
+        self._waiting: set[Future[Any]] = set()
+        self._end: ClosedError | None = None
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._turn, name="gapless", daemon=True)
+        self._thread.start()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Let the loop do it."""
+        try:
+            self._check_caller()
+            with self._lock:
+                if self._end is not None:
+                    raise self._end
+                future = asyncio.run_coroutine_threadsafe(work, self.loop)
+                self._waiting.add(future)
+        except BaseException:
+            work.close()
+            raise
+        future.add_done_callback(self._waiting.discard)
+        return future
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Let the loop do it, and wait."""
+        future = self.start(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _check_caller(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise CallError("this call would wait for its own thread; make it from a thread of yours")
+        if os.getpid() != self._process:
+            raise ClosedError("this client belongs to the process that this one was forked from; connect again here")
+
+    def stop(self) -> None:
+        """End the thread."""
+        with suppress(RuntimeError):  # it may have ended by itself
+            self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+
+    def _turn(self) -> None:
+        end = ClosedError("the client is closed")
+        try:
+            self.loop.run_forever()
+        except BaseException as error:
+            end = ClosedError(f"the client's event loop ended: {error!r}")
+        finally:
+            with self._lock:
+                self._end = end
+            for future in list(self._waiting):
+                with suppress(Exception):  # it was answered in the same moment
+                    future.set_exception(end)
+            self._clear_up()
+
+    def _clear_up(self) -> None:
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            with suppress(BaseException):
+                self.loop.run_until_complete(asyncio.wait(tasks, timeout=1.0))
+        self.loop.close()

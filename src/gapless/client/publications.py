@@ -1,0 +1,133 @@
+"""From what an application wants to publish to calls that the node can take.
+
+Everything that the network would choke on is noticed here: what is no attribute, what cannot be encoded, what is too
+large. So one bad event ends the call that brought it, and harms nobody else.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import msgspec
+
+from gapless.client.arguments import surrogate_in
+from gapless.errors import EventError
+from gapless.events import Event
+from gapless.protocol import Publish
+
+__all__ = ["Checked", "EventLike", "Payload", "Publication", "check_publication", "parts_of"]
+
+Payload: TypeAlias = bytes | bytearray | memoryview
+
+
+class _Dataclass(Protocol):
+    """An instance of any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+EventLike: TypeAlias = Mapping[str, Any] | msgspec.Struct | _Dataclass
+"""Attributes by name; or a struct or dataclass, whose fields they are. There, None is left out, and a field of bytes is
+the payload: the same that `gapless.client.reader` makes of an event."""
+
+Publication: TypeAlias = EventLike | tuple[EventLike, Payload]
+"""What `publish_many` takes: attributes, or attributes and a payload."""
+
+Checked: TypeAlias = tuple[Publish, int]
+"""The call, and its size in bytes."""
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+ATTRIBUTE_BYTES = 16
+"""What an attribute counts beside its name and its text."""
+
+
+def check_publication(item: Publication, event_max: int) -> Checked:
+    """The call that publishes it, or an `EventError`."""
+    attributes, payload = parts_of(item)
+    size = len(payload) + ATTRIBUTE_BYTES * len(attributes)
+    for name, value in attributes.items():
+        if type(name) is not str:
+            raise EventError(f"attribute {name!r} has a name that is no string")
+        size += len(name) if name.isascii() else _bytes_of(name, "the name of an attribute")
+        kind = type(value)
+        if kind is str:
+            size += len(value) if value.isascii() else _bytes_of(value, f"attribute {name!r}")
+        elif kind is int:
+            if not INT_MIN <= value <= INT_MAX:
+                raise EventError(f"attribute {name!r} is {value}, which does not fit into 64 bits")
+        elif kind is not float and kind is not bool:
+            raise EventError(
+                f"attribute {name!r} is a {kind.__name__}; attributes are strings, integers, floats "
+                "and booleans (put anything else into the payload)"
+            )
+    if size > event_max:
+        raise EventError(
+            f"the event has {size:,} bytes, but {event_max:,} is the limit; make it smaller, or raise event_max "
+            "in the network's file"
+        )
+    return Publish({**attributes}, payload), size
+
+
+def parts_of(item: Any) -> tuple[Mapping[str, Any], bytes]:
+    """Attributes and payload, not yet looked at one by one."""
+    attributes, payload = item, b""
+    if isinstance(item, tuple):
+        if len(item) != 2:
+            raise EventError(f"an event is its attributes, or attributes and a payload, but this has {len(item)} parts")
+        attributes, payload = item
+    if type(payload) is not bytes:
+        if not isinstance(payload, bytes | bytearray | memoryview):
+            way_out = "; encode it first" if isinstance(payload, str) else ""
+            raise EventError(f"a payload is bytes, but this is {_article(payload)}{way_out}")
+        payload = bytes(payload)
+    if type(attributes) is dict or isinstance(attributes, Mapping):
+        return attributes, payload
+    return _taken_apart(attributes, payload)
+
+
+def _taken_apart(value: Any, payload: bytes) -> tuple[dict[str, Any], bytes]:
+    """A struct's or a dataclass's fields as attributes, and as payload."""
+    attributes = {}
+    for name, field in _fields(value):
+        if isinstance(field, bytes | bytearray | memoryview):
+            if payload:
+                raise EventError(f"field {name!r} is the payload, but there is another payload; an event has one")
+            payload = bytes(field)
+        elif field is not None and not isinstance(field, Event):
+            attributes[name] = _plain(field)
+    return attributes, payload
+
+
+def _plain(field: Any) -> Any:
+    """A date, an enumeration and the like as the text or number that stands for it."""
+    if type(field) in (str, int, float, bool):
+        return field
+    try:
+        return msgspec.to_builtins(field)
+    except TypeError:
+        return field  # which is refused, with a sentence, when it is looked at
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, msgspec.Struct) and not isinstance(value, Event):
+        names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+        return ((told, getattr(value, name)) for name, told in names)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+    raise EventError(
+        f"an event's attributes are a dictionary, such as {{'topic': 'price'}}, but this is {_article(value)}"
+    )
+
+
+def _bytes_of(text: str, what: str) -> int:
+    half = surrogate_in(text)
+    if half:
+        raise EventError(
+            f"{what} contains {half}, half of a surrogate pair, which cannot be sent; put bytes that are no text into "
+            "the payload"
+        )
+    return len(text.encode())
+
+
+def _article(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"

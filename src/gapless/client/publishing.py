@@ -1,0 +1,170 @@
+"""How events leave: checked, numbered by the node when there is room for them, and waited for until they are safe."""
+
+import asyncio
+from collections.abc import AsyncIterable, Iterable
+from typing import TYPE_CHECKING
+
+from gapless.client.batches import batches
+from gapless.client.feed import Feed
+from gapless.client.publications import Checked, Publication, check_publication
+from gapless.client.recording import now_us
+from gapless.client.unsafe import Unsafe, refuse
+from gapless.errors import EventError, GaplessError
+from gapless.events import Event
+from gapless.protocol import Confirmed, ProtocolSpec, Publish, Published, PublishMany
+from gapless.runtime.settings import RuntimeSettings
+
+if TYPE_CHECKING:
+    from gapless.client.client import Client
+
+__all__ = ["Publishing"]
+
+PUBLISH_BATCH = 256
+COLLECTED_BYTES = 32 * 1024 * 1024
+"""No more is taken from a source at a time, however large its events."""
+MESSAGE_BYTES = 1024 * 1024
+"""From there on, a message to the broker takes in no further event, so that it holds nobody up for long."""
+
+
+class Publishing:
+    """The publishing side of one client."""
+
+    def __init__(self, client: "Client", spec: ProtocolSpec, settings: RuntimeSettings, window: int) -> None:
+        self.unsafe = Unsafe(window, settings.client_frame_max // 2)
+        self.batch_max = max(1, min(PUBLISH_BATCH, COLLECTED_BYTES // settings.event_max))
+        """How many events may be published at a time."""
+        self._client = client
+        self._spec = spec
+        self._event_max = settings.event_max
+        self._accepted: list[Event] = []
+        self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Fails when nothing can be published any more."""
+
+    # ---- what the node says -------------------------------------------------------------------------------
+
+    def on_published(self, effect: Published) -> None:
+        """It took an event."""
+        self.unsafe.published = effect.event.seq
+        self._accepted.append(effect.event)
+
+    def on_confirmed(self, effect: Confirmed) -> None:
+        """Events are safe."""
+        self.unsafe.confirm(effect.seq)
+
+    def fail(self, error: GaplessError) -> None:
+        """Nothing is published any more."""
+        refuse(self._end, error)
+        self.unsafe.fail(error)
+
+    def is_safe(self, event: Event) -> bool:
+        """Whether that is known of an event of ours."""
+        return self._spec.confirms and event.seq <= self.unsafe.confirmed
+
+    def progress(self) -> tuple[int, int]:
+        """How many events are published, and how many of them are safe."""
+        return self.unsafe.published, self.unsafe.confirmed
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything published so far is safe."""
+        return not self._spec.confirms or self.unsafe.published == self.unsafe.confirmed
+
+    # ---- one event ----------------------------------------------------------------------------------------
+
+    def check(self, item: Publication) -> Checked:
+        """The call that publishes it, or an `EventError` for what the network would choke on."""
+        return check_publication(item, self._event_max)
+
+    async def publish(self, checked: Checked) -> Event:
+        """Let the node number and send it; it is not safe yet."""
+        began_us = now_us()
+        call, size = checked
+        await self._wait_for_room()
+        self._accepted.clear()
+        self._note_beginning(began_us)
+        self._client._call(call)
+        event = self._accepted.pop()
+        self._note(size)
+        return event
+
+    async def wait_until_safe(self, event: Event | None = None) -> None:
+        """Until this event is safe, or everything published so far."""
+        if self._spec.confirms:
+            await self.unsafe.wait_for(self.unsafe.published if event is None else event.seq)
+
+    # ---- many events --------------------------------------------------------------------------------------
+
+    async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
+        """All of them, as they come; returns when they are safe."""
+        count = 0
+        async for batch in batches(events, self.batch_max, self._end):
+            checked, error = self._check_all(batch)
+            count += await self._publish_batch(checked)
+            if error is not None:
+                raise error
+        await self.wait_until_safe()
+        return count
+
+    async def publish_fed(self, feed: Feed) -> int:
+        """The same for what another thread gives."""
+        count = 0
+        while batch := await feed.take():
+            count += await self._publish_batch(batch)
+        if not feed.is_cut_short:
+            await self.wait_until_safe()
+        return count
+
+    def _check_all(self, batch: list[Publication]) -> tuple[list[Checked], EventError | None]:
+        """The calls up to the first that cannot be made, and why it cannot."""
+        checked = []
+        for item in batch:
+            try:
+                checked.append(self.check(item))
+            except EventError as error:
+                return checked, error
+        return checked, None
+
+    async def _publish_batch(self, checked: list[Checked]) -> int:
+        """Publish these, as there is room for them. Returns how many."""
+        began_us = now_us()
+        done = 0
+        while done < len(checked):
+            await self._wait_for_room()
+            room = self.unsafe.room if self._spec.confirms else len(checked)
+            calls: list[Publish] = []
+            size = 0
+            while done < len(checked) and len(calls) < room and size < MESSAGE_BYTES:
+                calls.append(checked[done][0])
+                size += checked[done][1]
+                done += 1
+            self._note_beginning(began_us)
+            self._give(calls)
+            self._note(size)
+        return done
+
+    def _give(self, calls: list[Publish]) -> None:
+        if self._spec.takes_many:
+            self._client._call(PublishMany(calls))
+        else:
+            for call in calls:
+                self._client._call(call)
+        self._accepted.clear()
+        self._client._links.host.flush()
+
+    def _note_beginning(self, began_us: int) -> None:
+        """What is published next was asked for then: a trace counts from the call, not from when it leaves."""
+        if self._client._recording is not None:
+            self._client._recording.publishes(began_us)
+
+    def _note(self, size: int) -> None:
+        if self._spec.confirms:
+            self.unsafe.note(size)
+
+    async def _wait_for_room(self) -> None:
+        """Until fewer than a window of publications wait to become safe, or at least to leave."""
+        self._client._check_open()
+        if self._spec.confirms:
+            await self.unsafe.wait_for_room()
+        else:
+            await self._client._links.wait_for_room()
+        self._client._check_open()

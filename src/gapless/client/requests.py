@@ -1,0 +1,205 @@
+"""Request and reply: one call that publishes a question and returns its answer.
+
+A request is an event with a number of its own (`request.id`); a reply is an event that names the client it is for
+(`reply.to`) and that number (`reply.id`). Both are published and routed like all others, so a third party that
+subscribes sees them, too, the request before the reply.
+
+Why no reply is missed: the client subscribes to its replies *before* it publishes the request. A reply is published
+after its request, which is after the return of that subscription, so it is delivered; once, whatever fails. Nothing has
+to be asked twice, and no answerer sees a request twice. The subscription stays for later requests that name the same
+filter for replies, so only the first waits for a starting cut.
+
+And what the answerer published before its reply, as far as the client subscribes to it, was delivered before it: causes
+come before effects. Whoever asks for a change and gets an answer need not ask whether the news of it has arrived.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gapless.client.publications import EventLike, Payload, parts_of
+from gapless.client.publishing import Publishing
+from gapless.client.subscription import BaseSubscription, Subscription
+from gapless.errors import CallError, ClosedError, EventError, GaplessError, NoReplyError, SubscriptionEndedError
+from gapless.events import Event
+
+if TYPE_CHECKING:
+    from gapless.client.client import Client
+
+__all__ = ["ANSWERABLE", "Replies", "Request", "Requests"]
+
+REQUEST_ID, REPLY_TO, REPLY_ID = "request.id", "reply.to", "reply.id"
+OURS = (REQUEST_ID, REPLY_TO, REPLY_ID)
+
+ANSWERABLE = f"{REQUEST_ID} IS NOT NULL"
+"""What a request looks like to who answers."""
+
+CHANNELS_MAX = 64
+"""Subscriptions to replies that are kept, one for each filter that was asked with."""
+
+
+class Request:
+    """A question, as the answering side sees it."""
+
+    def __init__(self, client: "Client", event: Event) -> None:
+        self.event = event
+        self.attributes = event.attributes
+        self.payload = event.payload
+        self._client = client
+        self._is_answered = False
+
+    def __repr__(self) -> str:
+        return f"<Request {self.event.id} {self.attributes}>"
+
+    async def reply(self, attributes: EventLike, payload: Payload = b"") -> Event:
+        """Answer it. Returns when the answer is safe; it has to be advertised like all that is published."""
+        if self._is_answered:
+            raise CallError(f"request {self.event.id} is answered already; a request has one reply")
+        ours = {REPLY_TO: self.event.publisher, REPLY_ID: self.event.attributes[REQUEST_ID]}
+        replying = self._client.publish(*_with(attributes, payload, ours))
+        self._is_answered = True
+        try:
+            return await replying
+        except EventError:
+            self._is_answered = False
+            raise
+
+
+class Requests(BaseSubscription[Request]):
+    """Iterate over it: `async for request in requests`. Made by `Client.answer`."""
+
+    def _pop(self, most: int) -> list[Request]:
+        pop = self._queue.popleft
+        requests = [Request(self._client, pop()[1]) for _ in range(min(most, len(self._queue)))]
+        self._took()
+        return requests
+
+
+def _with(attributes: EventLike, payload: Payload, ours: dict[str, Any]) -> tuple[Mapping[str, Any], bytes]:
+    """The application's attributes and payload, and our attributes beside them."""
+    theirs, content = parts_of((attributes, payload))
+    for name in OURS:
+        if name in theirs:
+            raise EventError(f"attribute {name!r} is set by request and reply; choose another name for yours")
+    return {**theirs, **ours}, content
+
+
+class _Channel:
+    """A subscription to replies, and who waits for one."""
+
+    def __init__(self) -> None:
+        self.subscription: Subscription | None = None
+        self.opening: asyncio.Task[None] | None = None
+        self.pumping: asyncio.Task[None] | None = None
+        self.waiting: dict[int, asyncio.Future[Event]] = {}
+        self.users = 0
+
+
+class Replies:
+    """The asking side of one client."""
+
+    def __init__(self, client: "Client", publishing: Publishing) -> None:
+        self._client = client
+        self._publishing = publishing
+        self._to_us = "{} = '{}'".format(REPLY_TO, client.name.replace("'", "''"))
+        self._channels: dict[str, _Channel] = {}
+        self._serial = 0
+
+    async def ask(self, attributes: EventLike, payload: Payload, reply: str, timeout_s: float | None) -> Event:
+        """Publish the request and wait for its reply."""
+        self._serial += 1
+        number = self._serial
+        checked = self._publishing.check(_with(attributes, payload, {REQUEST_ID: number}))
+        channel = self._channel(reply)
+        channel.users += 1
+        event: Event | None = None
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._open(channel, reply)
+                answer = channel.waiting[number] = asyncio.get_running_loop().create_future()
+                event = await self._publishing.publish(checked)
+                found: Event = await answer
+                return found
+        except TimeoutError:
+            raise NoReplyError(self._complaint(event, reply, timeout_s), event) from None
+        finally:
+            channel.users -= 1
+            channel.waiting.pop(number, None)
+
+    def _complaint(self, event: Event | None, reply: str, timeout_s: float | None) -> str:
+        if event is None:
+            return f"the request could not be published within {timeout_s:g} s; is the network up, or is it held back?"
+        if not self._publishing.is_safe(event):
+            return f"request {event.id} was sent, but not known to be safe within {timeout_s:g} s, nor answered"
+        return (
+            f"request {event.id} is safe, but no reply that matches {reply!r} came within {timeout_s:g} s; does "
+            "somebody answer such requests, and advertise such replies?"
+        )
+
+    # ---- subscriptions to replies -------------------------------------------------------------------------
+
+    def _channel(self, reply: str) -> _Channel:
+        channel = self._channels.pop(reply, None)
+        if channel is None:
+            self._make_room()
+            channel = _Channel()
+        self._channels[reply] = channel  # the one used last stands last
+        return channel
+
+    def _make_room(self) -> None:
+        if len(self._channels) < CHANNELS_MAX:
+            return
+        for reply, channel in self._channels.items():
+            if not channel.users and channel.subscription is not None:
+                del self._channels[reply]
+                closing = asyncio.ensure_future(channel.subscription.close())
+                closing.add_done_callback(_look_at)
+                return
+        raise CallError(f"requests with {CHANNELS_MAX} different filters for their replies are under way; use fewer")
+
+    async def _open(self, channel: _Channel, reply: str) -> None:
+        """Until the subscription has its starting cut; whoever gives up leaves it to the others."""
+        if channel.subscription is not None:
+            return
+        if channel.opening is None:
+            channel.opening = asyncio.ensure_future(self._begin(channel, reply))
+            channel.opening.add_done_callback(_look_at)
+        await asyncio.shield(channel.opening)
+
+    async def _begin(self, channel: _Channel, reply: str) -> None:
+        text = self._to_us if reply == "TRUE" else f"({reply}) AND {self._to_us}"
+        try:
+            channel.subscription = await self._client.subscribe(text)
+        except BaseException:
+            self._forget(reply, channel)
+            raise
+        channel.pumping = asyncio.ensure_future(self._pump(channel, reply))
+
+    async def _pump(self, channel: _Channel, reply: str) -> None:
+        assert channel.subscription is not None
+        error: GaplessError = ClosedError("the client is closed")
+        try:
+            async for event in channel.subscription:
+                number = event.attributes.get(REPLY_ID)
+                answer = channel.waiting.get(number) if isinstance(number, int) else None
+                if answer is not None and not answer.done():
+                    answer.set_result(event)
+        except SubscriptionEndedError as ended:
+            error = SubscriptionEndedError(f"the reply may have been missed: {ended}", ended.last)
+        except GaplessError as caught:
+            error = caught
+        self._forget(reply, channel)
+        for answer in channel.waiting.values():
+            if not answer.done():
+                answer.set_exception(error)
+                answer.exception()
+
+    def _forget(self, reply: str, channel: _Channel) -> None:
+        if self._channels.get(reply) is channel:
+            del self._channels[reply]
+
+
+def _look_at(task: "asyncio.Task[None]") -> None:
+    """So that nobody complains about an error that nobody waited for."""
+    if not task.cancelled():
+        task.exception()

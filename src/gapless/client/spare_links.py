@@ -1,0 +1,35 @@
+"""A client keeps no more connections than it needs: to the broker that serves it.
+
+Whoever it asked while it looked for its session it parts with in good order, once it has been served by the same broker
+for a while. So brokers do not hold connections of clients that are others', and are not watched by them.
+"""
+
+import asyncio
+
+from gapless.runtime.links import Links
+
+__all__ = ["SpareLinks"]
+
+LOOK_S = 1.0
+
+
+class SpareLinks:
+    """Looks after the links of one client."""
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+        self._served_by = ""
+        self._looking = links.loop.call_later(LOOK_S, self._look)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._looking.cancel()
+
+    def _look(self) -> None:
+        self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+        node = self._links.host.node
+        broker = str(getattr(node, "broker", "")) if getattr(node, "is_attached", False) else ""
+        if broker and broker == self._served_by:
+            for peer in [name for name in self._links.links if name != broker]:
+                self._links.part(peer)
+        self._served_by = broker

@@ -1,0 +1,149 @@
+"""Subscriptions, requests and changes for programs without an event loop: iterate over them.
+
+Events are fetched in batches, so a loop over a subscription does not cross threads for each. Several threads may take
+from the same subscription; each event is taken by one of them.
+"""
+
+from collections import deque
+from contextlib import suppress
+from typing import Any, Generic, Self, TypeVar
+
+from gapless.client import changes, requests, subscription
+from gapless.client.arguments import check_count
+from gapless.client.changes import Change
+from gapless.client.loop_thread import LoopThread
+from gapless.client.publications import EventLike, Payload
+from gapless.events import Event
+
+__all__ = ["BaseSubscription", "Changes", "Request", "Requests", "Subscription", "TypedSubscription"]
+
+FETCH = 256
+
+T = TypeVar("T")
+
+
+class BaseSubscription(Generic[T]):
+    """What all subscriptions have in common."""
+
+    def __init__(self, loop: LoopThread, inner: subscription.BaseSubscription[Any]) -> None:
+        self._loop = loop
+        self._inner = inner
+        self._fetched: deque[T] = deque()
+        self.name = inner.name
+        self.filter = inner.filter
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} to {self.filter!r}>"
+
+    @property
+    def cuts(self) -> dict[str, int]:
+        """The starting cut: for each publisher, the number of the first event that counts."""
+        return dict(self._inner.cuts)
+
+    @property
+    def last(self) -> dict[str, int] | None:
+        """The ending cut, once it is over."""
+        return self._inner.last
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes in. What is there can still be taken."""
+        return self._inner.is_over
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        while True:
+            with suppress(IndexError):  # another thread may have taken it
+                return self._fetched.popleft()
+            if not self._loop.run(self._fetch(FETCH, None)):
+                raise StopIteration
+
+    def take(self, most: int = FETCH, *, timeout_s: float | None = None) -> list[T]:
+        """The next events, at least one and as many as are there; empty when the subscription is over.
+
+        With a timeout, a `TimeoutError` if none comes in time.
+        """
+        check_count("most", most)
+        while True:
+            events: list[T] = []
+            with suppress(IndexError):
+                while len(events) < most:
+                    events.append(self._fetched.popleft())
+            if events or not self._loop.run(self._fetch(most, timeout_s)):
+                return events
+
+    async def _fetch(self, most: int, timeout_s: float | None) -> int:
+        """Lay events in where the caller takes them: a caller that is interrupted meanwhile loses none."""
+        events = await self._inner.take(most, timeout_s=timeout_s)
+        self._fetched.extend(map(self._wrap, events))
+        return len(events)
+
+    def _wrap(self, item: Any) -> T:
+        wrapped: T = item
+        return wrapped
+
+    def close(self) -> None:
+        """End it, with an exact ending cut. What was delivered before can still be taken."""
+        self._loop.run(self._inner.close())
+
+    def resubscribe(self) -> Self:
+        """After its end, begin anew: the same filter from a new starting cut on. What lies between is not delivered."""
+        return type(self)(self._loop, self._loop.run(self._inner.resubscribe()))
+
+
+class Subscription(BaseSubscription[Event]):
+    """Iterate over it: `for event in subscription`. Made by `Client.subscribe`."""
+
+
+class TypedSubscription(BaseSubscription[T]):
+    """A subscription whose events are made into values of a type. Made by `Client.subscribe` with a `type`.
+
+    An event that does not fit is raised as a `MisfitError`, in its place; the next call goes on after it.
+    """
+
+
+class Request:
+    """A question, as the answering side sees it."""
+
+    def __init__(self, loop: LoopThread, inner: requests.Request) -> None:
+        self._loop = loop
+        self._inner = inner
+        self.event = inner.event
+        self.attributes = inner.attributes
+        self.payload = inner.payload
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def reply(self, attributes: EventLike, payload: Payload = b"") -> Event:
+        """Answer it. Returns when the answer is safe; it has to be advertised like all that is published."""
+        return self._loop.run(self._inner.reply(attributes, payload))
+
+
+class Requests(BaseSubscription[Request]):
+    """Iterate over it: `for request in requests`. Made by `Client.answer`."""
+
+    def _wrap(self, item: Any) -> Request:
+        return Request(self._loop, item)
+
+
+class Changes:
+    """Iterate over it: `for change in client.changes()`. It begins with how things are, and ends with the client."""
+
+    def __init__(self, loop: LoopThread, inner: changes.Changes) -> None:
+        self._loop = loop
+        self._inner = inner
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Change:
+        change = self._loop.run(self._next())
+        if change is None:
+            raise StopIteration
+        return change
+
+    async def _next(self) -> Change | None:
+        return await anext(self._inner, None)

@@ -1,0 +1,85 @@
+"""What was published and is not safe yet: how much there is, and who waits for it to become less.
+
+No more than a window of publications may be unsafe, and no more bytes than fit into one frame, because all of them are
+told to the next broker in one message if this one is lost.
+"""
+
+import asyncio
+from collections import deque
+
+from gapless.errors import GaplessError
+
+__all__ = ["Unsafe", "refuse", "settle"]
+
+
+def settle(future: "asyncio.Future[None]") -> None:
+    """What was waited for is there."""
+    if not future.done():
+        future.set_result(None)
+
+
+def refuse(future: "asyncio.Future[None]", error: GaplessError) -> None:
+    """What was waited for will not come."""
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # looked at, so that nobody complains if its caller has given up
+
+
+class Unsafe:
+    """Publications between `publish` and the broker's word that they are safe."""
+
+    def __init__(self, window: int, bytes_max: int) -> None:
+        self.published = 0
+        """The number of the last event."""
+        self.confirmed = 0
+        """Everything up to this number is safe."""
+        self._window = window
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._sizes: deque[tuple[int, int]] = deque()
+        """The last number of each batch, and its bytes."""
+        self._confirmations: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._room: dict[asyncio.Future[None], None] = {}
+
+    @property
+    def room(self) -> int:
+        """How many more events may be published now."""
+        return 0 if self._bytes >= self._bytes_max else self._window - (self.published - self.confirmed)
+
+    def note(self, size: int) -> None:
+        """So many bytes were published, up to the last event."""
+        self._sizes.append((self.published, size))
+        self._bytes += size
+
+    async def wait_for_room(self) -> None:
+        """Until one more may be published."""
+        while self.room <= 0:
+            room = asyncio.get_running_loop().create_future()
+            self._room[room] = None
+            try:
+                await room
+            finally:
+                self._room.pop(room, None)
+
+    async def wait_for(self, seq: int) -> None:
+        """Until everything up to this number is safe."""
+        if seq > self.confirmed:
+            confirmed = asyncio.get_running_loop().create_future()
+            self._confirmations.append((seq, confirmed))
+            await confirmed
+
+    def confirm(self, seq: int) -> None:
+        """Everything up to this number is safe."""
+        self.confirmed = seq
+        while self._sizes and self._sizes[0][0] <= seq:
+            self._bytes -= self._sizes.popleft()[1]
+        waiting = self._confirmations
+        while waiting and waiting[0][0] <= seq:
+            settle(waiting.popleft()[1])
+        for room in self._room:
+            settle(room)
+
+    def fail(self, error: GaplessError) -> None:
+        """Nothing becomes safe any more."""
+        for future in [*self._room, *(future for _, future in self._confirmations)]:
+            refuse(future, error)

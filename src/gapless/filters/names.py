@@ -1,0 +1,35 @@
+"""Names of attributes, and keywords.
+
+A name starts with a letter, `_` or `$`, goes on with those and digits, and may have dots between its parts:
+`sensor.temp`. A part may be spelled like a keyword (`order.in`), a whole name may not. Any other name, and any name at
+all, can be written in double quotes: `"order-id"`, `"in"`, `"1st"`; there, two double quotes are one. Names keep their
+case. Keywords are recognised in any case, in ASCII letters only: beyond them there are letters whose upper-case forms
+are ASCII, such as the dotless i.
+"""
+
+from __future__ import annotations
+
+import re
+
+KEYWORDS = frozenset(("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE"))
+
+NAME = r"(?:[^\W\d]|\$)[\w$]*+(?:\.[\w$]++)*+"
+"""What may stand without quotes; nothing that was read is given back."""
+
+_plain = re.compile(NAME).fullmatch
+
+
+def keyword_of(word: str) -> str | None:
+    """The keyword that the word is, in upper case."""
+    upper = word.upper()
+    return upper if upper in KEYWORDS and word.isascii() else None
+
+
+def is_plain(name: str) -> bool:
+    """Whether the name can be written without quotes."""
+    return _plain(name) is not None and keyword_of(name) is None
+
+
+def render_name(name: str) -> str:
+    """The name as filter text: in double quotes if it needs them."""
+    return name if is_plain(name) else '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,90 @@
+"""The starting cut of one subscription on a graph, at its home broker.
+
+For each publisher the cut is fixed once, by the publisher's own marker, or by the markers of all partial pivots, past
+whom nothing gets here: the start is then the largest of their numbers, for each of them vouches only for what it
+carries itself (Algorithm 2, lines 37 to 42). Events that come between the first of these markers and the last are kept.
+
+**All publishers or none** (repair `pivots`). Partial pivots count only if they are the same brokers for all publishers that
+may match: then every effect of what they carry comes past one of them, too, behind its cause. Otherwise an effect could
+come straight from its publisher, before its cause has been carried here.
+"""
+
+from collections.abc import Iterable
+
+from gapless.events import Event
+from gapless.protocols.locaps.messages import Cuts, PivotMarker
+
+__all__ = ["PathStart"]
+
+
+class PathStart:
+    """What one subscription knows of where it starts."""
+
+    def __init__(self) -> None:
+        self.starts: Cuts = {}
+        self.in_transition: dict[str, None] = {}
+        """Publishers that it gets by way of partial pivots, whose own markers have not come yet."""
+        self.marked: dict[str, None] = {}
+        """Publishers whose own markers have come."""
+        self._markers: dict[str, Cuts] = {}
+        """What each partial pivot has said."""
+        self._buffers: dict[str, list[Event]] = {}
+
+    @property
+    def buffered(self) -> int:
+        """Events that wait for the last partial marker."""
+        return sum(map(len, self._buffers.values()))
+
+    def admits(self, event: Event) -> bool:
+        """Whether a matching event is delivered now; keep it if it may turn out to stand after the start."""
+        start = self.starts.get(event.publisher)
+        if start is not None:
+            return event.seq >= start
+        if event.publisher in self._buffers:
+            self._buffers[event.publisher].append(event)
+        return False
+
+    def take_marker(self, cuts: Cuts) -> Cuts:
+        """The publishers' own word; returns the starts that it fixes."""
+        for publisher in cuts:
+            self.marked[publisher] = None
+            self.in_transition.pop(publisher, None)
+        return self._fix(cuts)
+
+    def take_partial(self, marker: PivotMarker) -> None:
+        """The word of a partial pivot."""
+        for publisher in marker.cuts:
+            if publisher not in self.starts:
+                self._buffers.setdefault(publisher, [])
+        self._markers[marker.broker] = marker.cuts
+
+    def spoken(self, publisher: str) -> list[str]:
+        """Who carries the publisher's events."""
+        return [broker for broker, cuts in self._markers.items() if publisher in cuts]
+
+    def take_pivots(self, publishers: Iterable[str], pivots: Iterable[str]) -> Cuts:
+        """All partial pivots of all these publishers have spoken; returns the starts that it fixes."""
+        markers = [self._markers[broker] for broker in pivots]
+        cuts = {publisher: max(marker[publisher] for marker in markers) for publisher in publishers}
+        for publisher in cuts:
+            if publisher not in self.marked and publisher not in self.starts:
+                self.in_transition[publisher] = None
+        return self._fix(cuts)
+
+    def release(self, publisher: str) -> list[Event]:
+        """The start has been fixed: what was kept for it, from the start on."""
+        return [event for event in self._buffers.pop(publisher, ()) if event.seq >= self.starts[publisher]]
+
+    def forget(self, publisher: str) -> None:
+        """The publisher has left: what was not complete will never be. A start that is fixed stays."""
+        self._buffers.pop(publisher, None)
+        self.in_transition.pop(publisher, None)
+        self._markers = {
+            broker: {other: cut for other, cut in cuts.items() if other != publisher}
+            for broker, cuts in self._markers.items()
+        }
+
+    def _fix(self, cuts: Cuts) -> Cuts:
+        news = {publisher: cut for publisher, cut in cuts.items() if publisher not in self.starts}
+        self.starts.update(news)
+        return news

@@ -1,0 +1,161 @@
+"""The failure detector of one node: who is silent, who left, who is back.
+
+Any byte is a sign of life; where there is nothing to say, a ping is sent. A watched peer from which nothing has come
+for `suspect_ms` is *suspected*, whether or not there is a connection, and trusted when it is heard again. A suspicion
+that turns out wrong, because the peer was only busy, lets it be silent for longer before the next, so that on a slow
+machine suspicions end and do not make it slower still; with time that is forgotten. If this process itself was asleep,
+its own silence is not held against others. As no more than f brokers fail at a time, who hears nothing of more than f
+has reason to doubt itself: they get longer.
+
+Two are missed without any wait, and without a suspicion: who said goodbye has *left*, and a client whose connection
+ended without one is *lost*, because nobody but the client can make another. Nodes are told `Suspected` in all cases.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from gapless.protocol import Input, Suspected, Trusted
+from gapless.runtime.host import now_us
+from gapless.runtime.link import Absence, Link
+from gapless.runtime.logs import Logger
+from gapless.runtime.settings import RuntimeSettings
+from gapless.runtime.turn_meter import TurnMeter
+from gapless.runtime.wire import PING, frame
+
+__all__ = ["Detector"]
+
+SILENT_SUSPICIONS = 10
+"""After that many times `suspect_ms` without a byte, a connection is given up: nobody holds the other end."""
+
+DOUBT = 3
+"""How many times longer than usual brokers may be silent if more than may fail fell silent within that time."""
+
+PATIENCE_STEP = 1.5
+PATIENCE_MAX = 8.0
+PATIENCE_FADES = 0.9995
+"""Each tick: with the default heartbeat, half of what was added is gone after two minutes."""
+
+GONE_MAX = 10_000
+"""Clients that are remembered as absent after they went away."""
+
+
+class Detector:
+    """Watches the links of one node. `give` tells the node, `give_up` ends a connection that nobody holds."""
+
+    def __init__(
+        self,
+        links: dict[str, Link],
+        settings: RuntimeSettings,
+        *,
+        give: Callable[[Input], None],
+        give_up: Callable[[Link], None],
+        are_clients_held_back: Callable[[], bool],
+        meter: TurnMeter,
+        logger: Logger,
+    ) -> None:
+        self.absences: dict[Absence, int] = {"suspected": 0, "left": 0, "lost": 0}
+        """How often each was the case, for metrics."""
+        self.failing_max = 1 << 30
+        """How many brokers may fail at a time."""
+        self._loop = asyncio.get_running_loop()
+        self._links = links
+        self._settings = settings
+        self._give = give
+        self._give_up = give_up
+        self._are_clients_held_back = are_clients_held_back
+        self._meter = meter
+        self._logger = logger
+        self._gone: dict[str, Absence] = {}
+        self._ping = (frame(PING),)
+        self._ticked_us = now_us()
+        self._tick_s = settings.heartbeat_ms / 2000
+        self._ticking = self._loop.call_later(self._tick_s, self._tick)
+
+    def stop(self) -> None:
+        """Watch nobody any more."""
+        self._ticking.cancel()
+
+    def recall(self, link: Link) -> None:
+        """A client is new here, or was missed before."""
+        link.absence = self._gone.pop(link.name, "")
+
+    # ---- silence ------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        """The next turn is planned first, and each peer is looked after by itself: nothing that one of them does, or a
+        bug of ours with it, is the end of the detector."""
+        self._ticking = self._loop.call_later(self._tick_s, self._tick)
+        begun = self._meter.begin()
+        self._look_at_all()
+        self._meter.end(begun, "the failure detector", "")
+
+    def _look_at_all(self) -> None:
+        now = now_us()
+        asleep = now - self._ticked_us - int(self._tick_s * 1e6)
+        self._ticked_us = now
+        suspect_us = int(self._settings.suspect_ms * 1000)
+        heartbeat_us = int(self._settings.heartbeat_ms * 1000)
+        links = list(self._links.values())
+        for link in links:
+            if asleep > suspect_us // 4:
+                link.heard_us += asleep
+            link.patience = max(1.0, link.patience * PATIENCE_FADES)
+            self._attend(link, self._listen, now, heartbeat_us)
+        silent = {link: now - link.heard_us for link in links if now - link.heard_us > suspect_us * link.patience}
+        doubtful = {
+            link for link, silence in silent.items()
+            if not link.is_client and silence < DOUBT * suspect_us * link.patience
+        }  # fmt: skip
+        for link, silence in silent.items():
+            if link not in doubtful or len(doubtful) <= self.failing_max:
+                self._attend(link, self._suspect)
+            if link.connection is not None and silence > SILENT_SUSPICIONS * suspect_us:
+                self._attend(link, self._give_up)
+
+    def _attend(self, link: Link, work: Callable[..., None], *facts: int) -> None:
+        """Look after one peer; if that fails, its connection goes, and nothing else."""
+        try:
+            work(link, *facts)
+        except Exception:
+            self._logger.exception("gave up a connection: it could not be looked after", extra={"peer": link.name})
+            if link.connection is not None:
+                link.connection.lose()
+
+    def _listen(self, link: Link, now: int, heartbeat_us: int) -> None:
+        connection = link.connection
+        if connection is None:
+            return
+        if connection.bytes_out != link.seen_out:
+            link.seen_out, link.sent_us = connection.bytes_out, now
+        elif now - link.sent_us >= heartbeat_us // 2 and not connection.is_congested:
+            connection.write(self._ping)
+        if connection.bytes_in != link.seen_in or (link.is_client and self._are_clients_held_back()):
+            if link.absence == "suspected":
+                link.patience = min(link.patience * PATIENCE_STEP, PATIENCE_MAX)
+            link.seen_in, link.heard_us = connection.bytes_in, now
+            self.trust(link)
+
+    def _suspect(self, link: Link) -> None:
+        self.miss(link, "suspected")
+
+    # ---- opinions -----------------------------------------------------------------------------------------
+
+    def miss(self, link: Link, absence: Absence) -> None:
+        """The peer is not there; a client that has no connection any more is forgotten here, save that it is missed."""
+        if not link.absence:
+            link.absence = absence
+            self.absences[absence] += 1
+            self._logger.info(absence, extra={"peer": link.name})
+            self._give(Suspected(link.name))
+        if link.is_client and link.connection is None and self._links.get(link.name) is link:
+            del self._links[link.name]
+            self._gone[link.name] = link.absence
+            while len(self._gone) > GONE_MAX:
+                del self._gone[next(iter(self._gone))]
+
+    def trust(self, link: Link) -> None:
+        """The peer is heard."""
+        if link.absence:
+            self._logger.info("trusted" if link.absence == "suspected" else "is here again", extra={"peer": link.name})
+            link.absence = ""
+            self._give(Trusted(link.name))

@@ -1,0 +1,143 @@
+"""What a broker tells Prometheus: read off its report when somebody asks, so that counting costs nothing in between.
+
+Labels are brokers, kinds, and of clients only those that lie behind most or hold others up: ten of each at most,
+however many clients there are.
+"""
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from gapless.runtime.broker import Broker
+from gapless.runtime.wire import VERSION
+
+__all__ = ["Metrics"]
+
+_COUNTERS = {
+    "messages_in": "Messages received from brokers and clients.",
+    "messages_out": "Messages sent to brokers and clients.",
+    "frames_in": "Frames of messages received.",
+    "bytes_in": "Bytes received.",
+    "bytes_out": "Bytes sent.",
+    "lost": "Messages to peers without a connection; the protocol repeats what matters.",
+    "refusals": "Connections ended by this broker.",
+    "suspicions": "Times that a peer was silent for too long.",
+    "goodbyes": "Times that a peer left in good order.",
+    "lost_clients": "Times that a client's connection ended without a goodbye.",
+    "steps": "Inputs given to the node.",
+}
+_PROTOCOL_COUNTERS = {
+    "published": ("gapless_events_published", "Events that clients of this broker published."),
+    "delivered": ("gapless_events_delivered", "Events that were due to clients of this broker, once for each client."),
+}
+_LATENCIES = {
+    "confirming": ("gapless_confirmation_seconds", "From when a publication comes until it is safe; a sample."),
+    "taking": ("gapless_delivery_seconds", "From when an event is due until its application has taken it; a sample."),
+}
+
+
+def _version() -> str:
+    try:
+        return version("gapless")
+    except PackageNotFoundError:  # run from its source
+        return "unknown"
+
+
+class Metrics(Collector):
+    """All figures of one broker's process."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
+        self._build = {"version": _version(), "python": platform.python_version(), "wire": str(VERSION)}
+
+    def text(self) -> bytes:
+        """As Prometheus reads it."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything, as it is now."""
+        report = self._broker.report()
+        facts = {**self._build, "broker": report["broker"], "protocol": report["protocol"]}
+        yield InfoMetricFamily("gapless_build", "What runs here.", value=facts)
+        for key, text in _COUNTERS.items():
+            yield CounterMetricFamily(f"gapless_{key}", text, value=report[key])
+        yield GaugeMetricFamily("gapless_ready", "Whether the broker takes part.", value=float(report["ready"]))
+        yield GaugeMetricFamily("gapless_up", "Whether it takes part and is not held up.", value=float(report["up"]))
+        yield GaugeMetricFamily("gapless_clients", "Clients that are connected.", value=report["clients"])
+        yield GaugeMetricFamily("gapless_paused", "Whether clients are held back.", value=float(report["paused"]))
+        kept = GaugeMetricFamily("gapless_kept", "What the protocol keeps, by kind.", labels=["kind"])
+        for kind, size in report["state"].items():
+            kept.add_metric([kind.replace(" ", "_")], size)
+        yield kept
+        longest = report["turns"]["longest_ms"] / 1000
+        yield GaugeMetricFamily("gapless_longest_turn_seconds", "Of the event loop, since the start.", value=longest)
+        long = report["turns"]["long"]
+        yield CounterMetricFamily("gapless_long_turns", "Turns that took more than 0.1 seconds.", value=long)
+        yield from _links(report["links"])
+        yield from _waits(report["waits"])
+        yield from _protocol(report["overview"])
+
+
+def _links(links: dict[str, Any]) -> Iterator[Metric]:
+    up = GaugeMetricFamily("gapless_link_up", "Whether there is a connection to the broker.", labels=["peer"])
+    suspected = GaugeMetricFamily("gapless_link_suspected", "Whether the broker is suspected.", labels=["peer"])
+    queue = GaugeMetricFamily("gapless_link_queue", "Messages that wait to be sent.", labels=["peer"])
+    for peer, link in links.items():
+        up.add_metric([peer], link["up"])
+        suspected.add_metric([peer], link["suspected"])
+        queue.add_metric([peer], link["queue"])
+    yield from (up, suspected, queue)
+
+
+def _waits(waits: list[dict[str, Any]]) -> Iterator[Metric]:
+    longest = GaugeMetricFamily("gapless_wait_seconds", "For how long the broker waits now, by kind.", labels=["kind"])
+    clients = GaugeMetricFamily(
+        "gapless_client_holds_up_seconds", "For how long everybody waits for what a client has not taken; the worst.",
+        labels=["client"],
+    )  # fmt: skip
+    kinds = dict.fromkeys(("start", "hand-over", "cut-off", "client"), 0.0)
+    for wait in waits:
+        kinds[wait["kind"]] = max(kinds[wait["kind"]], wait["seconds"])
+        if wait["kind"] == "client" and wait["is_long"]:
+            clients.add_metric(wait["names"], wait["seconds"])
+    for kind, seconds in kinds.items():
+        longest.add_metric([kind], seconds)
+    yield from (longest, clients)
+
+
+def _protocol(overview: dict[str, Any]) -> Iterator[Metric]:
+    """What the protocol tells; one that does not has none."""
+    for key, (name, text) in _PROTOCOL_COUNTERS.items():
+        if key in overview:
+            yield CounterMetricFamily(name, text, value=overview[key])
+    if "hand_overs" in overview:
+        yield GaugeMetricFamily("gapless_hand_overs", "Hand-overs under way.", value=len(overview["hand_overs"]))
+    if "lag" in overview:
+        lag = GaugeMetricFamily(
+            "gapless_client_lag",
+            "Deliveries that a client has not taken; those that lie behind most.",
+            labels=["client"],
+        )
+        for client, behind in overview["lag"].items():
+            lag.add_metric([client], behind)
+        yield lag
+    for key, (name, text) in _LATENCIES.items():
+        if key in overview:
+            told = overview[key]
+            buckets = [*((bound, float(count)) for bound, count in told["buckets"].items()), ("+Inf", told["count"])]
+            yield HistogramMetricFamily(name, text, buckets=buckets, sum_value=told["sum_s"])

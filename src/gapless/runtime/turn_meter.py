@@ -1,0 +1,110 @@
+"""The longest turn of the event loop, and what it did.
+
+While a turn lasts nobody else is heard, and peers take us for dead: no filter, event or message may hold one for more
+than `LONG_MS`. What is counted is the time of the processor, not that of the clock: a machine that is busy with other
+things makes turns late, but not long; the clock's time is told beside it.
+
+A turn is made of pieces: a batch of a peer's messages, a timer, sending. It is known by the longest of them.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from typing import Any
+
+from gapless.runtime.logs import Logger
+from gapless.runtime.reminders import Reminders
+
+__all__ = ["LONG_MS", "TurnMeter"]
+
+LONG_MS = 100.0
+NAMES_MAX = 3
+"""Kinds of messages that are named."""
+
+
+class TurnMeter:
+    """Measures the turns of one node. Pieces do not nest: one inside another is a part of it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, logger: Logger) -> None:
+        self.longest_ms = 0.0
+        self.longest_by_clock_ms = 0.0
+        """How long the longest one took by the clock."""
+        self.what = ""
+        """What it did."""
+        self.long = 0
+        """How many took longer than they should."""
+        self._loop = loop
+        self._logger = logger
+        self._reminders = Reminders()
+        self._is_open = False
+        self._is_inside = False
+        self._begun_ns = 0
+        self._turn_ns = 0
+        self._worst_ns = -1
+        self._worst: tuple[str, Any] = ("", None)
+
+    def begin(self) -> int:
+        """A piece begins; what this returns is for `end`."""
+        if self._is_inside:
+            return -1
+        self._is_inside = True
+        if not self._is_open:
+            self._is_open = True
+            self._begun_ns = time.monotonic_ns()
+            self._loop.call_soon(self._close)
+        return time.thread_time_ns()
+
+    def end(self, begun: int, who: str, what: Any) -> None:
+        """A piece is over: who caused it, and with which messages or input."""
+        if begun < 0:
+            return
+        self._is_inside = False
+        spent = time.thread_time_ns() - begun
+        self._turn_ns += spent
+        if spent > self._worst_ns:
+            self._worst_ns = spent
+            self._worst = (who, what)
+
+    def _close(self) -> None:
+        """The turn is over."""
+        turn_ms, (who, what) = self._turn_ns / 1e6, self._worst
+        self._is_open = False
+        self._turn_ns, self._worst_ns, self._worst = 0, -1, ("", None)
+        if turn_ms > self.longest_ms:
+            self.longest_ms = turn_ms
+            self.longest_by_clock_ms = (time.monotonic_ns() - self._begun_ns) / 1e6
+            self.what = _describe(who, what)
+        if turn_ms > LONG_MS:
+            self.long += 1
+            if self._reminders.due("long"):
+                self._logger.warning(f"a turn of the event loop took {turn_ms:.0f} ms: {_describe(who, what)}")
+
+    def told(self) -> dict[str, Any]:
+        """For reports."""
+        return {
+            "longest_ms": round(self.longest_ms, 2),
+            "longest_by_clock_ms": round(self.longest_by_clock_ms, 2),
+            "what": self.what,
+            "long": self.long,
+        }
+
+
+def _describe(who: str, what: Any) -> str:
+    if not isinstance(what, list):
+        return f"{who} {what}".strip()
+    kinds = Counter(_kind(message) for message in what)
+    named = [f"{kind} × {count}" if count > 1 else kind for kind, count in kinds.most_common(NAMES_MAX)]
+    more = [f"{len(kinds) - NAMES_MAX} other kinds"] if len(kinds) > NAMES_MAX else []
+    return f"{', '.join(named + more)} from {who}"
+
+
+def _kind(message: Any) -> str:
+    """The name of a message, with that of what it wraps, and how many events it carries."""
+    names = []
+    while message is not None:
+        names.append(type(message).__name__)
+        events = getattr(message, "events", None)
+        if isinstance(events, list):
+            names[-1] += f" of {len(events)} events"
+        message = getattr(message, "body", None)
+    return "/".join(names)

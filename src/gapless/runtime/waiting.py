@@ -1,0 +1,112 @@
+"""For what a broker waits, and since when: what an operator has to know when nothing moves.
+
+A node tells what it waits for now (`overview`), and has no clock to say for how long; this looks at it again and again,
+and remembers. Four things can hold a broker up:
+
+| kind | what | is the broker up? |
+| --- | --- | --- |
+| `start` | it starts, and brokers around it do not answer | no |
+| `hand-over` | a part of the tree is handed over and somebody has not contributed, or it was not taken in yet | no |
+| `cut-off` | it hears too few of the others to go on | no |
+| `client` | a client has not taken what it was delivered: no broker may forget that, and publishers stand still | yes |
+
+What is under way for less than `LONG_S` is how things go.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from gapless.runtime.logs import Logger
+from gapless.runtime.reminders import Reminders
+
+__all__ = ["LONG_S", "Wait", "Waiting"]
+
+LONG_S = 5.0
+"""Hand-overs take a moment, and healthy clients do; who waits for longer says so."""
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """One thing that a broker waits for."""
+
+    kind: str
+    what: str
+    """In words, as they follow on "waits"."""
+    names: tuple[str, ...]
+    """The brokers or the client that it waits for."""
+    seconds: float
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it has lasted longer than such a thing should."""
+        return self.seconds >= LONG_S
+
+    @property
+    def stops_broker(self) -> bool:
+        """Whether the broker cannot be called up."""
+        return self.is_long and self.kind != "client"
+
+    @property
+    def text(self) -> str:
+        """In words, with its time."""
+        return f"waits {self.what}, for {self.seconds:.0f} s"
+
+
+class Waiting:
+    """What one broker waits for."""
+
+    def __init__(self, logger: Logger, clock: Callable[[], float] = time.monotonic) -> None:
+        self.waits: list[Wait] = []
+        """As it was when it was last looked at."""
+        self._logger = logger
+        self._clock = clock
+        self._since: dict[tuple[str, str], tuple[float, int]] = {}
+        """When each wait began, and with what it is over."""
+        self._reminders = Reminders(clock)
+        self._told: dict[tuple[str, tuple[str, ...]], None] = {}
+
+    def look(self, overview: Mapping[str, Any], awaited: Mapping[str, str]) -> None:
+        """See what is waited for now; say so in the log if it takes long, and when it is over."""
+        now = self._clock()
+        found = list(_found(overview, awaited))
+        since = {}
+        for kind, name, goal, reached, _, _ in found:
+            begun, before = self._since.get((kind, name), (now, goal))
+            since[kind, name] = (begun, before) if reached < before else (now, goal)
+        self._since = since
+        self.waits = [Wait(kind, what, names, now - since[kind, name][0]) for kind, name, _, _, what, names in found]
+        for wait in self.waits:
+            if wait.is_long and wait.kind != "start" and self._reminders.due((wait.kind, wait.names)):
+                self._logger.warning(wait.text, extra={"waits_for": ",".join(wait.names)})
+        self._tell_what_is_over()
+
+    def _tell_what_is_over(self) -> None:
+        lasting = {(wait.kind, wait.names): None for wait in self.waits if wait.is_long}
+        for kind, names in [key for key in self._told if key not in lasting]:
+            self._reminders.forget((kind, names))
+            self._logger.info("waits no more", extra={"waited_for": ",".join(names)})
+        self._told = lasting
+
+
+def _found(
+    overview: Mapping[str, Any], awaited: Mapping[str, str]
+) -> Iterator[tuple[str, str, int, int, str, tuple[str, ...]]]:
+    """Kind and name of each wait; where it has to get and where it is, for those that get on; words; names."""
+    for peer, reason in awaited.items():
+        yield "start", peer, 1, 0, f"for {peer}: {reason}", (peer,)
+    if overview.get("cut_off"):
+        yield "cut-off", "", 1, 0, "for other brokers: it hears too few of them to go on", ()
+    handed = overview.get("hand_overs") or []
+    if handed:
+        names = tuple(dict.fromkeys(name for item in handed for name in item["waits_for"]))
+        of = ", ".join(dict.fromkeys(name for item in handed for name in item["of"]))
+        yield "hand-over", "", 1, 0, f"for {', '.join(names) or 'nobody'}, in a hand-over around {of}", names
+    elif not overview.get("settled", True):
+        yield "hand-over", f"life {overview.get('life')}", 1, 0, "to be taken in by the brokers around it", ()
+    for client, wanted in overview.get("held_up_by", {}).items():
+        behind = overview.get("lag", {}).get(client)
+        left = f" {behind} deliveries" if behind else " its deliveries"
+        where = "is away and has not taken" if client in overview.get("away", ()) else "has not taken"
+        yield "client", client, wanted["owes"], wanted["took"], f"for client {client}, which {where}{left}", (client,)

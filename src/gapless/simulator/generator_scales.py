@@ -1,0 +1,81 @@
+"""How large and how long random scenarios are.
+
+- **small**: what goes wrong among a few brokers, thousands of times in minutes.
+- **large**: trees of every shape with up to 40 brokers and a diameter of up to 12, and up to 60 clients: what goes
+  wrong only where some are out of each other's sight.
+- **long**: every broker is out and back at least once, with faults upon these: what goes wrong only after much else
+  went well.
+- **mixed**: each seed has one of these, by `SHARES`; whatever is small is the small scenario of the same seed. The
+  others take about as long together as all the small ones.
+"""
+
+import random
+
+import msgspec
+
+from gapless.errors import ScenarioError
+
+__all__ = ["MIXED", "SCALES", "SHARES", "GeneratorLimits", "Scale", "choose_scale"]
+
+
+class GeneratorLimits(msgspec.Struct, frozen=True):
+    """How large random scenarios get: large enough to go wrong, small enough to run thousands."""
+
+    brokers: tuple[int, int] = (4, 12)
+    publishers: tuple[int, int] = (3, 6)
+    subscribers: tuple[int, int] = (2, 5)
+    subscriptions: tuple[int, int] = (8, 20)
+    publications: tuple[int, int] = (50, 110)
+    """Scripted ones; replies come on top."""
+    active_ms: tuple[int, int] = (1000, 2500)
+    """How long clients are busy."""
+    settle_ms: float = 4000.0
+    """How long everything may take to come through once all is over."""
+    f: int | None = None
+    """How many neighbouring failures to cope with; drawn if not given."""
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """What is drawn differently."""
+
+    limits: GeneratorLimits = GeneratorLimits()
+    faults: tuple[int, int] = (2, 8)
+    """How many, of those that fit the budget."""
+    is_wide: bool = False
+    """Whether trees have every shape, clients sit far from and next to each other, and faults follow one another at
+    every distance."""
+    is_rolling: bool = False
+    """Whether every broker has a fault that ends, before others are drawn; clients are busy for as long."""
+
+
+SCALES = {
+    "small": Scale(),
+    "large": Scale(
+        GeneratorLimits(
+            brokers=(8, 40), publishers=(3, 12), subscribers=(4, 48), subscriptions=(15, 60), publications=(60, 150),
+            active_ms=(1500, 4000), settle_ms=15_000.0,
+        ),
+        faults=(4, 30),
+        is_wide=True,
+    ),
+    "long": Scale(
+        GeneratorLimits(
+            brokers=(5, 24), publishers=(3, 8), subscribers=(2, 12), subscriptions=(15, 50), publications=(100, 250),
+            active_ms=(5000, 15_000), settle_ms=15_000.0,
+        ),
+        faults=(0, 15),
+        is_wide=True,
+        is_rolling=True,
+    ),
+}  # fmt: skip
+SHARES = {"small": 0.8, "large": 0.1, "long": 0.1}
+MIXED = "mixed"
+
+
+def choose_scale(name: str, seed: int) -> str:
+    """The scale of this seed, where the name leaves it open."""
+    if name == MIXED:
+        [name] = random.Random(f"{seed}/scale").choices([*SHARES], [*SHARES.values()])
+    if name not in SCALES:
+        raise ScenarioError(f"scale: there is no {name!r}; choose one of {', '.join([*SCALES, MIXED])}")
+    return name

@@ -1,0 +1,103 @@
+"""Trees of every shape: chains, stars, combs, spiders, bushes, dumb-bells, and whatever grows when rules are mixed.
+
+A tree grows broker by broker; its shape is the rule by which each finds its parent. Nobody is more than `DEPTH` below
+the first one, so that no diameter is larger than twice that. In the end names are dealt anew, for ranks go by names.
+"""
+
+import random
+from collections.abc import Callable
+
+from gapless.overlay import Overlay
+
+__all__ = ["DEPTH", "draw_tree"]
+
+DEPTH = 6
+Rule = Callable[["_Growing"], int]
+
+
+class _Growing:
+    """A tree as far as it has grown."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.parents: list[int] = [-1]
+        self.depths = [0]
+        self.children = [0]
+        self.degree_max = rng.choice([3, 4, 100])
+        self.spine = rng.randint(2, 2 * DEPTH - 1)
+        self.legs = rng.randint(3, 8)
+
+    def add(self, rule: Rule) -> None:
+        parent = rule(self)
+        if self.depths[parent] == DEPTH:
+            parent = self.rng.choice(self.room())
+        self.parents.append(parent)
+        self.depths.append(self.depths[parent] + 1)
+        self.children.append(0)
+        self.children[parent] += 1
+
+    def room(self) -> list[int]:
+        """Those below whom somebody fits."""
+        return [number for number, depth in enumerate(self.depths) if depth < DEPTH]
+
+    @property
+    def size(self) -> int:
+        return len(self.parents)
+
+
+def draw_tree(rng: random.Random, brokers: int) -> Overlay:
+    """A tree of so many brokers, b0, b1, b2… in any place."""
+    rules = [_chain] if brokers <= 2 * DEPTH + 1 else []
+    rules += [_star, _bush, _deep, _regular, _comb, _spider, _dumb_bell, _random, _random]
+    chosen = rng.choice(rules)
+    other = rng.choice(rules) if rng.random() < 0.3 else chosen
+    growing = _Growing(rng)
+    for _ in range(brokers - 1):
+        growing.add(chosen if rng.random() < 0.7 else other)
+    names = [f"b{number}" for number in range(brokers)]
+    rng.shuffle(names)
+    return Overlay(
+        [f"b{number}" for number in range(brokers)],
+        [(names[parent], names[child]) for child, parent in enumerate(growing.parents) if parent >= 0],
+    )
+
+
+def _chain(tree: _Growing) -> int:
+    return max(0, tree.size - 2)
+
+
+def _star(tree: _Growing) -> int:
+    return 0
+
+
+def _random(tree: _Growing) -> int:
+    """Anybody who has room."""
+    free = [number for number in tree.room() if tree.children[number] < tree.degree_max]
+    return tree.rng.choice(free)
+
+
+def _bush(tree: _Growing) -> int:
+    """Many near the first one."""
+    return tree.rng.randrange(min(tree.size, 4))
+
+
+def _deep(tree: _Growing) -> int:
+    return tree.rng.randrange(max(0, tree.size - 4), tree.size)
+
+
+def _regular(tree: _Growing) -> int:
+    return (tree.size - 1) // min(3, tree.degree_max - 1)
+
+
+def _comb(tree: _Growing) -> int:
+    """A chain, and a tooth here and there."""
+    return _chain(tree) if tree.size <= tree.spine else tree.rng.randrange(tree.spine)
+
+
+def _spider(tree: _Growing) -> int:
+    return max(0, tree.size - tree.legs)
+
+
+def _dumb_bell(tree: _Growing) -> int:
+    """A chain, and everyone else at its ends."""
+    return _chain(tree) if tree.size <= tree.spine else tree.rng.choice([tree.spine - 1, max(0, tree.spine - 2)])

@@ -1,0 +1,84 @@
+"""The programs of docs/CLIENT.md run, and its figures of bounds are those of the code."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runtime.local import local
+
+import gapless
+from gapless.client import connect
+from gapless.client.requests import CHANNELS_MAX
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+from gapless.runtime.settings import RuntimeSettings
+
+TEXT = (Path(__file__).parents[2] / "docs" / "CLIENT.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, Any]:
+    """All that the document defines."""
+    found: dict[str, Any] = {}
+    for block in TEXT.split("```python\n")[1:]:
+        exec(compile(block.split("```")[0], "docs/CLIENT.md", "exec"), found)
+    return found
+
+
+def test_types(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, asyncio.timeout(60):
+            await programs["trades"](network.url)
+
+    run(main())
+    assert capsys.readouterr().out == "ACME 7\n"
+
+
+def test_request_and_reply(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        async with local(chain(2)) as network, asyncio.timeout(60):
+            answering = asyncio.create_task(programs["answer"](network.at("b1")))
+            while capsys.readouterr().out != "ready\n":
+                await asyncio.sleep(0.01)
+            await programs["ask"](network.at("b0"))
+            answering.cancel()
+            await asyncio.wait([answering])
+
+    run(main())
+    assert capsys.readouterr().out == "7.5\n"
+
+
+def test_changes_and_ends(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url, name="ann") as client, asyncio.timeout(60):
+            await client.advertise("TRUE")
+            watching = asyncio.create_task(programs["watch"](client))
+            following = asyncio.create_task(programs["follow"](client))
+            while not client._subscriptions:
+                await asyncio.sleep(0.01)
+            await client.subscribe("TRUE")
+            await client.publish({"topic": "trade"})
+            while client._taken == 0:
+                await asyncio.sleep(0.01)
+            await network.stop()
+            await network.start("b0")
+            await client.publish({"topic": "other"})
+            while not client._subscriptions:
+                await asyncio.sleep(0.01)
+            await client.subscribe("n = 1")
+            watching.cancel()
+            following.cancel()
+
+    run(main())
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if " b0" in line] == ["connected b0", "lost b0", "connected b0"]
+    assert any(line.startswith("nothing is known between {'ann-") for line in lines)
+
+
+def test_the_figures_are_those_of_the_code() -> None:
+    assert f"up to {CHANNELS_MAX} such subscriptions" in TEXT
+    assert "up to 64 KiB" in TEXT
+    assert RuntimeSettings().event_max == 64 * 1024
+    RuntimeSettings(event_max=1_048_576, frame_max=2_147_483_648)
+    assert set(gapless.__all__) >= {"MisfitError", "NoReplyError", "SlowConsumerError", "SubscriptionEndedError"}

@@ -1,0 +1,139 @@
+"""What a caller does wrong gets a sentence, and neither this client nor anybody else is the worse for it."""
+
+import asyncio
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from tests.client.taking import take
+from tests.runtime.local import local
+
+import gapless.sync
+from gapless.client import connect
+from gapless.errors import CallError, ClosedError, EventError
+from gapless.protocol import Publish
+from gapless.runtime.event_loop import run
+
+HALF = "\udce9"
+"""What `os.fsdecode(b"\\xe9")` gives."""
+
+MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
+    "a lone surrogate in an attribute": (
+        lambda c: c.publish({"file": f"{HALF}t.txt"}), EventError, r"attribute 'file' contains '\udce9', half of",
+    ),
+    "a lone surrogate in a name": (
+        lambda c: c.publish({HALF: 1}), EventError, r"the name of an attribute contains '\udce9'",
+    ),
+    "a lone surrogate in one of many": (
+        lambda c: c.publish_many([{"n": 1}, {"file": HALF}]), EventError, "attribute 'file' contains",
+    ),
+    "a lone surrogate in a filter": (
+        lambda c: c.subscribe(f"topic = '{HALF}'"), CallError, r"a filter contains '\udce9', half of",
+    ),
+    "a lone surrogate in an advertisement": (
+        lambda c: c.advertise(f"topic = '{HALF}'"), CallError, r"a filter contains '\udce9', half of",
+    ),
+    "nothing published": (lambda c: c.publish(None), EventError, "attributes are a dictionary, such as {'topic': "),
+    "text published": (lambda c: c.publish("price"), EventError, "but this is a str"),
+    "a payload of text": (lambda c: c.publish({}, "text"), EventError, "a payload is bytes, but this is a str; encode"),
+    "a payload of a number": (lambda c: c.publish({}, 5), EventError, "a payload is bytes, but this is a int"),
+    "three parts": (lambda c: c.publish_many([({}, b"", 1)]), EventError, "but this has 3 parts"),
+    "nothing to iterate over": (lambda c: c.publish_many(None), EventError, "one after the other, but this is None"),
+    "a name that is a number": (lambda c: c.publish({1: 2}), EventError, "attribute 1 has a name that is no string"),
+    "no filter": (lambda c: c.subscribe(None), CallError, "a filter is text, but this is None"),
+    "no filter to advertise": (lambda c: c.advertise(5), CallError, "a filter is text, but this is of type int"),
+    "no such meaning": (lambda c: c.subscribe("TRUE", ready="now"), CallError, "ready is 'whole' or 'first', not"),
+    "half a queue": (lambda c: c.subscribe("TRUE", queue=1.5), CallError, "queue is a whole number, but this is of"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_an_error_of_ours_and_the_client_goes_on(mistake: str) -> None:
+    act, kind, complaint = MISTAKES[mistake]
+
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client, asyncio.timeout(20):
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("TRUE")
+            with pytest.raises(kind, match=re.escape(complaint)):
+                await act(client)
+            event = await client.publish({"n": 2})
+            assert (await take(subscription, event.seq))[-1] == event
+
+    run(main())
+
+
+@pytest.mark.parametrize("library", [gapless, gapless.sync], ids=["asyncio", "sync"])
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"timeout_s": -1}, "timeout_s is -1, but nobody can wait for less than 0 seconds"),
+        ({"timeout_s": float("nan")}, "timeout_s is nan"),
+        ({"timeout_s": None}, "timeout_s is a number of seconds, but this is None"),
+        ({"url": None}, "the address of a network is text, but this is None"),
+        ({"name": HALF}, "a client's name contains"),
+        ({"name": ""}, "a client's name has 1 to 150 characters"),
+    ],
+)
+def test_a_mistake_at_the_door_is_an_error_of_ours(library: Any, arguments: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(CallError, match=re.escape(complaint)):
+        library.connect(**{"url": "gapless://127.0.0.1:1", **arguments})
+
+
+def test_text_counts_by_its_bytes_and_names_count() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client:
+            await client.advertise("TRUE")
+            await client.publish({"text": "ü" * 32_000})
+            for attributes in ({"text": "ü" * 33_000}, {"n" * 65_536: 1}):
+                with pytest.raises(EventError, match="65,536 is the limit; make it smaller, or raise event_max"):
+                    await client.publish(attributes)
+            await client.publish({"n": 1}, bytearray(b"bytes"))
+            subscription = await client.subscribe("TRUE")
+            await client.publish({"n": 1}, memoryview(b"bytes"))
+            assert (await take(subscription, 1))[0].payload == b"bytes"
+
+    run(main())
+
+
+def test_what_cannot_be_sent_after_all_ends_every_call_with_a_word() -> None:
+    """Past all checks: without an end, everything would wait for an answer to what never left."""
+
+    async def main() -> None:
+        async with local(1, f=0) as network, asyncio.timeout(20):
+            client = await connect(network.url)
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("TRUE")
+            taking = asyncio.create_task(subscription.take())
+            publishing = asyncio.create_task(client.publish({"n": 1}))
+            await asyncio.sleep(0)
+            client._links.give(Publish({"what": object()}))  # type: ignore[dict-item]
+            for waiting in (taking, publishing):
+                with pytest.raises(ClosedError, match="the client failed, because something cannot be sent"):
+                    await waiting
+            for call in (client.publish({"n": 2}), client.subscribe("TRUE"), client.advertise("TRUE")):
+                with pytest.raises(ClosedError, match="cannot be sent"):
+                    await call
+            assert not client.is_connected
+            await client.close()
+
+    run(main())
+
+
+def test_a_node_that_fails_ends_every_call_with_a_word() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, asyncio.timeout(20):
+            client = await connect(network.url)
+            await client.advertise("TRUE")
+            publishing = asyncio.create_task(client.publish({"n": 1}))
+            await asyncio.sleep(0)
+            client._links.give(msgspec.Struct())  # type: ignore[arg-type]
+            with pytest.raises(ClosedError, match="the client failed: KeyError"):
+                await publishing
+            with pytest.raises(ClosedError, match="the client failed: KeyError"):
+                await client.publish({"n": 2})
+            await client.close()
+            assert not client.is_connected
+
+    run(main())

@@ -1,0 +1,258 @@
+"""Request and reply as one call: exact, also while brokers fail, and with a word if nobody answers."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from tests.runtime.local import local
+
+from gapless.client import Client, connect
+from gapless.client.requests import CHANNELS_MAX
+from gapless.errors import (
+    CallError,
+    ClosedError,
+    EventError,
+    FilterError,
+    MisfitError,
+    NoReplyError,
+    SubscriptionEndedError,
+)
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+
+
+@dataclass
+class Square:
+    n: int
+    square: int
+
+
+async def _serve(client: Client, seen: list[int] | None = None) -> "asyncio.Task[None]":
+    """Answer with squares, until the client is closed."""
+    await client.advertise("topic = 'square'")
+    requests = await client.answer("topic = 'ask'")
+
+    async def serve() -> None:
+        async for request in requests:
+            n = request.attributes["n"]
+            assert isinstance(n, int)
+            if seen is not None:
+                seen.append(n)
+            await request.reply({"topic": "square", "n": n, "square": n * n}, request.payload)
+
+    return asyncio.create_task(serve())
+
+
+@asynccontextmanager
+async def _pair(first: str, second: str) -> AsyncIterator[tuple[Client, Client]]:
+    async with connect(first, name="ann") as ann, connect(second, name="bob") as bob, asyncio.timeout(60):
+        await ann.advertise("topic = 'ask'")
+        yield ann, bob
+
+
+def test_a_request_returns_its_reply() -> None:
+    async def main() -> None:
+        async with local(chain(3)) as network, _pair(network.at("b0"), network.at("b2")) as (ann, bob):
+            _serving = await _serve(bob)
+            reply = await ann.request({"topic": "ask", "n": 7}, b"any bytes", reply="topic = 'square'")
+            assert reply.publisher == bob.name
+            assert (reply.attributes["square"], reply.payload) == (49, b"any bytes")
+            assert reply.attributes["reply.to"] == ann.name
+            assert await ann.request({"topic": "ask", "n": 8}, type=Square) == Square(8, 64)
+            squares = await asyncio.gather(
+                *(ann.request({"topic": "ask", "n": n}, reply="topic = 'square'", type=Square) for n in range(200))
+            )
+            assert squares == [Square(n, n * n) for n in range(200)]
+            assert len(ann._subscriptions) == 2, "one for each filter of replies, however many requests"
+            with pytest.raises(MisfitError, match="does not fit Misfit: it has no attribute 'cube'"):
+                await ann.request({"topic": "ask", "n": 1}, type=Misfit)
+
+    run(main())
+
+
+@dataclass
+class Misfit:
+    cube: int
+
+
+def test_the_news_of_a_change_is_there_when_the_reply_is() -> None:
+    """The answerer publishes the news, then replies: a cause comes before its effect."""
+
+    async def main() -> None:
+        async with local(chain(3)) as network, _pair(network.at("b0"), network.at("b2")) as (ann, bob):
+            await bob.advertise("topic IN ('news', 'done')")
+            requests = await bob.answer("topic = 'ask'")
+            news = await ann.subscribe("topic = 'news'")
+
+            async def serve() -> None:
+                async for request in requests:
+                    await bob.publish({"topic": "news", "n": request.attributes["n"]})
+                    await request.reply({"topic": "done"})
+
+            serving = asyncio.create_task(serve())
+            for n in range(20):
+                await ann.request({"topic": "ask", "n": n}, reply="topic = 'done'")
+                assert [event.attributes["n"] for event in await news.take(timeout_s=0)] == [n]
+            serving.cancel()
+
+    run(main())
+
+
+@pytest.mark.parametrize("victim", ["b0", "b3"], ids=["the asking side's", "the answering side's"])
+def test_requests_are_answered_once_each_while_a_broker_dies(victim: str) -> None:
+    async def main() -> None:
+        opening = local(chain(4), patience_ms=300)
+        async with opening as network, _pair(network.at("b0"), network.at("b3")) as (ann, bob):
+            seen: list[int] = []
+            _serving = await _serve(bob, seen)
+            crashing: asyncio.Task[None] | None = None
+            for n in range(60):
+                if n == 20:
+                    crashing = asyncio.create_task(network.crash(victim))
+                square = await ann.request(
+                    {"topic": "ask", "n": n}, reply="topic = 'square'", type=Square, timeout_s=30
+                )
+                assert square == Square(n, n * n)
+            assert crashing is not None
+            await crashing
+            assert seen == list(range(60))
+
+    run(main())
+
+
+def test_a_request_without_a_reply_says_what_is_known_of_it() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
+            complaint = rf"request {ann.name}:1 is safe, but no reply that matches 'n > 0' came within 0.3 s"
+            with pytest.raises(NoReplyError, match=complaint) as told:
+                await ann.request({"topic": "ask"}, reply="n > 0", timeout_s=0.3)
+            assert isinstance(told.value, TimeoutError)
+            assert told.value.event is not None
+            assert told.value.event.attributes["topic"] == "ask"
+            requests = await bob.answer("topic = 'ask'")
+            await bob.advertise("TRUE")
+            with pytest.raises(NoReplyError):
+                await ann.request({"topic": "ask", "n": 1}, timeout_s=0.1)
+            [late] = await requests.take(timeout_s=20)
+            asking = asyncio.create_task(ann.request({"topic": "ask", "n": 2}, timeout_s=30))
+            [next_one] = await requests.take(timeout_s=20)
+            await late.reply({"n": 1})
+            await next_one.reply({"n": 2})
+            assert (await asking).attributes["n"] == 2, "the late reply to another request is no reply to this one"
+            await network.stop()
+            with pytest.raises(NoReplyError, match=r"was sent, but not known to be safe within 0.1 s"):
+                await ann.request({"topic": "ask"}, timeout_s=0.1)
+            with pytest.raises(NoReplyError, match=r"could not be published within 0.1 s; is the network up"):
+                await ann.request({"topic": "ask"}, reply="n = 7", timeout_s=0.1)
+
+    run(main())
+
+
+MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
+    "not advertised": (lambda c: c.request({"topic": "other"}), EventError, "none of your advertisements"),
+    "a filter that cannot be read": (lambda c: c.request({"topic": "ask"}, reply="n >"), FilterError, "n >"),
+    "no filter": (lambda c: c.request({"topic": "ask"}, reply=None), CallError, "a filter is text"),
+    "an attribute of ours": (
+        lambda c: c.request({"topic": "ask", "request.id": 1}), EventError, "attribute 'request.id' is set by request",
+    ),
+    "no attributes": (lambda c: c.request(None), EventError, "attributes are a dictionary"),
+    "no time": (lambda c: c.request({"topic": "ask"}, timeout_s=-1), CallError, "timeout_s is -1"),
+    "no type": (lambda c: c.request({"topic": "ask"}, type=dict), CallError, "which dict is not"),
+    "answering what cannot be read": (lambda c: c.answer("n >"), FilterError, "n >"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_a_request_gets_a_sentence_and_harms_nothing(mistake: str) -> None:
+    act, kind, complaint = MISTAKES[mistake]
+
+    async def main() -> None:
+        async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
+            _serving = await _serve(bob)
+            with pytest.raises(kind, match=re.escape(complaint)):
+                await act(ann)
+            assert await ann.request({"topic": "ask", "n": 3}, type=Square) == Square(3, 9)
+
+    run(main())
+
+
+def test_a_request_has_one_reply_which_may_be_tried_again_if_it_is_refused() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
+            await bob.advertise("topic = 'square'")
+            requests = await bob.answer("topic = 'ask'")
+            asking = asyncio.create_task(ann.request({"topic": "ask", "n": 1}))
+            request = await anext(requests)
+            assert request.event.publisher == ann.name
+            with pytest.raises(EventError, match="none of your advertisements"):
+                await request.reply({"topic": "other"})
+            with pytest.raises(EventError, match=r"attribute 'reply.to' is set by request and reply"):
+                await request.reply({"topic": "square", "reply.to": "me"})
+            sent = await request.reply({"topic": "square"})
+            assert await asking == sent
+            with pytest.raises(CallError, match="is answered already"):
+                await request.reply({"topic": "square"})
+
+    run(main())
+
+
+def test_plain_events_are_no_requests() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
+            requests = await bob.answer("topic = 'ask' OR topic = 'never'")
+            await ann.publish({"topic": "ask", "n": 1})
+            with pytest.raises(NoReplyError):
+                await ann.request({"topic": "ask", "n": 2}, timeout_s=0.2)
+            assert [request.attributes["n"] for request in await requests.take(timeout_s=20)] == [2]
+
+    run(main())
+
+
+def test_requests_that_wait_end_with_the_client_or_with_the_session() -> None:
+    async def main() -> None:
+        async with local(chain(2)) as network, _pair(network.at("b0"), network.at("b1")) as (ann, _):
+            asking = asyncio.create_task(ann.request({"topic": "ask"}, timeout_s=None))
+            while not ann.is_settled or not ann._publishing.unsafe.published:
+                await asyncio.sleep(0.01)
+            await ann.subscribe("TRUE")
+            replies = next(iter(ann._replies._channels.values())).subscription
+            assert replies is not None
+            replies.end(SubscriptionEndedError("the network ended the subscription: away too long"))
+            with pytest.raises(SubscriptionEndedError, match="the reply may have been missed: the network ended"):
+                await asking
+            assert ann._replies._channels == {}
+            asking = asyncio.create_task(ann.request({"topic": "ask"}, timeout_s=None))
+            await asyncio.sleep(0.1)
+            await ann.close()
+            with pytest.raises(ClosedError):
+                await asking
+
+    run(main())
+
+
+def test_filters_of_replies_are_kept_up_to_a_bound() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
+            _serving = await _serve(bob)
+            for n in range(CHANNELS_MAX + 3):
+                assert await ann.request({"topic": "ask", "n": n}, reply=f"n = {n}", type=Square) == Square(n, n * n)
+            assert len(ann._replies._channels) == CHANNELS_MAX
+            while len(ann._subscriptions) > CHANNELS_MAX:
+                await asyncio.sleep(0.01)
+            requests = await bob.answer("topic = 'ask' AND n < 0")
+            waiting = [
+                asyncio.create_task(ann.request({"topic": "ask", "n": -1}, reply=f"n = -{n}", timeout_s=None))
+                for n in range(CHANNELS_MAX)
+            ]
+            await asyncio.sleep(0)
+            with pytest.raises(CallError, match="64 different filters for their replies"):
+                await ann.request({"topic": "ask", "n": -1}, reply="n = 1000")
+            await requests.close()
+            for task in waiting:
+                task.cancel()
+
+    run(main())

@@ -1,0 +1,53 @@
+"""What a returned `subscribe()` means over TCP: nothing that is published afterwards, however far away, is missed."""
+
+import msgspec
+import pytest
+from tests.client.taking import take
+from tests.runtime.local import QUICK, local
+
+from gapless.client import connect
+from gapless.errors import CallError
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+
+DISTANT = msgspec.structs.replace(QUICK, delay_ms=20.0, suspect_ms=3_000)
+ROUNDS = 5
+
+
+def test_what_a_far_publisher_says_after_subscribe_has_returned_is_not_missed() -> None:
+    async def main() -> None:
+        async with (
+            local(chain(5), runtime=DISTANT) as network,
+            connect(network.at("b4"), name="near") as near,
+            connect(network.at("b0"), name="far") as far,
+            connect(network.at("b4"), name="new") as newcomer,
+        ):
+            await near.advertise("topic = 'price'")
+            await far.advertise("topic = 'price'")
+            for number in range(ROUNDS):
+                subscription = await newcomer.subscribe(f"topic = 'price' AND round = {number}")
+                assert {name.partition("-")[0] for name in subscription.cuts} == {"near", "far"}
+                for n in (1, 2, 3):
+                    await far.publish({"topic": "price", "round": number, "n": n})
+                assert [event.attributes["n"] for event in await take(subscription, 3)] == [1, 2, 3]
+                await subscription.close()
+
+    run(main())
+
+
+def test_who_asks_for_it_starts_with_the_first_cut() -> None:
+    async def main() -> None:
+        async with (
+            local(chain(5), runtime=DISTANT) as network,
+            connect(network.at("b4"), name="near") as near,
+            connect(network.at("b0"), name="far") as far,
+            connect(network.at("b4"), name="new") as newcomer,
+        ):
+            await near.advertise("topic = 'price'")
+            await far.advertise("topic = 'price'")
+            subscription = await newcomer.subscribe("topic = 'price'", ready="first")
+            assert {name.partition("-")[0] for name in subscription.cuts} == {"near"}
+            with pytest.raises(CallError, match="ready is 'whole' or 'first', not 'soon'"):
+                await newcomer.subscribe("topic = 'price'", ready="soon")  # type: ignore[call-overload]
+
+    run(main())

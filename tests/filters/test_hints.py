@@ -1,0 +1,76 @@
+"""Hints: where a filter may say something else than its author thinks."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.filters import generated
+
+from gapless.filters import Filter, FilterError, attribute_hint, filter_hints, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("order-id = 1", ["order-id is a subtraction here", 'write "order-id"']),
+        ("a > 1 AND (x.y-z) < 3", ["x.y-z is a subtraction", 'write "x.y-z"']),
+        ("a-b-c = 1 OR a-b-c = 2", ["a-b-c is a subtraction"]),
+        ('name = "ABC"', ['"ABC" is the name of an attribute here', "write 'ABC'"]),
+        ('"O\'Hara" <> "it\'s"', ["write 'it''s'"]),
+    ],
+)
+def test_what_may_be_meant_otherwise(text: str, words: list[str]) -> None:
+    (hint,) = filter_hints(text)
+    assert all(word in hint for word in words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "price < 10",
+        "order - id = 1",
+        "order-1 = 2",
+        "1-a = 2",
+        "1e5-a = 2",
+        "a-(b) = 1",
+        '"order-id" = 1',
+        "name = 'order-id'",
+        "name = 'it''s-a'",
+        "name LIKE 'a-b'",
+        "-a = 1",
+        '"a-b" = 1 AND "c" > 2',
+    ],
+)
+def test_nothing_to_say(text: str) -> None:
+    assert parse(text)
+    assert filter_hints(text) == []
+
+
+@pytest.mark.parametrize("name", generated.QUOTED)
+def test_names_that_need_quotes(name: str) -> None:
+    hint = attribute_hint(name)
+    assert hint is not None
+    assert ("subtraction" in hint) is (name == "order-id")
+    assert parse(hint[hint.index(', "') + 2 :].removesuffix(": without them it is a subtraction")).matches({name: True})
+
+
+@pytest.mark.parametrize("name", ["price", "sensor.temp", "_x", "order.in", "été"])
+def test_names_that_need_none(name: str) -> None:
+    assert attribute_hint(name) is None
+
+
+@given(generated.filters)
+@settings(max_examples=100, deadline=None)
+def test_filters_without_such_names_get_no_hints(filter_: Filter) -> None:
+    assert filter_hints(filter_.text) == []
+
+
+@given(st.text(st.sampled_from("ab1 .'\"()=<>-LIKE"), max_size=20))
+@settings(max_examples=300, deadline=None)
+def test_every_filter_that_can_be_read_can_be_hinted_at(text: str) -> None:
+    try:
+        parse(text)
+    except FilterError:
+        return
+    assert all(isinstance(hint, str) for hint in filter_hints(text))

@@ -1,0 +1,40 @@
+"""What brokers of this process say in their logs while a test runs."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["Logged", "logged"]
+
+
+class Logged(logging.Handler):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+    def of(self, broker: str, words: str = "", level: int = logging.INFO) -> list[str]:
+        """What one broker said, as important as that, with these words in it."""
+        return [
+            record.getMessage()
+            for record in self.records
+            if vars(record)["broker"] == broker and record.levelno >= level and words in record.getMessage()
+        ]
+
+
+@contextmanager
+def logged() -> Iterator[Logged]:
+    """While this lasts, logs are kept."""
+    logger = logging.getLogger("gapless.broker")
+    handler, level = Logged(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield handler
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)

@@ -1,0 +1,134 @@
+"""The failure detector outlives whatever goes wrong with one peer."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gapless.overlay import chain
+from gapless.protocol import Suspected, Trusted
+from gapless.runtime.connection import Connection
+from gapless.runtime.detector import Detector
+from gapless.runtime.event_loop import run
+from gapless.runtime.link import Link
+
+from .local import local
+from .test_links import News, connected
+
+
+class Gone:
+    """A transport that the event loop has closed, and that does not know."""
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def fail(*arguments: object) -> None:
+            raise RuntimeError(f"unable to {name}; the handler is closed")
+
+        return fail
+
+
+def test_a_transport_that_was_closed_without_a_word_is_replaced_and_the_others_are_still_watched() -> None:
+    async def main() -> None:
+        async with local(chain(3), f=1) as network:
+            await connected(network, pairs=3)
+            links = network.brokers["b0"].links
+            before = links.links["b1"].connection
+            assert before is not None
+            before._transport = Gone()  # type: ignore[assignment]
+            async with asyncio.timeout(10):
+                while links.links["b1"].connection in (before, None):
+                    await asyncio.sleep(0.01)
+            news = News(network.brokers["b0"])
+            await network.crash("b2")
+            await news.wait_for(Suspected("b2"))
+
+    run(main())
+
+
+@pytest.mark.parametrize("callback", ["_listen", "_suspect", "trust", "miss"])
+def test_each_callback_of_the_detector_may_fail_for_one_peer(callback: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[str] = []
+    works = getattr(Detector, callback)
+
+    def fail_for_b1(self: Detector, link: Link, *facts: Any) -> None:
+        if link.name == "b1" and "b0" not in self._links:
+            failed.append(callback)
+            raise RuntimeError("a bug")
+        works(self, link, *facts)
+
+    async def main() -> None:
+        async with local(chain(3), f=2) as network:
+            await connected(network, pairs=3)
+            news = News(network.brokers["b0"])
+            monkeypatch.setattr(Detector, callback, fail_for_b1)
+            link = network.brokers["b0"].links.links["b1"]
+            link.heard_us = 0
+            link.absence = "suspected" if callback == "trust" else ""
+            if callback in ("_suspect", "miss"):
+                there = network.brokers["b1"].links.links["b0"]
+                there.connection = None  # so that it does not ping any more
+            async with asyncio.timeout(20):
+                while not failed:
+                    await asyncio.sleep(0.01)
+            await network.crash("b2")
+            await news.wait_for(Suspected("b2"))
+            monkeypatch.undo()
+            await network.start("b2")
+            await news.wait_for(Trusted("b2"))
+
+    run(main())
+
+
+def test_a_connection_whose_dialling_was_cut_short_when_it_stood_already_is_over() -> None:
+    async def main() -> None:
+        async with local(chain(2), f=1) as network:
+            await connected(network, pairs=1)
+            links = network.brokers["b0"].links
+            loop = links.loop
+
+            class Loop:
+                """Its time to dial is up in the very moment in which the greetings are over."""
+
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(loop, name)
+
+                async def create_connection(self, make: Callable[[], Connection], host: str, port: int) -> None:
+                    _, connection = await loop.create_connection(make, host, port)
+                    await connection.settled
+                    connection._transport = Gone()  # type: ignore[assignment]
+                    links.loop = loop
+                    loop.call_soon(loop.call_soon, lambda: kept.append(link.connection is connection))
+                    raise TimeoutError
+
+            kept: list[bool] = []
+            link = links.links["b1"]
+            links.loop = Loop()  # type: ignore[assignment]
+            assert link.connection is not None
+            before = link.connection
+            before.abort()
+            async with asyncio.timeout(10):
+                while not kept or link.connection in (before, None):
+                    await asyncio.sleep(0.01)
+            assert kept == [False]
+
+    run(main())
+
+
+def test_what_a_refused_connection_still_says_is_not_heard() -> None:
+    async def main() -> None:
+        async with local(chain(2), f=1) as network:
+            await connected(network, pairs=1)
+            links = network.brokers["b0"].links
+            silent = links.new_connection(None, b"")
+            heard: list[int] = []
+            silent._greet = lambda kind, body: heard.append(kind)  # type: ignore[method-assign]
+            silent.frame_received(1, memoryview(b""))
+            assert heard == []
+
+    run(main())

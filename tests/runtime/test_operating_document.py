@@ -1,0 +1,44 @@
+"""What the page for operators says is so: its metrics are there, its words are those that brokers say."""
+
+import asyncio
+import re
+from pathlib import Path
+
+from gapless.client import connect
+from gapless.overlay import chain
+from gapless.runtime import waiting
+from gapless.runtime.event_loop import run
+
+from .local import local
+from .test_what_is_told import fetch, with_http
+
+TEXT = (Path(__file__).parents[2] / "docs" / "OPERATING.md").read_text(encoding="utf-8")
+
+
+def test_every_metric_is_there() -> None:
+    async def main() -> str:
+        async with local(chain(2)) as network, connect(network.at("b0")) as client:
+            await client.advertise("TRUE")
+            endpoint, url = await with_http(network, "b0")
+            text = (await asyncio.to_thread(fetch, f"{url}/metrics"))[1].decode()
+            endpoint.stop()
+            return text
+
+    text = run(main())
+    told = re.findall(r"`((?:gapless|process|python)_\w+)", TEXT)
+    assert len(told) > 15
+    for name in told:
+        assert re.search(rf"^# HELP {name}", text, re.MULTILINE), name
+
+
+def test_what_a_broker_says_when_it_waits() -> None:
+    source = Path(waiting.__file__).read_text(encoding="utf-8")
+    for words in (
+        "in a hand-over around ",
+        "to be taken in by the brokers around it",
+        "it hears too few of them to go on",
+    ):
+        assert words in TEXT
+        assert words in source
+    assert f"{waiting.LONG_S:.0f}" == "5"
+    assert "five seconds or more" in TEXT

@@ -1,0 +1,112 @@
+"""For what a broker waits and since when, in its report, its log, over HTTP and in `gapless status`."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.conftest import Cli
+
+from gapless.overlay import chain
+from gapless.runtime import waiting
+from gapless.runtime.event_loop import run
+from gapless.runtime.logs import logger_of
+from gapless.runtime.waiting import LONG_S, Waiting
+
+from .local import Local, local
+from .logged import logged
+from .test_links import connected
+from .test_reminders import Clock
+from .test_what_is_told import fetch, until_said, with_http
+
+HAND_OVER = {"settled": True, "hand_overs": [{"of": ["b1"], "waits_for": ["b2", "b3"]}]}
+
+
+def test_a_wait_is_told_with_its_time_and_said_when_it_is_long_and_when_it_is_over() -> None:
+    clock = Clock()
+    found = Waiting(logger_of("b0"), clock)
+    with logged() as log:
+        found.look(HAND_OVER, {})
+        assert [(wait.kind, wait.names, wait.stops_broker) for wait in found.waits] == [
+            ("hand-over", ("b2", "b3"), False)
+        ]
+        assert log.records == []
+        clock.now = LONG_S
+        found.look(HAND_OVER, {})
+        assert [wait.text for wait in found.waits] == ["waits for b2, b3, in a hand-over around b1, for 5 s"]
+        assert found.waits[0].stops_broker
+        for tenth in range(20):
+            clock.now = LONG_S + tenth / 10
+            found.look(HAND_OVER, {})
+        assert len(log.of("b0", "waits for b2, b3")) == 2, "not each time that it is looked at"
+        found.look({"settled": True, "hand_overs": []}, {})
+        assert found.waits == []
+        assert log.of("b0")[-1] == "waits no more"
+
+
+def held_up(owes: int, took: int) -> dict[str, Any]:
+    return {"held_up_by": {"ann": {"owes": owes, "took": took}}, "lag": {"ann": owes - took}}
+
+
+def test_a_wait_that_goes_on_with_others_is_the_same_and_a_client_that_gets_on_is_waited_for_anew() -> None:
+    clock = Clock()
+    found = Waiting(logger_of("b0"), clock)
+    found.look(HAND_OVER, {})
+    clock.now = 3.0
+    found.look({"hand_overs": [{"of": ["b1", "b4"], "waits_for": ["b3"]}]}, {})
+    assert found.waits[0].seconds == 3.0
+    found.look(held_up(owes=20, took=5), {})
+    clock.now = 10.0
+    found.look(held_up(owes=30, took=18), {})
+    [wait] = found.waits
+    assert (wait.kind, wait.seconds, wait.stops_broker) == ("client", 7.0, False), "also if another wave waits for it"
+    assert wait.text == "waits for client ann, which has not taken 12 deliveries, for 7 s"
+    found.look(held_up(owes=30, took=20), {})
+    assert found.waits[0].seconds == 0.0, "it has taken what was waited for first"
+    clock.now = 12.0
+    found.look(held_up(owes=40, took=29), {})
+    assert found.waits[0].seconds == 2.0
+
+
+def test_a_life_that_was_not_taken_in_waits() -> None:
+    clock = Clock()
+    found = Waiting(logger_of("b0"), clock)
+    found.look({"life": 5, "settled": False, "hand_overs": []}, {})
+    clock.now = 6.0
+    found.look({"life": 5, "settled": False, "hand_overs": []}, {})
+    assert found.waits[0].text == "waits to be taken in by the brokers around it, for 6 s"
+    assert found.waits[0].stops_broker
+
+
+async def stuck(network: Local) -> None:
+    """A hand-over that does not end, because one member keeps its contribution to itself."""
+    await connected(network, pairs=5)
+    node: Any = network.brokers["b2"].links.host.node
+    node._handovers._tell = lambda unit, body: None
+    await network.crash("b1")
+
+
+def test_a_network_with_a_hand_over_that_does_not_end_is_not_up(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "LONG_S", 0.5)
+
+    async def main() -> None:
+        async with local(chain(4), f=1) as network:
+            endpoint, url = await with_http(network, "b0")
+            assert (await asyncio.to_thread(fetch, f"{url}/healthz"))[:2] == (200, b"ok\n")
+            shown = await asyncio.to_thread(cli, "status", "--url", network.at("b0"))
+            assert (shown.code, "4 of 4 up" in shown.out) == (0, True)
+            with logged() as log:
+                await stuck(network)
+                await until_said(log, "b0", "waits for b2, in a hand-over around b1")
+            status, body, _ = await asyncio.to_thread(fetch, f"{url}/healthz")
+            assert status == 503
+            assert body.startswith(b"waits for b2, in a hand-over around b1, for ")
+            metrics = (await asyncio.to_thread(fetch, f"{url}/metrics"))[1].decode()
+            assert "gapless_up 0.0" in metrics
+            assert "gapless_hand_overs 1.0" in metrics
+            shown = await asyncio.to_thread(cli, "status", "--url", network.at("b0"))
+            assert shown.code == 1
+            assert "b0 waits for b2, in a hand-over around b1" in " ".join(shown.out.split())
+            assert "4 of 4 up" not in shown.out
+            endpoint.stop()
+
+    run(main())
