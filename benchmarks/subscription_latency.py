@@ -49,7 +49,7 @@ APART_MS = 10_000.0
 """Long enough for everything before to be stable."""
 FAR = 100
 """Topics from here on have a second publisher, at the top."""
-OPTIONS: dict[str, dict[str, Any]] = {"gapless": {"wave_ms": 60_000}, "locaps": {}}
+OPTIONS: dict[str, dict[str, Any]] = {"gapless": {"wave_ms": 60_000}, "locaps": {"paths": "one"}}
 """They spare large trees the traffic that has nothing to do with subscriptions."""
 MEANINGS: tuple[tuple[str, Ready], ...] = (("gapless", "whole"), ("gapless", "first"), ("locaps", "first"))
 """What is measured: a protocol, and when it calls a subscription active."""

@@ -43,7 +43,7 @@ def chain(
     """Brokers b0, b1… in a row, 10 ms apart."""
     return Scenario(
         network=Network("chain", brokers=brokers, latency=LatencySpec(ms=10.0), **network),
-        protocol=ProtocolChoice("locaps"),
+        protocol=ProtocolChoice("locaps", {"paths": "one"}),
         run=Run(settle_ms=1000.0),
         clients=tuple(Client(name, broker) for name, broker in clients.items()),
         actions=tuple(sorted(actions, key=lambda action: action.at_ms)),
@@ -179,6 +179,7 @@ TOPICS_ONLY: ProtocolSpec = msgspec.structs.replace(FLOODING, topics_only=True)
     [
         (GRYPHON, {"faults": (Crash(500.0, "b1"),)}, "does not claim to cope with crash"),
         (GRYPHON, {"faults": (Crash(5.0, "b1"), Restart(6.0, "b1"))}, "does not claim to cope with crash or restart"),
+        (LOCAPS, {"faults": (Crash(5.0, "b1"), Restart(6.0, "b1"))}, "does not claim to cope with restart"),
         (GRYPHON, {"faults": (Cut(500.0, ("b0", "b1")), Heal(600.0, ("b0", "b1")))}, None),
         (LOCAPS, {"network": Network("chain", brokers=4, loss=0.1)}, "does not claim to cope with loss"),
         (GRYPHON, {"network": Network("chain", brokers=4, loss=0.1, duplication=0.1)}, None),

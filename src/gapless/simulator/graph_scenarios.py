@@ -22,7 +22,10 @@ from gapless.simulator.fault_plan import fault_kinds
 from gapless.simulator.generator import GeneratorLimits, generate
 from gapless.simulator.scenario import Crash, Network, Scenario, SubscribeAction
 
-__all__ = ["generate_on_graph"]
+__all__ = ["GRAPH", "generate_on_graph"]
+
+GRAPH = "graph"
+"""The scale of a search that means these."""
 
 
 def generate_on_graph(

@@ -23,6 +23,7 @@ from gapless.protocol import ProtocolSpec, find_protocol
 from gapless.simulator.fault_plan import LINK_KINDS, fault_kinds
 from gapless.simulator.generator import GeneratorLimits, generate
 from gapless.simulator.generator_scales import MIXED
+from gapless.simulator.graph_scenarios import GRAPH, generate_on_graph
 from gapless.simulator.options import convert_options, refusal
 from gapless.simulator.scenario import Scenario
 from gapless.simulator.shrink import shrink
@@ -92,7 +93,9 @@ def search(
     """Try `runs` seeds from `first_seed` on, and stop at the first violation. `scale`: see `generator_scales`."""
     spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
     convert_options(spec, options or {})
-    make = partial(generate, protocol=spec.name, faults=faults, options=dict(options or {}), limits=limits, scale=scale)
+    scale = _fitting(spec, faults, scale)
+    draw = generate_on_graph if scale == GRAPH else partial(generate, scale=scale)
+    make = partial(draw, protocol=spec.name, faults=faults, options=dict(options or {}), limits=limits)
     _refuse_unclaimed(spec, faults)
     make(first_seed)
     tell = on_progress or (lambda _: None)
@@ -120,6 +123,12 @@ def search(
             ),
         )  # fmt: skip
     return SearchReport(spec.name, faults, first_seed, done, done - unknown, unknown, None)
+
+
+def _fitting(spec: ProtocolSpec, faults: str, scale: str) -> str:
+    """Who copes with crashes, but not with the return of brokers, is shown graphs, where crashes are for ever."""
+    stays_away = "crash" in spec.copes_with and "restart" not in spec.copes_with
+    return GRAPH if stays_away and fault_kinds(faults) == ("crash",) else scale
 
 
 def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:

@@ -3,6 +3,7 @@
 | measure | subject | value |
 | --- | --- | --- |
 | `subscription-latency` | subscription | milliseconds from the call until it was active |
+| `first-event-latency` | subscription | milliseconds from the call until the first event, if one came |
 | `never-active` | `subscriptions` | how many never became active |
 | `delivery-latency` | `mean`, `p50`, `p99`, `max` | milliseconds from publication to each delivery to others |
 | `reception-latency` | `mean` | the same without the time for which causes were waited for |
@@ -50,6 +51,12 @@ Measure: TypeAlias = Callable[[Observed], Iterable[Pair]]
 def _subscription_latency(run: Observed) -> Iterator[Pair]:
     for name, latency in run.observer.subscription_latencies_ms().items():
         if latency is not None and run.counts(name):
+            yield name, latency
+
+
+def _first_event_latency(run: Observed) -> Iterator[Pair]:
+    for name, latency in run.observer.first_event_latencies_ms().items():
+        if run.counts(name):
             yield name, latency
 
 
@@ -148,6 +155,7 @@ def _steps(run: Observed) -> Iterator[Pair]:
 ALWAYS: Mapping[str, Measure] = {"run-length": _run_length, "steps": _steps}
 MEASURES: Mapping[str, Measure] = {
     "subscription-latency": _subscription_latency,
+    "first-event-latency": _first_event_latency,
     "never-active": _never_active,
     "delivery-latency": _delivery_latency,
     "reception-latency": _reception_latency,

@@ -27,6 +27,8 @@ class Observer(Recorder):
         """From publication to delivery, of all deliveries to others than the publisher."""
         self.last_us = 0
         """When something was published or delivered last."""
+        self.first_us: dict[str, int] = {}
+        """When each subscription got its first event."""
         self.own_deliveries = 0
         """Of events to their own publishers."""
 
@@ -40,6 +42,7 @@ class Observer(Recorder):
         """An event was handed to the client's application."""
         publisher = event.publisher
         self.last_us = now_us
+        self.first_us.setdefault(subscription_id, now_us)
         if publisher != client:
             key = (publisher, event.seq)
             self.deliveries[key] = self.deliveries.get(key, 0) + 1
@@ -48,6 +51,10 @@ class Observer(Recorder):
             self.own_deliveries += 1
         if self._keeps_trace:
             super().deliver(client, event, subscription_id, now_us)
+
+    def first_event_latencies_ms(self) -> dict[str, float]:
+        """From the call until the first event, of all subscriptions that got one."""
+        return {name: (first - self._requests[name][2]) / 1000 for name, first in self.first_us.items()}
 
     def subscription_latencies_ms(self) -> dict[str, float | None]:
         """From the call until the subscription was active; None if it never was."""

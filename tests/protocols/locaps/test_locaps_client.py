@@ -108,4 +108,4 @@ def test_it_ends_where_its_deliveries_end_and_the_name_is_free_again() -> None:
     assert step(client, Subscribe("s", "TRUE")) == [Send("b", ClientSubscribe(2, "TRUE"))]
     assert step(client, Received("b", Delivery(Event("p", 6, {}), [1]))) == []
     assert step(client, Received("b", Started(1, {"r": 1}))) == []
-    assert client.state_size() == {"subscriptions": 1, "advertisements": 0}
+    assert client.state_size() == {"subscriptions": 1, "advertisements": 0, "unconfirmed": 0}

@@ -29,7 +29,10 @@ def leaf(depth: int, up: int) -> str:
     return f"b{2**depth - 1 + (2 ** (up - 1) if up else 0)}"
 
 
-def hops(depth: int, f: int, publishers: list[str], covers: dict[int, int], coverage: bool = True) -> dict[int, float]:
+def hops(
+    depth: int, f: int, publishers: list[str], covers: dict[int, int], coverage: bool = True, paths: str = "one",
+    full_markers: bool = False,
+) -> dict[int, float]:  # fmt: skip
     """Subscribe at the leftmost leaf to each topic of `covers`, one after another; the latency of each in hops.
 
     The cover of topic n, so many hops up, covers the topics before it too. Negative means that there is none.
@@ -47,7 +50,7 @@ def hops(depth: int, f: int, publishers: list[str], covers: dict[int, int], cove
         actions.append(SubscribeAction(place * APART_MS, "new", f"s{number}", f"topic = {number}"))
     scenario = Scenario(
         network=Network("binary", depth=depth, f=f, latency=LatencySpec(ms=HOP_MS)),
-        protocol=ProtocolChoice("locaps", {"coverage": coverage}),
+        protocol=ProtocolChoice("locaps", {"coverage": coverage, "paths": paths, "full_markers": full_markers}),
         run=Run(settle_ms=APART_MS),
         clients=tuple(clients),
         actions=tuple(actions),
@@ -95,3 +98,15 @@ def test_the_nearest_of_several_publishers_settles_it_where_its_own_marker_comes
     """The publisher 3 hops up answers for itself; the pivot 2 hops up speaks for both."""
     near = binary(6).path(leaf(6, 0), "b0")[3]
     assert hops(6, f, [near, "b0"], {0: 2}) == {0: 2 * min(2 + f, 3)}
+
+
+@pytest.mark.parametrize("f", [1, 2])
+def test_over_f_plus_one_paths_it_takes_as_long_as_over_one(f: int) -> None:
+    for up in (-1, 0, 1, 2):
+        expected = 6 if up < 0 else 2 * min(up + f, 3)
+        assert hops(3, f, ["b0"], {0: up}, paths="f+1") == {0: expected}, up
+
+
+def test_with_full_markers_a_covered_broker_speaks_alone() -> None:
+    assert hops(3, 2, ["b0"], {0: 0}, paths="f+1", full_markers=True) == {0: 0}
+    assert hops(3, 2, ["b0"], {0: 1}, paths="f+1", full_markers=True) == {0: 6}

@@ -18,7 +18,7 @@ CROWDED = GeneratorLimits(
 
 @pytest.mark.parametrize(("coverage", "runs"), [(True, 250), (False, 100)])
 def test_no_violation(coverage: bool, runs: int) -> None:
-    report = search("locaps", runs, options={"coverage": coverage}, processes=1)
+    report = search("locaps", runs, options={"coverage": coverage, "paths": "one"}, processes=1)
     assert report.finding is None, report.finding.repeat
     assert report.unknown < runs * 0.03
 
@@ -26,7 +26,7 @@ def test_no_violation(coverage: bool, runs: int) -> None:
 @pytest.mark.parametrize("f", range(5))
 def test_no_violation_in_a_crowd_at_any_f(f: int) -> None:
     for seed in range(10 * f, 10 * f + 10):
-        scenario = generate(seed, "locaps", limits=CROWDED)
+        scenario = generate(seed, "locaps", options={"paths": "one"}, limits=CROWDED)
         scenario = msgspec.structs.replace(scenario, network=msgspec.structs.replace(scenario.network, f=f))
         outcome = try_scenario(scenario)
         assert not outcome.failed, (seed, outcome.symptoms)
@@ -41,7 +41,7 @@ def test_no_violation_in_a_crowd_at_any_f(f: int) -> None:
     ],
 )
 def test_without_a_repair_a_violation_is_found(options: dict[str, Any]) -> None:
-    report = search("locaps", 2000, options=options, processes=1, shrink_seconds=0.1)
+    report = search("locaps", 2000, options={"paths": "one", **options}, processes=1, shrink_seconds=0.1)
     assert report.finding is not None
     assert report.finding.symptom in {"unobserved", "missing-effect", "causal-inversion", "gap"}
 
@@ -49,4 +49,4 @@ def test_without_a_repair_a_violation_is_found(options: dict[str, Any]) -> None:
 def test_it_is_registered() -> None:
     spec = find_protocol("locaps")
     assert spec.guarantee == "gcd"
-    assert spec.copes_with == frozenset()
+    assert spec.copes_with == {"crash"}

@@ -67,11 +67,12 @@ class Regions:
             self._single[origin, end] = found
         return found
 
-    def frontier(self, origin: str, end: str, covered: Iterable[str]) -> tuple[str, ...] | None:
+    def frontier(self, origin: str, end: str, covered: Iterable[str], least: int = 1) -> tuple[str, ...] | None:
         """The partial pivots: the first brokers that are covered on each way from the end towards the origin.
 
         None if messages from the origin could get round them: where the ways of others cross, only brokers that part the
-        two in the whole graph will do. The end itself, if it is covered, always does.
+        two in the whole graph will do. The end itself, if it is covered, always does; on a tree it is joined by the next
+        ones towards the origin until there are `least`.
         """
         known = set(covered)
         way = self.way(origin, end).following
@@ -92,6 +93,8 @@ class Regions:
                 if other not in seen:
                     seen.add(other)
                     queue.append(other)
+        if self._tree is not None and len(found) < least:
+            found = dict.fromkeys(self.way(origin, end).brokers[-least:])
         pivots = tuple(sorted(found))
         if self._tree is None and pivots != (end,) and self._goes_round(origin, end, found):
             return None

@@ -142,8 +142,6 @@ class PivotMarker(_Message, frozen=True):
     """A partial pivot says: I carry everything from these numbers on to the subscription, as its cover gets it."""
 
     subscription: str
-    cover: str
-    cover_home: str
     broker: str
     cuts: Cuts
 

@@ -87,7 +87,7 @@ class PathBroker:
             backups_of(place.overlay, place.name, place.f), self._multicast.dead, self._past, self._send, self._let_out
         )
         self._routing = PathRouting(
-            place.name, place.overlay.brokers, regions, options, self._tables, self._multicast, self._begin,
+            place.name, place.f, place.overlay.brokers, regions, options, self._tables, self._multicast, self._begin,
             self._on_own_stable, self._streams,
         )  # fmt: skip
         self._keeping = Safekeeping(lambda publisher: self._multicast.settled.get(publisher, 0))

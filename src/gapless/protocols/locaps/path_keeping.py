@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gapless.overlay import Overlay
+from gapless.overlay import Graph, Overlay
 from gapless.protocols.locaps.messages import AskEstate, Content, Due, Estate, Keep, Kept, Publication, Takeover
 
 __all__ = ["EPOCH", "Safekeeping", "Streams", "backups_of"]
@@ -23,8 +23,9 @@ EPOCH = 1 << 32
 
 
 def backups_of(overlay: Overlay, broker: str, f: int) -> tuple[str, ...]:
-    """The brokers that hold what a broker lets out."""
-    return overlay.within(broker, f + 1)[:f]
+    """The brokers that hold what a broker lets out: those with the shortest links to it."""
+    tree = overlay.tree if isinstance(overlay, Graph) and overlay.bypass else overlay
+    return tree.within(broker, f + 1)[:f]
 
 
 class _Item:

@@ -49,6 +49,7 @@ class PathRouting:
     def __init__(
         self,
         name: str,
+        f: int,
         everyone: tuple[str, ...],
         regions: Regions,
         options: LocapsOptions,
@@ -67,6 +68,7 @@ class PathRouting:
         self._stable = stable
         self._streams = streams
         self._covers = options.coverage
+        self._at_least = 1 if options.full_markers else f + 1
         self._cascades = options.cascade
         self._together = "together" not in options.switched_off
         self._speaks_for_all = "pivots" not in options.switched_off
@@ -267,51 +269,45 @@ class PathRouting:
         """Carry events to a new subscription, and say so, if this broker is one of its partial pivots."""
         if not self._covers:
             return
-        for other in list(self._tables.subscriptions.values()):
-            if other is subscription or other.is_ending or not cover(other.filter, subscription.filter):
-                continue
-            cuts = self._cuts(subscription, other)
-            if cuts:
-                if subscription.home != self._name:
-                    subscription.carried.update(dict.fromkeys(cuts))
-                marker = PivotMarker(subscription.name, other.name, other.home, self._name, cuts)
-                if subscription.home == self._name:
-                    self.hear_pivot(marker)
-                else:
-                    self._multicast.say([subscription.home], marker)
-                return
+        cuts: Cuts = {}
+        for other in self._tables.subscriptions.values():
+            if other is not subscription and not other.is_ending and cover(other.filter, subscription.filter):
+                self._add_cuts(subscription, other, cuts)
+        if not cuts:
+            return
+        marker = PivotMarker(subscription.name, self._name, cuts)
+        if subscription.home == self._name:
+            self.hear_pivot(marker)
+        else:
+            subscription.carried.update(dict.fromkeys(cuts))
+            self._multicast.say([subscription.home], marker)
 
-    def _cuts(self, subscription: PathSubscription, other: PathSubscription) -> Cuts:
+    def _add_cuts(self, subscription: PathSubscription, other: PathSubscription, cuts: Cuts) -> None:
         """The numbers from which on this broker can carry what comes for the other to the subscription."""
-        found: Cuts = {}
         for publisher, broker in self._tables.wanted(subscription).items():
-            if publisher in other.cuts and broker != self._name:
-                pivots = self._pivots(broker, subscription.home, other.home)
+            if publisher in other.cuts and publisher not in cuts and broker != self._name:
+                covered = self._regions.way(broker, other.home).brokers
+                pivots = self._regions.frontier(broker, subscription.home, covered, self._at_least)
                 if pivots is not None and self._name in pivots:
-                    found[publisher] = max(self._tables.passed.get(publisher, 0) + 1, other.cuts[publisher])
-        return found
-
-    def _pivots(self, broker: str, home: str, cover_home: str) -> tuple[str, ...] | None:
-        return self._regions.frontier(broker, home, self._regions.way(broker, cover_home).brokers)
+                    cuts[publisher] = max(self._tables.passed.get(publisher, 0) + 1, other.cuts[publisher])
 
     def hear_pivot(self, content: PivotMarker) -> None:
-        """A partial marker for a subscription of this broker."""
+        """A partial marker for a subscription of this broker: start, if nothing gets past those who have spoken."""
         own = self._tables.subscriptions.get(content.subscription)
         if not isinstance(own, OwnPathSubscription):
             return
-        markers = own.start.take_partial(content)
-        wanted = {p: broker for p, broker in self._tables.wanted(own).items() if broker != self._name}
-        if self._speaks_for_all:
-            if len(wanted) != len(self._tables.wanted(own)):
-                return
-            groups = [wanted]
-        else:
-            groups = [{p: broker} for p, broker in wanted.items()]
-        for group in groups:
-            sets = {self._pivots(broker, self._name, content.cover_home) for broker in group.values()}
+        own.start.take_partial(content)
+        wanted = self._tables.wanted(own)
+        for group in [wanted] if self._speaks_for_all else [{p: broker} for p, broker in wanted.items()]:
+            sets = {self._spoken(own, publisher, broker) for publisher, broker in group.items()}
             pivots = sets.pop() if len(sets) == 1 else None
-            if pivots is None or any(name not in markers for name in pivots):
-                continue
-            chosen = {name: markers[name] for name in pivots}
-            if all(p in marker.cuts for p in group for marker in chosen.values()):
-                self._started(own, own.start.take_pivots(group, chosen))
+            if pivots is not None:
+                self._started(own, own.start.take_pivots(group, pivots))
+
+    def _spoken(self, own: OwnPathSubscription, publisher: str, broker: str) -> tuple[str, ...] | None:
+        """The partial pivots of a publisher, if all of them have spoken."""
+        if broker == self._name:
+            return None
+        spoken = own.start.spoken(publisher)
+        pivots = self._regions.frontier(broker, self._name, spoken, self._at_least)
+        return pivots if pivots is not None and all(name in spoken for name in pivots) else None

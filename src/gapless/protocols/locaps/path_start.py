@@ -1,13 +1,15 @@
 """The starting cut of one subscription on a graph, at its home broker.
 
-For each publisher the cut is fixed once, by the publisher's own marker, or by the markers of all partial pivots of one
-covering subscription: the start is then the largest of their numbers, for each of them vouches only for what it carries
-itself (Algorithm 2, lines 37 to 42). Events that come between the first of these markers and the last are kept.
+For each publisher the cut is fixed once, by the publisher's own marker, or by the markers of all partial pivots, past
+whom nothing gets here: the start is then the largest of their numbers, for each of them vouches only for what it
+carries itself (Algorithm 2, lines 37 to 42). Events that come between the first of these markers and the last are kept.
 
 **All publishers or none** (repair `pivots`). Partial pivots count only if they are the same brokers for all publishers that
 may match: then every effect of what they carry comes past one of them, too, behind its cause. Otherwise an effect could
 come straight from its publisher, before its cause has been carried here.
 """
+
+from collections.abc import Iterable
 
 from gapless.events import Event
 from gapless.protocols.locaps.messages import Cuts, PivotMarker
@@ -24,8 +26,8 @@ class PathStart:
         """Publishers that it gets by way of partial pivots, whose own markers have not come yet."""
         self.marked: dict[str, None] = {}
         """Publishers whose own markers have come."""
-        self._markers: dict[str, dict[str, PivotMarker]] = {}
-        """By covering subscription and broker."""
+        self._markers: dict[str, Cuts] = {}
+        """What each partial pivot has said."""
         self._buffers: dict[str, list[Event]] = {}
 
     @property
@@ -49,18 +51,21 @@ class PathStart:
             self.in_transition.pop(publisher, None)
         return self._fix(cuts)
 
-    def take_partial(self, marker: PivotMarker) -> dict[str, PivotMarker]:
-        """The word of a partial pivot; returns all that came for the same cover."""
+    def take_partial(self, marker: PivotMarker) -> None:
+        """The word of a partial pivot."""
         for publisher in marker.cuts:
             if publisher not in self.starts:
                 self._buffers.setdefault(publisher, [])
-        found = self._markers.setdefault(marker.cover, {})
-        found[marker.broker] = marker
-        return found
+        self._markers[marker.broker] = marker.cuts
 
-    def take_pivots(self, publishers: dict[str, str], markers: dict[str, PivotMarker]) -> Cuts:
+    def spoken(self, publisher: str) -> list[str]:
+        """Who carries the publisher's events."""
+        return [broker for broker, cuts in self._markers.items() if publisher in cuts]
+
+    def take_pivots(self, publishers: Iterable[str], pivots: Iterable[str]) -> Cuts:
         """All partial pivots of all these publishers have spoken; returns the starts that it fixes."""
-        cuts = {publisher: max(marker.cuts[publisher] for marker in markers.values()) for publisher in publishers}
+        markers = [self._markers[broker] for broker in pivots]
+        cuts = {publisher: max(marker[publisher] for marker in markers) for publisher in publishers}
         for publisher in cuts:
             if publisher not in self.marked and publisher not in self.starts:
                 self.in_transition[publisher] = None
@@ -74,6 +79,10 @@ class PathStart:
         """The publisher has left: what was not complete will never be. A start that is fixed stays."""
         self._buffers.pop(publisher, None)
         self.in_transition.pop(publisher, None)
+        self._markers = {
+            broker: {other: cut for other, cut in cuts.items() if other != publisher}
+            for broker, cuts in self._markers.items()
+        }
 
     def _fix(self, cuts: Cuts) -> Cuts:
         news = {publisher: cut for publisher, cut in cuts.items() if publisher not in self.starts}

@@ -7,12 +7,16 @@ measured.
 
 - With `distance` each newcomer has a publisher of its own, so many hops away, at a broker drawn from all that are.
 - Without it there is one publisher for all, at the root.
+- With `every_ms` the publishers publish something for each newcomer every so often, from the moment it subscribes until it
+  must have got some of it: then the first event can be waited for.
+- With `jitter` a hop takes anything from no time to twice `hop_ms`, drawn for each message; else always `hop_ms`.
 - With the probability `covered` another client already holds a subscription that covers the newcomer's. It sits `pivot`
   hops up and down again: the ways of the two to the root meet `pivot` hops above the newcomer.
 """
 
 import random
 from collections.abc import Iterator, Mapping
+from math import ceil
 from typing import Any
 
 from gapless.errors import ExperimentError
@@ -25,6 +29,7 @@ from gapless.simulator.scenario import (
     LatencySpec,
     Network,
     ProtocolChoice,
+    PublishAction,
     Run,
     SubscribeAction,
 )
@@ -47,6 +52,8 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
     pivot: int = 1
     newcomers: int = 20
     hop_ms: float = 50.0
+    jitter: bool = False
+    every_ms: float | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.depth <= 12:
@@ -57,6 +64,8 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
             raise ValueError(f"covered is {self.covered:g}, which is no probability; choose from 0 to 1")
         if not 0 <= self.pivot <= self.depth:
             raise ValueError(f"pivot is {self.pivot}, but a leaf is {self.depth} hops below the root")
+        if self.every_ms is not None and self.every_ms <= 0:
+            raise ValueError(f"every_ms is {self.every_ms:g}, but must be more than 0")
 
     def cost(self) -> float:
         """In messages."""
@@ -82,7 +91,7 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
                 actions.append(action)
         return Scenario(
             name="tree-subscriptions",
-            network=Network("binary", depth=self.depth, f=self.f, latency=LatencySpec(ms=self.hop_ms)),
+            network=Network("binary", depth=self.depth, f=self.f, latency=self._latency()),
             protocol=ProtocolChoice(protocol, dict(options)),
             run=Run(seed=seed, settle_ms=4 * self.hop_ms * (self.depth + 1)),
             clients=tuple(clients.values()),
@@ -96,12 +105,30 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
         if self.distance is not None:
             publisher = Client(f"publisher{number}", _at_distance(overlay, leaf, self.distance, dice))
             yield publisher, AdvertiseAction(0.0, publisher.name, f"all{number}", f"topic = {number}")
+        if self.every_ms is not None:
+            source = Client("root", "b0") if self.distance is None else publisher
+            length_ms = 4 * self.hop_ms * (2 * self.depth + 1)
+            yield (
+                source,
+                PublishAction(
+                    2 * APART_MS,
+                    source.name,
+                    {"topic": number, "size": 8},
+                    ceil(length_ms / self.every_ms),
+                    self.every_ms,
+                ),
+            )
         if dice.random() < self.covered:
             old = Client(f"old{number}", _cousin(leaf, self.pivot))
             yield old, SubscribeAction(APART_MS, old.name, f"old{number}", f"topic = {number}")
         new = Client(f"new{number}", leaf)
         wanted = f"topic = {number} AND size > 7"
         yield new, SubscribeAction(2 * APART_MS, new.name, f"new{number}", wanted, ready="first")
+
+    def _latency(self) -> LatencySpec:
+        if self.jitter:
+            return LatencySpec("jitter", min_ms=0.0, max_ms=2 * self.hop_ms)
+        return LatencySpec(ms=self.hop_ms)
 
 
 def _at_distance(overlay: Overlay, broker: str, distance: int, dice: random.Random) -> str:
