@@ -8,6 +8,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,9 @@ REGISTRY = ("gapless/protocol.py", "gapless.protocols")
 
 DOORS = ("gapless/cli/audit.py", "gapless/cli/lab.py")
 """Commands that run on Spark: they open it inside a function, when they are called."""
+
+STARTER = "gapless/runtime/fleet.py"
+"""Who starts the command line as a process: a broker is one of its commands, and a fleet is made of brokers."""
 
 PURE_PARTS = ("filters", "protocols")
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "threading", "time", "uuid"}
@@ -78,7 +82,7 @@ def _show(complaints: list[str]) -> None:
 
 def test_every_part_has_its_place() -> None:
     parts = {file.relative_to(SOURCE / "gapless").parts[0].removesuffix(".py") for file in _files()}
-    assert parts - {"__init__"} == set(MAY_IMPORT)
+    assert parts - {"__init__", "__main__"} == set(MAY_IMPORT)
 
 
 def test_arrows_point_down() -> None:
@@ -88,7 +92,7 @@ def test_arrows_point_down() -> None:
         for line, module in _imports(file):
             if not module.startswith("gapless.") or (file.relative_to(SOURCE).as_posix(), module) == REGISTRY:
                 continue
-            allowed = PUBLIC if own == "__init__" else MAY_IMPORT.get(own, set())
+            allowed = {"__init__": PUBLIC, "__main__": {"cli"}}.get(own) or MAY_IMPORT.get(own, set())
             if _part(module) not in allowed | {own}:
                 complaints.append(f"{file}:{line}: {own or 'gapless'} must not import {module}")
     _show(complaints)
@@ -102,6 +106,40 @@ def test_no_part_knows_spark() -> None:
         for line, module in _imports(file)
         if module.split(".")[0] in ("pyspark", "gapless_spark")
     ])  # fmt: skip
+
+
+def _programs(file: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of every string that is a program of its own: what it imports, no list of imports shows."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import" in node.value:
+            try:
+                inside = list(ast.walk(ast.parse(node.value)))
+            except (SyntaxError, ValueError):
+                continue
+            if any(isinstance(each, ast.Import | ast.ImportFrom) for each in inside):
+                yield node.lineno, node.value
+
+
+def _starts(file: Path) -> Iterator[int]:
+    """Lines on which `python -m gapless` is put together."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.List | ast.Tuple):
+            words = [each.value if isinstance(each, ast.Constant) else None for each in node.elts]
+            if ("-m", "gapless") in pairwise(words):
+                yield node.lineno
+
+
+def test_no_import_hides_in_a_string() -> None:
+    _show([f"{file}:{line}: give {text!r} a module" for file in _files() for line, text in _programs(file)])
+
+
+def test_one_place_starts_the_command_line_as_a_process() -> None:
+    assert {file.relative_to(SOURCE).as_posix() for file in _files() if list(_starts(file))} == {STARTER}
+
+
+def test_python_m_gapless_is_the_command_line() -> None:
+    ran = subprocess.run([sys.executable, "-m", "gapless", "--version"], capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("gapless ")
 
 
 @pytest.mark.parametrize("part", PURE_PARTS)

@@ -344,6 +344,9 @@ def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.S
             close = get_close_matches(key, known, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(known) or 'none'}"
             raise ProtocolError(f"protocol {spec.name!r} has no option {key!r}; {hint}")
+        value = options[key]
+        if isinstance(value, int | float) and not abs(value) < 2**63:  # which NaN is not, either
+            raise ProtocolError(f"options of protocol {spec.name!r}: {key} = {value} is not a number to work with")
     try:
         return msgspec.convert(dict(options), spec.options)
     except msgspec.ValidationError as error:

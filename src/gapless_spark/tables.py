@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from gapless.errors import SparkError, TraceError
@@ -28,15 +29,17 @@ from gapless.trace.part_recorder import PARTS
 from gapless.trace.storage import OPTIONAL_TABLES
 from gapless.trace.tables import KNOWN_VERSIONS, SCHEMA_VERSION, TABLES, VERSION_KEY, arrow_schema, column_default
 
-__all__ = ["TraceTables", "has_to_make_room", "read_tables", "write_tables"]
+__all__ = ["TraceTables", "has_to_make_room", "located", "read_tables", "write_tables"]
 
-_INSPECTED = "table string, file string, rows bigint, complaint string"
+_INSPECTED = "table string, address string, file string, rows bigint, complaint string"
 
 
 class TraceTables:
-    """The tables of a trace, one attribute each, and how many rows each has."""
+    """The tables of a trace, one attribute each, how many rows each has, and in which files they are."""
 
-    def __init__(self, tables: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:
+    def __init__(
+        self, tables: Mapping[str, DataFrame], rows: Mapping[str, int], files: Mapping[str, Sequence[str]]
+    ) -> None:
         self.runs = tables["runs"]
         self.events = tables["events"]
         self.subscriptions = tables["subscriptions"]
@@ -46,6 +49,21 @@ class TraceTables:
         self.messages = tables["messages"]
         self.cut_short = tables["cut_short"]
         self.rows = dict(rows)
+        self.files = dict(files)
+
+    def count(self) -> int:
+        """How many rows all of it has, save for messages."""
+        return sum(count for table, count in self.rows.items() if table != "messages")
+
+    def fits(self, rows: int, pairs: int) -> bool:
+        """Whether all of it together has no more rows, and no more pairs of a subscription and an event."""
+        return self.count() <= rows and self.rows["subscriptions"] * self.rows["events"] <= pairs
+
+    def only(self, runs: DataFrame) -> "TraceTables":
+        """The same of those runs that are listed by name; the numbers of rows and the files remain those of all."""
+        chosen = broadcast(runs)
+        tables = {table: getattr(self, table).join(chosen, "run", "left_semi") for table in TABLES}
+        return TraceTables(tables, self.rows, self.files)
 
 
 def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
@@ -53,7 +71,7 @@ def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
     # Spark would look for a relative path from where it was started, which need not be where we are.
     place = _without_scheme(str(trace))
     place = place.rstrip("/") if "://" in place else str(Path(place).absolute())
-    rows = _inspect(spark, place)
+    rows, files = _inspect(spark, place)
     tables = {}
     for table in TABLES:
         schema = from_arrow_schema(arrow_schema(table))
@@ -64,7 +82,7 @@ def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
             tables[table] = spark.createDataFrame([], schema)
         else:
             raise TraceError(f"the trace at {place} has no table {table!r}; it is incomplete or not a trace")
-    return TraceTables(tables, {table: rows.get(table, 0) for table in TABLES})
+    return TraceTables(tables, {table: rows.get(table, 0) for table in TABLES}, files)
 
 
 def write_tables(tables: Mapping[str, DataFrame], directory: str | Path) -> None:
@@ -109,8 +127,8 @@ def _with_defaults(table: str, frame: DataFrame) -> DataFrame:
 # ---- looking at the files -------------------------------------------------------------------------------------
 
 
-def _inspect(spark: SparkSession, place: str) -> dict[str, int]:
-    """The rows of each table that is there."""
+def _inspect(spark: SparkSession, place: str) -> tuple[dict[str, int], dict[str, list[str]]]:
+    """The rows of each table that is there, and the files of every table."""
     files = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").option("recursiveFileLookup", "true")
     listed = files.load(_escaped(place))
     found = listed.select("path").mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
@@ -118,12 +136,14 @@ def _inspect(spark: SparkSession, place: str) -> dict[str, int]:
         raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
     of_trace = [row for row in found if row["file"].rsplit("/", 2)[0] == place]
     rows: dict[str, int] = {}
+    addresses: dict[str, list[str]] = {table: [] for table in TABLES}
     for row in sorted(of_trace, key=lambda row: (list(TABLES).index(row["table"]), row["file"])):
         if row["complaint"] is not None:
             raise TraceError(row["complaint"])
         rows[row["table"]] = rows.get(row["table"], 0) + row["rows"]
+        addresses[row["table"]].append(row["address"])
     _must_be_complete(place, listed.inputFiles(), found)
-    return rows
+    return rows, addresses
 
 
 def _must_be_complete(place: str, files: list[str], found: list[dict[str, Any]]) -> None:
@@ -137,20 +157,21 @@ def _must_be_complete(place: str, files: list[str], found: list[dict[str, Any]])
 
 def _inspected_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Looks into the files whose addresses are given; on an executor."""
-    schema = pa.schema(
-        [("table", pa.string()), ("file", pa.string()), ("rows", pa.int64()), ("complaint", pa.string())]
-    )
+    schema = pa.schema([
+        ("table", pa.string()), ("address", pa.string()), ("file", pa.string()), ("rows", pa.int64()),
+        ("complaint", pa.string()),
+    ])  # fmt: skip
     for batch in batches:
         rows = []
         for address in batch.column(0).to_pylist():
             table = PurePosixPath(address).parent.name
             if table in TABLES:
-                rows.append({"table": table, **_inspected(table, address)})
+                rows.append({"table": table, "address": address, **_inspected(table, address)})
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 def _inspected(table: str, address: str) -> dict[str, int | str | None]:
-    system, path = _located(address)
+    system, path = located(address)
     shown = path if isinstance(system, fs.LocalFileSystem) else address
     try:
         with system.open_input_file(path) as source, pq.ParquetFile(source) as file:
@@ -161,8 +182,11 @@ def _inspected(table: str, address: str) -> dict[str, int | str | None]:
         return {"file": shown, "rows": 0, "complaint": f"{path} is damaged and cannot be read: {reason}"}
 
 
-def _located(address: str) -> tuple[fs.FileSystem, str]:
-    """Spark writes addresses without escapes; pyarrow wants them escaped, save for files of this machine."""
+def located(address: str) -> tuple[fs.FileSystem, str]:
+    """Where pyarrow finds a file of which Spark told.
+
+    Spark writes addresses without escapes; pyarrow wants them escaped, save for files of this machine.
+    """
     if address.startswith("file:"):
         return fs.LocalFileSystem(), _without_scheme(address)
     system, path = fs.FileSystem.from_uri(quote(address, safe=":/@"))

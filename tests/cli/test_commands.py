@@ -85,7 +85,7 @@ def test_hops_are_counted_where_all_take_the_same(cli: Cli, tmp_path: Path) -> N
     hops = {row["subscription"]: row["hops"] for row in rows}
     assert hops["invoices-due"] == 12
     assert hops["large-orders"] == 2
-    assert hops["parcels-sent"] == 0
+    assert hops["parcels-sent"] == 2
     uneven = text.replace("ms = 10\n", 'ms = 10\nlinks = { "b0-b1" = 25 }\n', 1)
     (tmp_path / "uneven.toml").write_text(uneven, encoding="utf-8")
     rows = json.loads(cli("sim", "run", tmp_path / "uneven.toml", "--json").out)["subscriptions"]

@@ -23,7 +23,7 @@ from gapless.simulator import Scenario, parse_scenario
 ROOT = Path(__file__).parents[2]
 
 
-PROGRAM = [sys.executable, "-c", "from gapless.cli.main import run; run()"]
+PROGRAM = [sys.executable, "-m", "gapless"]
 STAGES = ("broker b1 is killed", "b0 stands in", "taking the network down", "the checker in Python judges")
 """Some of what it says while it is busy."""
 

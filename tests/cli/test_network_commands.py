@@ -22,7 +22,7 @@ from gapless.overlay import chain
 from gapless.runtime.fleet import Fleet, free_ports, local_network
 from gapless.runtime.settings import RuntimeSettings
 
-PROGRAM = [sys.executable, "-c", "from gapless.cli.main import run; run()"]
+PROGRAM = [sys.executable, "-m", "gapless"]
 QUICK = RuntimeSettings(heartbeat_ms=100, suspect_ms=20_000, join_ms=1_000, drain_ms=500)
 """Nobody dies in these tests, and on a busy machine nobody shall be taken for dead."""
 
@@ -296,7 +296,7 @@ def test_up_says_which_broker_could_not_start(cli: Cli, fleet: Fleet) -> None:
     ran = cli("up", "--config", fleet.file, "--seconds", "1")
     assert ran.code == 64
     assert re.search(r"broker 'b\d' ended with code 64: .*port is in use", ran.err, re.DOTALL)
-    assert "at least one" in cli("up", "--brokers", "0").err
+    assert "greater than or equal to 1" in cli("up", "--brokers", "0").err
     assert "no protocol 'nope'" in cli("up", "--brokers", "1", "--protocol", "nope").err
 
 

@@ -43,6 +43,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "a name that is a number": (lambda c: c.publish({1: 2}), EventError, "attribute 1 has a name that is no string"),
     "no filter": (lambda c: c.subscribe(None), CallError, "a filter is text, but this is None"),
     "no filter to advertise": (lambda c: c.advertise(5), CallError, "a filter is text, but this is of type int"),
+    "no such meaning": (lambda c: c.subscribe("TRUE", ready="now"), CallError, "ready is 'whole' or 'first', not"),
     "half a queue": (lambda c: c.subscribe("TRUE", queue=1.5), CallError, "queue is a whole number, but this is of"),
 }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """No call waits for what cannot come any more."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 from tests.client.taking import take
@@ -100,6 +101,26 @@ def test_a_publisher_that_waits_for_room_in_a_protocol_without_confirmations_end
             await asyncio.sleep(0.2)
             await client.close()
             with pytest.raises(ClosedError, match="the client is"):
+                await publishing
+
+    run(main())
+
+
+def test_a_call_that_waits_for_its_source_ends_with_its_client() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, asyncio.timeout(30):
+            client = await connect(network.url)
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("TRUE")
+
+            async def silent() -> AsyncIterator[dict[str, int]]:
+                yield {"n": 1}
+                await asyncio.Event().wait()
+
+            publishing = asyncio.create_task(client.publish_many(silent()))
+            assert len(await take(subscription, 1)) == 1
+            await client.close()
+            with pytest.raises(ClosedError, match="the client is closed"):
                 await publishing
 
     run(main())

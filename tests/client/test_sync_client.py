@@ -49,6 +49,12 @@ def test_both_connect_alike() -> None:
     assert parameters == inspect.signature(gapless.sync.connect).parameters
 
 
+def test_the_example_runs(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (gapless.sync.__doc__ or "").split("```python\n")[1].split("```")[0]
+    exec(text.replace("gapless://127.0.0.1:7400", url), {})
+    assert "'topic': 'price', 'amount': 7" in capsys.readouterr().out
+
+
 def test_publish_subscribe_and_iterate(url: str) -> None:
     with gapless.sync.connect(url, name="ann") as ann, gapless.sync.connect(url) as bob:
         assert ann.name.startswith("ann-")
@@ -149,6 +155,19 @@ def test_changes_are_iterated_over_until_the_client_is_closed(url: str) -> None:
     thread.join(20)
     assert not thread.is_alive()
     assert kinds == ["connected"]
+
+
+def test_what_cannot_be_sent_is_refused_and_later_calls_do_not_hang(url: str) -> None:
+    with gapless.sync.connect(url) as client:
+        client.advertise("TRUE")
+        for call in (lambda: client.publish({"file": "\udce9t.txt"}), lambda: client.publish_many([{"\udce9": 1}])):
+            with pytest.raises(EventError, match="half of a surrogate pair"):
+                call()
+        with pytest.raises(CallError, match="half of a surrogate pair"):
+            client.subscribe("topic = '\udce9'")
+        subscription = client.subscribe("TRUE")
+        event = client.publish({"file": "été.txt"})
+        assert subscription.take(timeout_s=20) == [event]
 
 
 def test_an_interrupted_take_loses_nothing(url: str) -> None:

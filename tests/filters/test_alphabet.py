@@ -18,6 +18,8 @@ from gapless.filters.alphabet import (
     STRINGS_MAX,
     TRUE,
     Alphabet,
+    choose_cuts,
+    runs,
 )
 from gapless.filters.number_sets import NumberSet, contains
 
@@ -36,9 +38,9 @@ def scattered(draw: st.DrawFn) -> NumberSet:
 def test_runs(cuts: list[int | float], number_set: NumberSet, values: list[int | float]) -> None:
     alphabet = Alphabet()
     alphabet.cuts = sorted(set(cuts))
-    runs = alphabet.runs(number_set)
-    touched = [code for first, after, _ in runs for code in range(first, after)]
-    doubtful = {code for _, _, doubts in runs for code in doubts}
+    found = runs(number_set, alphabet.cuts)
+    touched = [code for first, after, _ in found for code in range(first, after)]
+    doubtful = {code for _, _, doubts in found for code in doubts}
     assert touched == sorted(set(touched))
     assert doubtful <= set(touched)
     for value in (*values, *(bound for interval in number_set for bound in interval)):
@@ -56,18 +58,16 @@ def test_states() -> None:
 
 
 def test_cuts_are_the_bounds_while_they_are_few() -> None:
-    alphabet = Alphabet()
-    alphabet.choose_cuts([((1, 2),), ((1, math.inf),), ((-math.inf, 5),)])
-    assert alphabet.cuts == [1, math.nextafter(2, 3), math.nextafter(5, 6)]
+    cuts = choose_cuts([((1, 2),), ((1, math.inf),), ((-math.inf, 5),)])
+    assert cuts == [1, math.nextafter(2, 3), math.nextafter(5, 6)]
 
 
 def test_frequent_bounds_become_cuts() -> None:
-    alphabet = Alphabet()
     rare: list[NumberSet] = [((i, math.inf),) for i in range(1000)]
     frequent: list[NumberSet] = [((500.5, math.inf),)] * 100
-    alphabet.choose_cuts(rare + frequent)
-    assert len(alphabet.cuts) <= CUTS_MAX
-    assert 500.5 in alphabet.cuts
+    cuts = choose_cuts(rare + frequent)
+    assert len(cuts) <= CUTS_MAX
+    assert 500.5 in cuts
 
 
 def test_strings_are_listed_while_named() -> None:

@@ -40,4 +40,11 @@ def test_examples() -> None:
 
 
 def test_public_names() -> None:
-    assert gapless.filters.__all__ == ["Filter", "FilterError", "FilterIndex", "parse"]
+    assert gapless.filters.__all__ == [
+        "Filter",
+        "FilterError",
+        "FilterIndex",
+        "attribute_hint",
+        "filter_hints",
+        "parse",
+    ]

@@ -21,7 +21,9 @@ SMALL = {
     "gapless.filters.segments.YOUNG_MAX": 3,
     "gapless.filters.segments.SEGMENT_MAX": 8,
     "gapless.filters.segments.MOVED_PER_CALL": 1,
-    "gapless.filters.segments.CUTTING_MAX": 2,
+    "gapless.filters.segments.SAMPLE_MAX": 2,
+    "gapless.filters.segment.CUT_PER_STEP": 1,
+    "gapless.filters.segment.FEW": 1,
     "gapless.filters.segments.SHAPES_MAX": 2,
     "gapless.filters.alphabet.CUTS_MAX": 3,
     "gapless.filters.alphabet.STRINGS_MAX": 2,
@@ -39,6 +41,7 @@ def bounds(request: pytest.FixtureRequest) -> Iterator[None]:
                 stack.enter_context(patch(name, value))
         elif request.param == "none are few":
             stack.enter_context(patch("gapless.filters.index.FEW", 0))
+            stack.enter_context(patch("gapless.filters.segment.FEW", 0))
         yield
 
 

@@ -6,6 +6,7 @@ to them, or bounded where it stands: a search for the pieces of a LIKE pattern b
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -24,6 +25,8 @@ from gapless.filters.syntax import And, Condition, Like, Not, Or
 
 LINES_A_CHARACTER = 80
 """Parsing, and whatever else goes through the tree once."""
+LINES_A_CALL = 30_000
+"""Adding a filter of some constraints to an index, or removing one, however many there are."""
 LINES_A_STEP = 12
 """One step of an allowance, with all that belongs to it."""
 
@@ -252,6 +255,29 @@ def test_filters_made_to_hurt_are_found_and_compared_by_what_is_left_of_them() -
         index.add(key, kept)
     assert index.match({"topic": "x", "price": 1, "a": "b"}) == list(range(20))
     assert index.match({"topic": "y", "price": 1, "a": "b"}) == []
+
+
+def test_no_call_of_an_index_takes_long_while_filters_come_and_go() -> None:
+    """Each call takes a small step of what has to be done for thousands of filters."""
+    source = random.Random(5)
+    index: FilterIndex[int] = FilterIndex()
+    kept: dict[int, Filter] = {}
+    worst = 0
+    for key in range(6000):
+        low, other = source.random() * 1000, source.random() * 1000
+        text = f"a BETWEEN {low} AND {low + 50} AND b > {other} AND c < {other} AND s = 's{key % 9}'"
+        # Normalising has a bound of its own, and a filter is normalised before it comes.
+        filter_ = Filter(text)
+        _ = filter_.disjunction
+        worst = max(worst, lines_of(lambda key=key, filter_=filter_: index.add(key, filter_)))  # type: ignore[misc]
+        kept[key] = filter_
+    event: dict[str, Any] = {"a": 500, "b": 700, "c": 300, "s": "s1"}
+    assert index.match(event) == [key for key, filter_ in kept.items() if filter_.matches(event)] != []
+    for key in source.sample(list(kept), 4000):
+        worst = max(worst, lines_of(lambda key=key: index.remove(key)))  # type: ignore[misc]
+        del kept[key]
+    assert index.match(event) == [key for key, filter_ in kept.items() if filter_.matches(event)]
+    assert worst <= LINES_A_CALL
 
 
 def test_no_filter_is_longer_than_the_bound() -> None:

@@ -40,6 +40,17 @@ def test_the_pauses_have_an_end() -> None:
     assert max(after - before for before, after in pairwise(told)) == LONGEST_S
 
 
+def test_what_happens_seldom_is_said_less_often_too() -> None:
+    clock = Clock()
+    reminders = Reminders(clock)
+    said = []
+    for seconds in range(0, 100, 5):
+        clock.now = float(seconds)
+        if reminders.due("refused"):
+            said.append(seconds)
+    assert said == [0, 5, 10, 15, 25, 45, 80]
+
+
 def test_what_had_stopped_is_new_when_it_comes_back() -> None:
     clock = Clock()
     reminders = Reminders(clock)

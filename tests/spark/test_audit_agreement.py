@@ -1,4 +1,7 @@
-"""The audit says of thousands of runs what the checkers say: verdict, anomalies, witnesses, words."""
+"""The audit says of thousands of runs what the checkers say: verdict, anomalies, witnesses, words.
+
+By joins, as for runs of any size; in workers, as for those that fit there; and some in one way, some in the other.
+"""
 
 from collections import Counter
 from pathlib import Path
@@ -10,7 +13,8 @@ from pyspark.sql import SparkSession
 from gapless.checkers import ANOMALY_KINDS, Verdict, check
 from gapless.protocol import Guarantee
 from gapless.trace import Trace, write_trace
-from gapless_spark.audit import audit
+from gapless_spark.audit import audit, chains
+from gapless_spark.audit.small_runs import ROWS_MAX
 from gapless_spark.tables import read_tables
 
 from .traces import (
@@ -20,6 +24,7 @@ from .traces import (
     PLANTS,
     a_live_run,
     all_told,
+    chain_of_answers,
     honest_runs,
     planted_runs,
     runs_that_went_wrong,
@@ -32,6 +37,7 @@ SEEDS: dict[Guarantee, int] = {"gcd": 900, "gfd": 300, "topic-causal": 300, "bes
 class Judged(NamedTuple):
     """What both judges said of the same runs."""
 
+    place: Path
     traces: list[Trace]
     expected: dict[str, Verdict]
     verdicts: dict[str, dict[str, Any]]
@@ -40,11 +46,10 @@ class Judged(NamedTuple):
 
 
 def audited(
-    spark: SparkSession, traces: list[Trace], place: Path, *, look_first: bool
+    spark: SparkSession, place: Path, *, rows_max: int, look_first: bool | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Verdicts and anomalies of all runs, by one audit."""
-    write_trace(traces, place)
-    result = audit(spark, read_tables(spark, place), look_first=look_first)
+    result = audit(spark, read_tables(spark, place), rows_max=rows_max, look_first=look_first)
     anomalies: dict[str, Counter[tuple[Any, ...]]] = {}
     for row in result.anomalies.toArrow().to_pylist():
         told = (
@@ -67,8 +72,9 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
     traces.append(a_live_run(tmp_path_factory.mktemp("live")))
     expected = {trace.runs[0].run: check(trace) for trace in traces}
     place = tmp_path_factory.mktemp("agreement") / "trace"
-    verdicts, anomalies = audited(spark, traces, place, look_first=False)
-    return Judged(traces, expected, verdicts, anomalies, kinds)
+    write_trace(traces, place)
+    verdicts, anomalies = audited(spark, place, rows_max=0, look_first=False)
+    return Judged(place, traces, expected, verdicts, anomalies, kinds)
 
 
 def test_every_run_is_judged(judged: Judged) -> None:
@@ -93,6 +99,7 @@ def test_the_verdicts_agree(judged: Judged) -> None:
         assert row["counts"] == verdict.counts, run
         counted = (row["events"], row["subscriptions"], row["deliveries"], row["anomalies"])
         assert counted == (verdict.events, verdict.subscriptions, verdict.deliveries, len(verdict.anomalies)), run
+        assert row["cut_short"] == list(verdict.cut_short)
         if len(verdict.anomalies) == 1 or verdict.status == "valid":
             assert row["reason"] == verdict.reason
 
@@ -106,8 +113,54 @@ def test_a_first_look_and_another_at_those_that_ask_for_it_agree(
     spark: SparkSession, judged: Judged, tmp_path: Path
 ) -> None:
     some = [*judged.traces[::40], *judged.traces[-1:]]
-    verdicts, anomalies = audited(spark, some, tmp_path / "trace", look_first=True)
+    write_trace(some, tmp_path / "trace")
+    verdicts, anomalies = audited(spark, tmp_path / "trace", rows_max=0, look_first=True)
     assert len(verdicts) == len(some)
     for run, row in verdicts.items():
         assert row == judged.verdicts[run]
+        assert anomalies.get(run, Counter()) == judged.anomalies.get(run, Counter()), run
+
+
+def test_in_workers_the_verdicts_are_those_of_the_checkers_to_the_last_word(
+    spark: SparkSession, judged: Judged
+) -> None:
+    verdicts, anomalies = audited(spark, judged.place, rows_max=10**9)
+    assert verdicts.keys() == judged.expected.keys()
+    for run, verdict in judged.expected.items():
+        row = verdicts[run]
+        assert (row["status"], row["reason"], row["counts"]) == (verdict.status, verdict.reason, verdict.counts), run
+        assert row["cut_short"] == list(verdict.cut_short)
+        counted = (row["events"], row["subscriptions"], row["deliveries"], row["anomalies"])
+        assert counted == (verdict.events, verdict.subscriptions, verdict.deliveries, len(verdict.anomalies)), run
+        assert anomalies.get(run, Counter()) == all_told(verdict), run
+
+
+def test_a_long_chain_of_causes_is_found_in_a_worker(spark: SparkSession, tmp_path: Path) -> None:
+    trace = chain_of_answers(30)
+    write_trace(trace, tmp_path / "trace")
+    _, anomalies = audited(spark, tmp_path / "trace", rows_max=ROWS_MAX)
+    assert anomalies == {"chain": all_told(check(trace))}
+    assert max(len(witness) for *_, witness, _ in anomalies["chain"]) == 30
+
+
+def test_by_joins_a_chain_that_is_too_long_is_shown_by_its_ends(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chains, "LENGTH_MAX", 2)
+    write_trace(chain_of_answers(5), tmp_path / "trace")
+    _, anomalies = audited(spark, tmp_path / "trace", rows_max=0)
+    assert {witness for *_, witness, _ in anomalies["chain"]} == {
+        ("c03:1", "c04:1"), ("c02:1", "c03:1", "c04:1"), ("c01:1", "c04:1"), ("c00:1", "c04:1"),
+    }  # fmt: skip
+
+
+def test_some_by_joins_and_some_in_workers(spark: SparkSession, judged: Judged, tmp_path: Path) -> None:
+    some = judged.traces[::60]
+    sizes = sorted(sum(len(getattr(trace, table)) for table in Trace.__struct_fields__) for trace in some)
+    write_trace(some, tmp_path / "trace")
+    verdicts, anomalies = audited(spark, tmp_path / "trace", rows_max=sizes[len(sizes) // 2])
+    assert len(verdicts) == len(some)
+    for trace in some:
+        run = trace.runs[0].run
+        assert verdicts[run]["status"] == judged.expected[run].status
         assert anomalies.get(run, Counter()) == judged.anomalies.get(run, Counter()), run

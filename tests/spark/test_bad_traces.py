@@ -5,26 +5,29 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from tests.checkers.test_evidence import DAMAGES as IMPOSSIBLE
 from tests.checkers.test_evidence import good
 from tests.conftest import Cli
 from tests.trace.test_trace_storage import DAMAGES as DAMAGED
-from tests.trace.test_trace_storage import a_run
+from tests.trace.test_trace_storage import a_run, of_version_1
 
+from gapless.checkers import check
 from gapless.errors import TraceError
 from gapless.events import Event
-from gapless.trace import Recorder, Trace, write_trace
+from gapless.trace import CutShortRow, PartRecorder, Recorder, RunRow, Trace, write_trace
 from gapless_spark.audit import audit
+from gapless_spark.audit.small_runs import ROWS_MAX
 from gapless_spark.spark_errors import plain_errors
 from gapless_spark.tables import read_tables, write_tables
 
 
-def refused(spark: SparkSession, place: Path) -> str:
+def refused(spark: SparkSession, place: Path, rows_max: int = ROWS_MAX) -> str:
     """What is said of a trace that is refused."""
     with pytest.raises(TraceError) as caught, plain_errors():
-        audit(spark, read_tables(spark, place))
+        audit(spark, read_tables(spark, place), rows_max=rows_max)
     said = str(caught.value)
     assert "\n" not in said
     return said
@@ -62,8 +65,8 @@ def test_no_trace_at_all(spark: SparkSession, tmp_path: Path) -> None:
     assert "has no table 'runs'" in refused(spark, tmp_path / "empty")
 
 
-def test_a_trace_in_parts(spark: SparkSession, whole: Path, tmp_path: Path) -> None:
-    shutil.copytree(whole, tmp_path / "trace" / "parts" / "ann")
+def test_a_trace_in_parts(spark: SparkSession, tmp_path: Path) -> None:
+    PartRecorder(tmp_path / "trace", RunRow("r", "p", "gcd", "s", 0, 1, 0, False, "{}"), "ann").close()
     assert "gapless trace merge" in refused(spark, tmp_path / "trace")
 
 
@@ -100,12 +103,40 @@ def test_an_impossible_trace(spark: SparkSession, tmp_path: Path, sentence: str)
     trace = good()
     dict(reversed(IMPOSSIBLE))[sentence](trace)
     write_trace(trace, tmp_path / "trace")
+    assert sentence in refused(spark, tmp_path / "trace", rows_max=0)
+
+
+@pytest.mark.parametrize(("sentence", "damage"), IMPOSSIBLE, ids=[sentence for sentence, _ in IMPOSSIBLE])
+def test_an_impossible_trace_in_a_worker(
+    spark: SparkSession, tmp_path: Path, sentence: str, damage: Callable[[Trace], object]
+) -> None:
+    trace = good()
+    damage(trace)
+    write_trace(trace, tmp_path / "trace")
     assert sentence in refused(spark, tmp_path / "trace")
 
 
-def test_histories_that_contradict_each_other(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows_max", [0, ROWS_MAX])
+def test_histories_that_contradict_each_other(spark: SparkSession, tmp_path: Path, rows_max: int) -> None:
     write_trace(contradiction(), tmp_path / "trace")
-    assert "contradict each other" in refused(spark, tmp_path / "trace")
+    assert "contradict each other" in refused(spark, tmp_path / "trace", rows_max)
+
+
+@pytest.mark.parametrize("rows_max", [0, ROWS_MAX])
+def test_a_delivery_of_what_was_never_sent(spark: SparkSession, tmp_path: Path, rows_max: int) -> None:
+    row = CutShortRow("r1", "ann", 5, 1.0, 2, 0)
+    write_trace(msgspec.structs.replace(a_run(), cut_short=[row]), tmp_path / "trace")
+    said = refused(spark, tmp_path / "trace", rows_max)
+    assert re.search(r"ann:[345] was delivered, though ann, which is cut short, is said to have sent .* up to 2", said)
+
+
+def test_a_trace_of_version_1(spark: SparkSession, tmp_path: Path) -> None:
+    write_trace(a_run(), tmp_path / "trace")
+    of_version_1(tmp_path / "trace")
+    shutil.rmtree(tmp_path / "trace" / "cut_short")
+    tables = read_tables(spark, tmp_path / "trace")
+    assert {row["ready"] for row in tables.subscriptions.collect()} == {"first"}
+    assert [row["status"] for row in audit(spark, tables).verdicts.collect()] == [check(a_run()).status]
 
 
 def test_a_trace_without_runs_has_no_verdict(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 from gapless.cli.exit_codes import code_of, worst
 from gapless.cli.terminal import output_console, print_json, sign_of_life
 from gapless.cli.verdict_view import print_cut_short, status_text
-from gapless.errors import SparkError
+from gapless.errors import SparkError, TraceError
 from gapless.protocol import GUARANTEE_NAMES
 
 __all__ = ["audit_trace", "judge_on_spark"]
@@ -63,6 +63,8 @@ def judge_on_spark(
         raise SparkError(
             f"the audit needs {error.name}, which is not installed; pip install 'gapless[spark]' brings it"
         ) from None
+    if remote is None and (master or "local").startswith("local") and "://" not in trace:
+        _must_be_a_trace(Path(trace))
     if out is not None:
         has_to_make_room(out, RESULTS)  # or else nobody should wait for an audit that cannot be kept
     with spark_session(master=master, remote=remote, settings=settings) as spark:
@@ -74,6 +76,16 @@ def judge_on_spark(
         found = first_anomalies(result.anomalies, LISTED_MAX).toArrow().to_pylist()
         result.release()
         return verdicts, found
+
+
+def _must_be_a_trace(place: Path) -> None:
+    """What can be seen at once, nobody should wait for Spark to hear."""
+    if not place.is_dir():
+        raise TraceError(f"there is no trace at {place}: it is not a directory")
+    if (place / "parts").is_dir():
+        raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
+    if not (place / "runs").is_dir():
+        raise TraceError(f"the trace at {place} has no table 'runs'; it is incomplete or not a trace")
 
 
 def _document(trace: str, status: str, verdicts: Sequence[Row], found: Sequence[Row]) -> Row:

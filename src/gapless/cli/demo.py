@@ -23,7 +23,7 @@ from rich.text import Text
 from gapless.checkers import Status, Verdict
 from gapless.cli.demo_facts import run_and_judge
 from gapless.cli.demo_network import ASKED, HOP_MS, MOVING, PLACES, VICTIM, F, LiveRun, demo_network, run_live
-from gapless.cli.demo_page import DemoPage, Promise, guarantee, missing, named
+from gapless.cli.demo_page import DemoPage, Promise, check_destinations, guarantee, missing, named
 from gapless.cli.demo_simulated import REPAIR, scenario_text
 from gapless.cli.exit_codes import code_of
 from gapless.cli.live_verdict import LiveVerdict, judge_live
@@ -45,6 +45,7 @@ HOPS = {"shipping": 8, "alert": 2, "board": 2}
 
 def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as_json: bool = False) -> int:
     """Show it all and return the exit code of the verdict."""
+    check_destinations(trace_directory, svg)
     console = output_console(record=svg is not None)
     console.quiet = as_json
     with _termination(), tempfile.TemporaryDirectory(prefix="gapless-demo.") as folder:

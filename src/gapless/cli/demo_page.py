@@ -1,6 +1,7 @@
 """How a demo looks, and what every demo says: of the first subscriptions, of a verdict, of what was promised."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -10,14 +11,24 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.checkers import AnomalyKind, Status
+from gapless.cli.terminal import check_file
 from gapless.cli.tree_picture import draw_tree
 from gapless.cli.verdict_view import status_text
 from gapless.overlay import Overlay
+from gapless.trace import must_be_free
 
-__all__ = ["DemoPage", "Promise", "guarantee", "missing", "named"]
+__all__ = ["DemoPage", "Promise", "check_destinations", "guarantee", "missing", "named"]
 
 Promise = tuple[str, str, bool]
 """What was promised, what was measured, and whether that is the same."""
+
+
+def check_destinations(trace: Path | None, picture: Path | None) -> None:
+    """An error if what is to be kept could not be: nobody should hear that at the end."""
+    if trace is not None:
+        must_be_free(trace)
+    if picture is not None:
+        check_file(picture)
 
 
 class DemoPage:

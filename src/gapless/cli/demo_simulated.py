@@ -15,7 +15,7 @@ from rich.text import Text
 
 from gapless.checkers import Status
 from gapless.cli.demo_facts import DemoRun, crash_of, journey_of, run_and_judge
-from gapless.cli.demo_page import DemoPage, Promise, guarantee, missing, named
+from gapless.cli.demo_page import DemoPage, Promise, check_destinations, guarantee, missing, named
 from gapless.cli.exit_codes import code_of
 from gapless.cli.svg_picture import save_svg
 from gapless.cli.terminal import output_console
@@ -41,6 +41,7 @@ def scenario_text() -> str:
 
 def run_simulated_demo(trace_directory: Path | None = None, svg: Path | None = None) -> int:
     """Show it all and return the exit code of the verdict."""
+    check_destinations(trace_directory, svg)
     console = output_console(record=svg is not None)
     scenario = parse_scenario(scenario_text())
     demo = _Demo(console, run_and_judge(scenario))

@@ -14,8 +14,9 @@ import msgspec
 from gapless.errors import EventError
 from gapless.events import Event
 
-__all__ = ["event_line", "read_line"]
+__all__ = ["event_line", "read_argument", "read_line"]
 
+_INTEGER_MAX = 2**63
 _encode = msgspec.json.Encoder().encode
 
 
@@ -30,12 +31,21 @@ def event_line(event: Event) -> bytes:
     return _encode(document) + b"\n"
 
 
+def read_argument(text: str, option: str) -> tuple[dict[str, Any], bytes]:
+    """The same of a word on the command line."""
+    return read_line(text.encode(errors="surrogateescape"), option)
+
+
 def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
     """Attributes and payload, or an `EventError` that names the place."""
     try:
         document = msgspec.json.decode(line)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if "surrogate" in str(error) or ("truncated" in str(error) and b"\\ud" in line.lower()):
+            raise EventError(f"{place}: a text holds half of a character, which no network carries") from None
         raise EventError(f"{place}: this is not JSON: {error}") from None
+    except RecursionError:
+        raise EventError(f"{place}: this is nested too deeply for an event") from None
     if not isinstance(document, dict):
         raise EventError(f'{place}: an event is a JSON object, such as {{"topic": "price", "amount": 7}}')
     attributes = document.get("attributes", document)
@@ -45,8 +55,11 @@ def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
         if not isinstance(value, str | int | float):  # a boolean is an int
             kind = "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "null"
             raise EventError(
-                f"{place}: attribute {name!r} is {kind}; attributes are strings, integers, floats and booleans"
+                f"{place}: attribute {name!r} is {kind}; attributes are strings, integers, floats and booleans; "
+                "leave out what is absent"
             )
+        if isinstance(value, int) and not -_INTEGER_MAX <= value < _INTEGER_MAX:
+            raise EventError(f"{place}: attribute {name!r} does not fit into 64 bits")
     if attributes is document:
         return document, b""
     if "payload_base64" in document:

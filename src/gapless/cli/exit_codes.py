@@ -16,6 +16,8 @@ __all__ = [
     "EPILOG",
     "INTERRUPTED",
     "INVALID",
+    "LAB_EPILOG",
+    "NETWORK_EPILOG",
     "PIPE_CLOSED",
     "UNKNOWN",
     "VALID",
@@ -36,6 +38,9 @@ EPILOG = (
     "Exit codes: 0 valid, 1 invalid, 2 unknown (nothing could be judged), 64 bad input, 70 a bug of ours, "
     "130 interrupted."
 )
+
+NETWORK_EPILOG = "Exit codes: 0 done, 64 bad input or no broker, 70 a bug of ours, 130 interrupted."
+LAB_EPILOG = "Exit codes: 0 all runs are done, 1 some failed, 64 bad input, 70 a bug of ours, 130 interrupted."
 
 _CODES: "dict[Status, int]" = {"valid": VALID, "invalid": INVALID, "unknown": UNKNOWN}
 

@@ -1,29 +1,25 @@
 """`gapless filter check`: reads a filter, and says what it means for an event or beside another filter."""
 
-import json
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from gapless.cli.event_lines import read_argument
 from gapless.cli.exit_codes import INVALID, UNKNOWN, VALID
 from gapless.cli.normal_form_text import disjunction_lines
 from gapless.cli.terminal import output_console, print_json
-from gapless.errors import GaplessError
 from gapless.events import Attributes
 from gapless.filters import Filter, filter_hints, parse
-from gapless.filters.lexer import lone_surrogate
 
 __all__ = ["check_filter"]
-
-_INTEGER_MAX = 2**63
 
 
 def check_filter(text: str, event: str | None, against: str | None, *, as_json: bool) -> int:
     """Show it and return the exit code: with an event, whether it matches."""
     subject = parse(text)
     other = None if against is None else parse(against)
-    attributes = None if event is None else _attributes(event)
+    attributes = None if event is None else read_argument(event, "--event")[0]
     matches = None if attributes is None else subject.evaluate(attributes)
     code = VALID if attributes is None else _answer(matches)[2]
     if as_json:
@@ -52,23 +48,6 @@ def _answer(matches: bool | None) -> tuple[str, str, int]:
     if matches is None:
         return "unknown, so it does not match", "bold yellow", UNKNOWN
     return ("matches", "bold green", VALID) if matches else ("does not match", "bold red", INVALID)
-
-
-def _attributes(text: str) -> Attributes:
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise GaplessError(f"--event is not JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise GaplessError('--event: write an object, for example {"price": 7}')
-    for name, value in document.items():
-        if not isinstance(value, str | int | float):
-            raise GaplessError(f"--event: {name!r} must be a string, a number or a boolean; leave out what is absent")
-        if any(isinstance(part, str) and lone_surrogate(part) is not None for part in (name, value)):
-            raise GaplessError(f"--event: {name!a} holds half of a character, which no network carries")
-        if isinstance(value, int) and not -_INTEGER_MAX <= value < _INTEGER_MAX:
-            raise GaplessError(f"--event: {name!r} does not fit into 64 bits")
-    return document
 
 
 def _document(subject: Filter, attributes: Attributes | None, matches: bool | None, other: Filter | None) -> Any:

@@ -13,7 +13,10 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED
+from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED, LAB_EPILOG, NETWORK_EPILOG
+from gapless.cli.lab_commands import lab
+from gapless.cli.shared_options import Json, Seconds, Url, help_without_command
+from gapless.cli.sim_commands import sim
 from gapless.errors import GaplessError
 
 __all__ = ["app", "run"]
@@ -23,18 +26,18 @@ app = typer.Typer(
     "Start with:  [bold]gapless demo[/bold]",
     epilog=EPILOG, add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False,
 )  # fmt: skip
-sim = typer.Typer(help="Run a scenario in virtual time, or search thousands for a violation.")
-filters = typer.Typer(help="Look at a filter.")
+filters = typer.Typer(
+    help='Look at a filter.\n\nStart with:  [bold]gapless filter check "price < 10 AND NOT sold"[/bold]'
+)
+traces = typer.Typer(help="Handle traces of live networks.\n\nStart with:  [bold]gapless up --trace out/parts[/bold]")
+clients = typer.Typer(
+    help="Handle clients of a live network.\n\n[bold]gapless status[/bold] says which of them hold the others up."
+)
 app.add_typer(sim, name="sim", epilog=EPILOG)
 app.add_typer(filters, name="filter", epilog=EPILOG)
-traces = typer.Typer(help="Handle traces of live networks.")
-app.add_typer(traces, name="trace")
-clients = typer.Typer(help="Handle clients of a live network.")
-app.add_typer(clients, name="client")
-lab = typer.Typer(help="Run experiments on Spark, and draw the figures of the papers.")
-app.add_typer(lab, name="lab", epilog=EPILOG)
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+app.add_typer(traces, name="trace", epilog=NETWORK_EPILOG)
+app.add_typer(clients, name="client", epilog=NETWORK_EPILOG)
+app.add_typer(lab, name="lab", epilog=LAB_EPILOG)
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -58,7 +61,8 @@ def _guarded(command: Callable[[], int | None]) -> int:
 
 
 def _complain(message: str, code: int, hint: str = "") -> int:
-    print(f"gapless: {message}{hint}", file=sys.stderr)
+    text = f"gapless: {message}{hint}".encode(errors="backslashreplace").decode()  # what was typed may be no text
+    print(text, file=sys.stderr)
     return code
 
 
@@ -97,33 +101,22 @@ def _top(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    _help_without_command(context)
-
-
-@sim.callback(invoke_without_command=True)
-def _sim(context: typer.Context) -> None:
-    _help_without_command(context)
+    help_without_command(context)
 
 
 @filters.callback(invoke_without_command=True)
 def _filters(context: typer.Context) -> None:
-    _help_without_command(context)
+    help_without_command(context)
 
 
 @traces.callback(invoke_without_command=True)
 def _traces(context: typer.Context) -> None:
-    _help_without_command(context)
+    help_without_command(context)
 
 
 @clients.callback(invoke_without_command=True)
 def _clients(context: typer.Context) -> None:
-    _help_without_command(context)
-
-
-def _help_without_command(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        print(context.get_help())
-        raise typer.Exit
+    help_without_command(context)
 
 
 @app.command(epilog=EPILOG)
@@ -137,6 +130,8 @@ def demo(
     json: Json = False,
 ) -> int:
     """A real network of 7 brokers in a minute: subscribe, kill a broker, read the verdict.
+
+    Example:  [bold]gapless demo --trace out/demo; gapless check out/demo[/bold]
 
     In virtual time, the scenario is a file like any other:
 
@@ -207,26 +202,26 @@ def list_protocols(
 
 # ---- the network ----------------------------------------------------------------------------------------------
 
-Url = Annotated[
-    str, typer.Option("--url", metavar="URL", help="One or more brokers: gapless://host:port,host:port.")
-]  # fmt: skip
 NetworkFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The network's file, in TOML.")]
-NETWORK_EPILOG = "Exit codes: 0 done, 64 bad input or no broker, 70 a bug of ours, 130 interrupted."
 LOCAL = "gapless://127.0.0.1:7400"
+BROKERS_MAX = 1000
+"""On one machine: their health is told a thousand ports above their own."""
 
 
 @app.command(epilog=NETWORK_EPILOG)
 def up(
-    brokers: Annotated[int, typer.Option(help="How many brokers.")] = 7,
+    brokers: Annotated[int, typer.Option(metavar="N", min=1, max=BROKERS_MAX, help="How many brokers.")] = 7,
     config: NetworkFile = None,
-    f: Annotated[int, typer.Option(help="How many neighbouring brokers may fail.")] = 1,
-    port: Annotated[int, typer.Option(help="Of the first broker; the others follow.")] = 7400,
+    f: Annotated[int, typer.Option(metavar="N", min=0, help="How many neighbouring brokers may fail.")] = 1,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=1, max=65_535, help="Of the first broker; the others follow.")
+    ] = 7400,
     protocol: Annotated[str, typer.Option(metavar="NAME", help="One of: gapless protocols.")] = "gapless",
     trace: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Let clients on this machine write their traces here.")
     ] = None,
     logs: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the logs of the brokers here.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="Take it down after so long.")] = None,
+    seconds: Seconds = None,
     restart: Annotated[bool, typer.Option(help="Start a broker that died again.")] = True,
 ) -> int:
     """Start a whole network on this machine, for development, and watch it.
@@ -298,8 +293,10 @@ def pub(
     event: Annotated[
         str | None, typer.Option(metavar="JSON", help="Publish this, instead of the lines on standard input.")
     ] = None,
-    count: Annotated[int | None, typer.Option(min=0, help="Publish so many.")] = None,
-    rate: Annotated[float | None, typer.Option(min=0.001, help="So many a second (else: at full speed).")] = None,
+    count: Annotated[int | None, typer.Option(metavar="N", min=0, help="Publish so many.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(metavar="N", min=0.001, max=1e9, help="So many a second (else: at full speed).")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing at the end.")] = False,
     json: Json = False,
 ) -> int:
@@ -318,8 +315,8 @@ def pub(
 def sub(
     text: Annotated[str, typer.Argument(metavar="[FILTER]", help="What one would write after WHERE.")] = "TRUE",
     url: Url = LOCAL,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many events.")] = None,
-    seconds: Annotated[float | None, typer.Option(min=0, help="End after so long.")] = None,
+    count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many events.")] = None,
+    seconds: Seconds = None,
     rate: Annotated[
         bool, typer.Option("--rate", help="Print events a second instead of events, and the total at the end.")
     ] = False,
@@ -358,149 +355,6 @@ def trace_merge(
     return merge(directory, out, quiesced=quiesced, clock_skew_ms=clock_skew_ms, as_json=json)
 
 
-# ---- sim ------------------------------------------------------------------------------------------------------
-
-
-@sim.command("run", epilog=EPILOG)
-def sim_run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario, in TOML.")],
-    seed: Annotated[int | None, typer.Option(help="Instead of the seed in the file.")] = None,
-    trace: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the trace here, as Parquet.")] = None,
-    json: Json = False,
-) -> int:
-    """Run a scenario once and judge it.
-
-    Example:  [bold]gapless sim run examples/first.toml --trace out/first[/bold]
-    """
-    from gapless.cli.sim_run import run_file
-
-    return run_file(file, seed, trace, as_json=json)
-
-
-@sim.command("search", epilog=EPILOG)
-def sim_search(
-    protocol: Annotated[str, typer.Option(metavar="NAME", help="One of: gapless protocols.")] = "gapless",
-    runs: Annotated[int, typer.Option(min=1, help="How many seeds to try.")] = 1000,
-    first_seed: Annotated[int, typer.Option(metavar="N", help="The first seed.")] = 0,
-    faults: Annotated[
-        str,
-        typer.Option(
-            metavar="KINDS",
-            help="none, all (crash,cut,suspicion), or some of these and of isolation,relink,loss,duplication.",
-        ),
-    ] = "none",
-    f: Annotated[
-        int | None, typer.Option("--f", min=0, max=10, metavar="N", help="How many neighbouring brokers may fail.")
-    ] = None,
-    scale: Annotated[
-        str,
-        typer.Option(
-            metavar="SCALE",
-            help="small, large (up to 40 brokers), long (every broker is out and back), or mixed: one in ten large, "
-            "one in ten long.",
-        ),
-    ] = "mixed",
-    option: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the protocol; may be repeated.")
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save the smallest failing scenario here.")
-    ] = None,
-    json: Json = False,
-) -> int:  # fmt: skip
-    """Try random scenarios on all cores until one breaks the guarantee; then make it small.
-
-    Example:  [bold]gapless sim search --runs 200 --faults crash[/bold]
-
-    What it finds it prints with the line that repeats it.
-    """
-    from gapless.cli.sim_search import search_seeds
-
-    return search_seeds(protocol, runs, first_seed, faults, f, scale, option or [], save, as_json=json)
-
-
-@sim.command("compare", epilog=EPILOG)
-def sim_compare(
-    file: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario, in TOML.")],
-    names: Annotated[
-        str | None, typer.Option("--protocols", metavar="NAMES", help="Some of them, with commas between; else all.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Instead of the seed in the file.")] = None,
-    json: Json = False,
-) -> int:  # fmt: skip
-    """Run several protocols on the same scenario, and put what they give and cost side by side.
-
-    Example:  [bold]gapless sim compare examples/topics.toml --protocols gapless,locaps,gryphon[/bold]
-
-    Options in the file are for the protocol that it names. One that cannot run the scenario says why; 0 means that all
-    the others held what they claim.
-    """
-    from gapless.cli.sim_compare import compare_protocols
-
-    return compare_protocols(file, names, seed, as_json=json)
-
-
-# ---- lab ------------------------------------------------------------------------------------------------------
-
-LAB_EPILOG = "Exit codes: 0 all runs are done, 1 some failed, 64 bad input, 70 a bug of ours, 130 interrupted."
-Master = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="Run on this cluster, such as spark://host:7077; else on this machine."),
-]
-Remote = Annotated[str | None, typer.Option(metavar="URL", help="Run by Spark Connect, such as sc://host:15002.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Small networks and few runs: a glance.")]
-
-
-@lab.callback(invoke_without_command=True)
-def _lab(context: typer.Context) -> None:
-    _help_without_command(context)
-
-
-@lab.command("run", epilog=LAB_EPILOG)
-def lab_run(
-    experiment: Annotated[Path, typer.Argument(metavar="EXPERIMENT", help="An experiment, in TOML.")],
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the results go.")] = None,
-    master: Master = None,
-    remote: Remote = None,
-    quick: Quick = False,
-    only: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Run just this one, here and without Spark, and show it.")
-    ] = None,
-    json: Json = False,
-) -> int:  # fmt: skip
-    """Run an experiment: all of its grid, on all cores or a cluster. What is done already is not done again.
-
-    Example:  [bold]gapless lab run experiments/001-fig5a.toml --quick --out out/fig5a[/bold]
-    """
-    from gapless.cli.lab import run_case, run_experiment
-
-    if only is not None:
-        return run_case(experiment, only, quick=quick, as_json=json)
-    if out is None:
-        raise typer.BadParameter("say where the results shall go", param_hint="--out")
-    return run_experiment(experiment, out, master=master, remote=remote, quick=quick, as_json=json)
-
-
-@lab.command("figures", epilog=LAB_EPILOG)
-def lab_figures(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the figures and the report go.")],
-    paper: Annotated[
-        list[str] | None, typer.Option(metavar="NUMBER", help="001, 002, 003 or 004; may be repeated; else all.")
-    ] = None,
-    master: Master = None,
-    remote: Remote = None,
-    quick: Quick = False,
-    json: Json = False,
-) -> int:  # fmt: skip
-    """Measure what the papers measured, and put ours beside theirs: pictures, tables, and one report.
-
-    Example:  [bold]gapless lab figures --paper 001 --quick --out out/figures[/bold]
-    """
-    from gapless.cli.lab import make_figures
-
-    return make_figures(paper or [], out, master=master, remote=remote, quick=quick, as_json=json)
-
-
 # ---- filter ---------------------------------------------------------------------------------------------------
 
 
@@ -517,7 +371,9 @@ def filter_check(
 ) -> int:  # fmt: skip
     """Read a filter: its normal form, and whether it matches an event.
 
-    Example:  [bold]gapless filter check "price < 10 AND NOT sold" --event '{"price": 7}'[/bold]
+    Example:  [bold]gapless filter check "price < 10" --event '{"price": 7}'[/bold]
+
+    Example:  [bold]gapless filter check "price < 10" --against "price < 5"[/bold]
 
     With an event, the exit code is the answer: 0 true, 1 false, 2 unknown.
     """

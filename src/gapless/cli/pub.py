@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 from io import BufferedReader
 from typing import Any, cast
 
-from gapless.cli.event_lines import read_line
+from gapless.cli.event_lines import read_argument, read_line
 from gapless.cli.terminal import print_json
 from gapless.client import Client, connect
+from gapless.filters import parse
 from gapless.runtime.event_loop import run
 
 __all__ = ["publish"]
@@ -21,6 +22,7 @@ def publish(
     url: str, advertise: str, event: str | None, count: int | None, rate: float | None, *, quiet: bool, as_json: bool
 ) -> int:
     """Publish what is read, or one event many times; returns when all of it is safe."""
+    parse(advertise)  # what is wrong with it does not depend on who listens
     published, took = run(_publish(url, advertise, event, count, rate))
     if as_json:
         print_json({"published": published, "seconds": round(took, 3)})
@@ -36,7 +38,7 @@ async def _publish(
     if event is None:
         lines = _lines(count)
     else:
-        once = read_line(event.encode(), "--event")
+        once = read_argument(event, "--event")
         lines = _repeated(once, 1 if count is None else count)
     async with connect(url, name="pub", timeout_s=2.0) as client:
         await client.advertise(advertise)

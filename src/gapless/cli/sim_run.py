@@ -17,7 +17,7 @@ from gapless.cli.terminal import output_console, print_json
 from gapless.cli.verdict_view import print_verdict
 from gapless.protocol import GUARANTEE_NAMES
 from gapless.simulator import Result, Scenario, load_scenario, run_scenario
-from gapless.trace import RunRow, write_trace
+from gapless.trace import RunRow, must_be_free, write_trace
 
 __all__ = ["run_file"]
 
@@ -28,6 +28,8 @@ _LATENCIES_MAX = 12
 def run_file(file: Path, seed: int | None, trace_directory: Path | None, *, as_json: bool) -> int:
     """Run it, show it, and return the exit code."""
     scenario = load_scenario(file)
+    if trace_directory is not None:
+        must_be_free(trace_directory)
     start = time.perf_counter()
     result = run_scenario(scenario, seed, with_messages=trace_directory is not None)
     seconds = time.perf_counter() - start

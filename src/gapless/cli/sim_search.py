@@ -17,7 +17,7 @@ from rich.text import Text
 from gapless.checkers import Status
 from gapless.cli.exit_codes import code_of
 from gapless.cli.option_values import parse_options, search_line
-from gapless.cli.terminal import output_console, print_json, progress_bars
+from gapless.cli.terminal import check_file, output_console, print_json, progress_bars
 from gapless.cli.verdict_view import print_anomalies, status_text
 from gapless.protocol import ProtocolSpec, find_protocol
 from gapless.simulator import Finding, GeneratorLimits, Scenario, SearchReport, search
@@ -36,6 +36,8 @@ def search_seeds(
     spec = find_protocol(protocol)
     options = parse_options(spec, words)
     kinds = fault_kinds(faults)
+    if save is not None:
+        check_file(save)
     with _interruptible(), _progress_bar(runs, hidden=as_json) as tell:
         limits = GeneratorLimits(f=f)
         report = search(spec, runs, first_seed, faults, options, on_progress=tell, limits=limits, scale=scale)

@@ -13,6 +13,7 @@ from gapless.cli.event_lines import event_line
 from gapless.cli.exit_codes import INTERRUPTED, PIPE_CLOSED
 from gapless.client import Subscription, connect
 from gapless.events import Event
+from gapless.filters import parse
 from gapless.runtime.event_loop import run
 
 __all__ = ["subscribe"]
@@ -27,6 +28,7 @@ def subscribe(
     url: str, text: str, count: int | None, seconds: float | None, *, rate: bool, quiet: bool, as_json: bool
 ) -> int:
     """Print what comes, until enough has come, the time is up, or nobody reads."""
+    parse(text)  # what is wrong with it does not depend on who listens
     return run(_subscribe(url, text, count, seconds, _Rate(as_json) if rate else None, quiet))
 
 

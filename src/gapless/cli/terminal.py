@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn, TextIO, TypeAlias
 
 import msgspec
@@ -15,8 +16,9 @@ from rich.console import Console
 from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from gapless.cli.exit_codes import PIPE_CLOSED
+from gapless.errors import GaplessError
 
-__all__ = ["WIDTH_MAX", "Tell", "output_console", "print_json", "progress_bars", "sign_of_life"]
+__all__ = ["WIDTH_MAX", "Tell", "check_file", "output_console", "print_json", "progress_bars", "sign_of_life"]
 
 Tell: TypeAlias = Callable[[str], None]
 """Takes the name of the stage that begins."""
@@ -66,6 +68,13 @@ def _own_descriptor() -> TextIO:
     if sys.stderr is not None and sys.stderr.isatty():
         return open(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
     return open(os.devnull, "w", encoding="utf-8")
+
+
+def check_file(path: Path) -> None:
+    """A `GaplessError` if no file can be written there: for those who would rather hear it before a long run."""
+    taken = path if path.is_dir() else next((parent for parent in path.parents if parent.is_file()), None)
+    if taken is not None:
+        raise GaplessError(f"{path}: cannot be written: {taken} is a {'directory' if taken == path else 'file'}")
 
 
 def print_json(document: Any) -> None:

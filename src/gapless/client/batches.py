@@ -33,10 +33,12 @@ def iterator_over(events: Iterable[Any]) -> Iterator[Any]:
         raise EventError(f"publish_many takes events, one after the other, but this is {shown}") from None
 
 
-def batches(events: Iterable[Any] | AsyncIterable[Any], most: int) -> AsyncIterator[list[Any]]:
-    """The events in batches of at most so many."""
+def batches(
+    events: Iterable[Any] | AsyncIterable[Any], most: int, end: "asyncio.Future[None]"
+) -> AsyncIterator[list[Any]]:
+    """The events in batches of at most so many. If `end` fails, nobody waits for further ones."""
     if isinstance(events, AsyncIterable):
-        return _of_what_comes(events, most)
+        return _of_what_comes(events, most, end)
     return _of_what_is_there(iterator_over(events), most, 1 if not isinstance(events, Sequence) else most)
 
 
@@ -64,12 +66,14 @@ async def _of_what_is_there(remaining: Iterator[Any], most: int, size: int) -> A
         await asyncio.sleep(0)
 
 
-async def _of_what_comes(events: AsyncIterable[Any], most: int) -> AsyncIterator[list[Any]]:
+async def _of_what_comes(
+    events: AsyncIterable[Any], most: int, end_of_all: "asyncio.Future[None]"
+) -> AsyncIterator[list[Any]]:
     queue: asyncio.Queue[Any] = asyncio.Queue(most)
     collecting = asyncio.ensure_future(_collect(events, queue))
     try:
         while True:
-            batch = [await queue.get()]
+            batch = [await _next(queue, end_of_all)]
             while not queue.empty():
                 batch.append(queue.get_nowait())
             end = batch.pop() if isinstance(batch[-1], _End) else None
@@ -83,6 +87,17 @@ async def _of_what_comes(events: AsyncIterable[Any], most: int) -> AsyncIterator
         while not queue.empty():
             queue.get_nowait()  # so that there is room for the end
         collecting.cancel()
+
+
+async def _next(queue: "asyncio.Queue[Any]", end_of_all: "asyncio.Future[None]") -> Any:
+    if not queue.empty():
+        return queue.get_nowait()
+    getting = asyncio.ensure_future(queue.get())
+    try:
+        await asyncio.wait([getting, end_of_all], return_when=asyncio.FIRST_COMPLETED)
+        return getting.result() if getting.done() else end_of_all.result()
+    finally:
+        getting.cancel()
 
 
 class _End(NamedTuple):

@@ -265,7 +265,7 @@ class Client:
 
         Events leave as they come. An async iterable may take its time; an ordinary one that does holds up everything
         else in the event loop, and says so in the log. If one event is bad, or the source fails, what came before is
-        published.
+        published. If one was not advertised, so is the rest of its batch, of at most 256.
         """
         return await self._publishing.publish_many(events)
 
@@ -447,7 +447,7 @@ class Client:
             self._error = error if isinstance(error, GaplessError) else ClosedError(f"the client failed: {error!r}")
         for future in [*self._stable.values(), *self._starting.values(), *self._ending.values()]:
             refuse(future, self._error)
-        self._publishing.unsafe.fail(self._error)
+        self._publishing.fail(self._error)
         for subscription in self._subscriptions.values():
             subscription.end(None if self._is_closed else self._error)
         self._watching.end(None if self._is_closed else self._error)

@@ -1,5 +1,6 @@
 """How events leave: checked, numbered by the node when there is room for them, and waited for until they are safe."""
 
+import asyncio
 from collections.abc import AsyncIterable, Iterable
 from typing import TYPE_CHECKING
 
@@ -7,8 +8,8 @@ from gapless.client.batches import batches
 from gapless.client.feed import Feed
 from gapless.client.publications import Checked, Publication, check_publication
 from gapless.client.recording import now_us
-from gapless.client.unsafe import Unsafe
-from gapless.errors import EventError
+from gapless.client.unsafe import Unsafe, refuse
+from gapless.errors import EventError, GaplessError
 from gapless.events import Event
 from gapless.protocol import Confirmed, ProtocolSpec, Publish, Published, PublishMany
 from gapless.runtime.settings import RuntimeSettings
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["Publishing"]
 
 PUBLISH_BATCH = 256
-BATCH_BYTES = 32 * 1024 * 1024
-"""A batch is not larger than that, however large its events."""
+COLLECTED_BYTES = 32 * 1024 * 1024
+"""No more is taken from a source at a time, however large its events."""
+MESSAGE_BYTES = 1024 * 1024
+"""From there on, a message to the broker takes in no further event, so that it holds nobody up for long."""
 
 
 class Publishing:
@@ -28,12 +31,14 @@ class Publishing:
 
     def __init__(self, client: "Client", spec: ProtocolSpec, settings: RuntimeSettings, window: int) -> None:
         self.unsafe = Unsafe(window, settings.client_frame_max // 2)
-        self.batch_max = max(1, min(PUBLISH_BATCH, BATCH_BYTES // settings.event_max))
+        self.batch_max = max(1, min(PUBLISH_BATCH, COLLECTED_BYTES // settings.event_max))
         """How many events may be published at a time."""
         self._client = client
         self._spec = spec
         self._event_max = settings.event_max
         self._accepted: list[Event] = []
+        self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Fails when nothing can be published any more."""
 
     # ---- what the node says -------------------------------------------------------------------------------
 
@@ -45,6 +50,11 @@ class Publishing:
     def on_confirmed(self, effect: Confirmed) -> None:
         """Events are safe."""
         self.unsafe.confirm(effect.seq)
+
+    def fail(self, error: GaplessError) -> None:
+        """Nothing is published any more."""
+        refuse(self._end, error)
+        self.unsafe.fail(error)
 
     def is_safe(self, event: Event) -> bool:
         """Whether that is known of an event of ours."""
@@ -87,7 +97,7 @@ class Publishing:
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
         """All of them, as they come; returns when they are safe."""
         count = 0
-        async for batch in batches(events, self.batch_max):
+        async for batch in batches(events, self.batch_max, self._end):
             checked, error = self._check_all(batch)
             count += await self._publish_batch(checked)
             if error is not None:
@@ -121,11 +131,15 @@ class Publishing:
         while done < len(checked):
             await self._wait_for_room()
             room = self.unsafe.room if self._spec.confirms else len(checked)
-            some = checked[done : done + room]
+            calls: list[Publish] = []
+            size = 0
+            while done < len(checked) and len(calls) < room and size < MESSAGE_BYTES:
+                calls.append(checked[done][0])
+                size += checked[done][1]
+                done += 1
             self._note_beginning(began_us)
-            self._give([call for call, _ in some])
-            self._note(sum(size for _, size in some))
-            done += len(some)
+            self._give(calls)
+            self._note(size)
         return done
 
     def _give(self, calls: list[Publish]) -> None:

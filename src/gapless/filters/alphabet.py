@@ -40,15 +40,16 @@ Run = tuple[int, int, tuple[int, ...]]
 class Alphabet:
     """Codes of one attribute."""
 
-    __slots__ = ("_free", "_named", "cuts", "intervals", "intervals_when_cut", "size", "strings")
+    __slots__ = ("_came", "_free", "_named", "_when_cut", "cuts", "intervals", "size", "strings")
 
     def __init__(self) -> None:
         self.cuts: list[Number] = []
         self.strings: dict[str, int] = {}
         self.size = FIRST_STRING
         self.intervals = 0
-        """Sets of numbers that came since the cuts were chosen, and those there were then."""
-        self.intervals_when_cut = 0
+        """Sets of numbers that are asked for now, that came since the cuts were chosen, and that there were then."""
+        self._came = 0
+        self._when_cut = 0
         self._named: dict[str, int] = {}
         self._free: list[int] = []
 
@@ -101,49 +102,57 @@ class Alphabet:
                 if code is not None:
                     self._free.append(code)
 
+    def come(self) -> None:
+        """A filter asks for a set of numbers."""
+        self.intervals += 1
+        self._came += 1
+
+    def go(self) -> None:
+        """A filter that asked for one left."""
+        self.intervals -= 1
+
     @property
     def growth(self) -> float:
-        """How many sets of numbers came for each there was when the cuts were chosen."""
-        return self.intervals / max(8, self.intervals_when_cut)
+        """How many sets of numbers came for each there was when cuts were last chosen."""
+        return self._came / max(8, self._when_cut)
 
-    def choose_cuts(self, number_sets: Iterable[NumberSet]) -> None:
-        """Choose cuts for these sets; all codes of numbers get a new meaning."""
-        points: list[Number] = []
-        self.intervals = self.intervals_when_cut = 0
-        for numbers in number_sets:
-            self.intervals_when_cut += 1
-            points += _bounds(numbers)
-        distinct = sorted(set(points))
-        if len(distinct) > CUTS_MAX:
-            points.sort()
-            ranks = ((2 * i + 1) * len(points) // (2 * CUTS_MAX) for i in range(CUTS_MAX))
-            distinct = sorted({points[rank] for rank in ranks})
-        self.cuts = distinct
-
-    def runs(self, numbers: NumberSet) -> list[Run]:
-        """Runs of codes that the set touches, disjoint and ascending."""
-        cuts = self.cuts
-        found: list[Run] = []
-        for low, high in numbers:
-            end = None if high == inf else successor(high)
-            first = bisect_right(cuts, low)
-            last = len(cuts) if end is None else bisect_left(cuts, end)
-            starts_inside = low != -inf and (first == 0 or cuts[first - 1] != low)
-            ends_inside = end is not None and (last == len(cuts) or cuts[last] != end)
-            doubts = ((FIRST_NUMBER + first,) if starts_inside else ()) + (
-                (FIRST_NUMBER + last,) if ends_inside else ()
-            )
-            run = (FIRST_NUMBER + first, FIRST_NUMBER + last + 1, doubts)
-            if found and found[-1][1] > run[0]:
-                before = found.pop()
-                run = (before[0], run[1], before[2] + doubts)
-            found.append(run)
-        return found
+    def note_choice(self) -> None:
+        """Cuts are chosen now, from what there is now."""
+        self._came, self._when_cut = 0, self.intervals
 
     @property
     def after_numbers(self) -> int:
         """The code after the last bucket."""
         return FIRST_NUMBER + len(self.cuts) + 1
+
+
+def choose_cuts(number_sets: Iterable[NumberSet]) -> list[Number]:
+    """Good cuts for these sets."""
+    points = [point for numbers in number_sets for point in _bounds(numbers)]
+    distinct = sorted(set(points))
+    if len(distinct) > CUTS_MAX:
+        points.sort()
+        ranks = ((2 * i + 1) * len(points) // (2 * CUTS_MAX) for i in range(CUTS_MAX))
+        distinct = sorted({points[rank] for rank in ranks})
+    return distinct
+
+
+def runs(numbers: NumberSet, cuts: list[Number]) -> list[Run]:
+    """Runs of codes that the set touches, disjoint and ascending."""
+    found: list[Run] = []
+    for low, high in numbers:
+        end = None if high == inf else successor(high)
+        first = bisect_right(cuts, low)
+        last = len(cuts) if end is None else bisect_left(cuts, end)
+        starts_inside = low != -inf and (first == 0 or cuts[first - 1] != low)
+        ends_inside = end is not None and (last == len(cuts) or cuts[last] != end)
+        doubts = ((FIRST_NUMBER + first,) if starts_inside else ()) + ((FIRST_NUMBER + last,) if ends_inside else ())
+        run = (FIRST_NUMBER + first, FIRST_NUMBER + last + 1, doubts)
+        if found and found[-1][1] > run[0]:
+            before = found.pop()
+            run = (before[0], run[1], before[2] + doubts)
+        found.append(run)
+    return found
 
 
 def _bounds(numbers: NumberSet) -> list[Number]:

@@ -11,11 +11,12 @@ integers: an OR of 16,384 bits takes about a quarter of a microsecond.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from itertools import accumulate
+from operator import xor
 
-from gapless.filters.alphabet import ABSENT, FALSE, FIRST_NUMBER, FIRST_STRING, NAN, OTHER_STRING, TRUE, Alphabet
+from gapless.filters.alphabet import ABSENT, FALSE, FIRST_NUMBER, FIRST_STRING, NAN, OTHER_STRING, TRUE, Alphabet, runs
 from gapless.filters.constraints import FALSE_ONLY, TRUE_ONLY, Constraint
-from gapless.filters.number_sets import EVERY_NUMBER, NumberSet
+from gapless.filters.number_sets import EVERY_NUMBER, Number, NumberSet
 from gapless.filters.string_sets import StringSet
 
 
@@ -55,7 +56,7 @@ class Column:
             return
         failures, doubts = self.failures, self.doubts
         free = FIRST_NUMBER
-        for first, after, doubtful in alphabet.runs(numbers):
+        for first, after, doubtful in runs(numbers, alphabet.cuts):
             failures[free:first] = [bits | bit for bits in failures[free:first]]
             for code in doubtful:
                 doubts[code] |= bit
@@ -88,27 +89,35 @@ class Column:
                 if bits:
                     mine[code] |= bits << shift
 
-    def cut(self, members: Iterable[tuple[int, NumberSet]], width: int, alphabet: Alphabet) -> None:
-        """Make the bit sets of numbers anew, from the sets that are not every number, each with its bit's position.
 
-        Failures change little from one bucket to the next: noting the changes and summing them up (by exclusive or)
-        takes time for each interval, not for each interval and bucket.
-        """
-        end = alphabet.after_numbers
-        changes = [bytearray(width // 8 + 1) for _ in range(FIRST_NUMBER, end + 1)]
-        doubtful = [bytearray(width // 8 + 1) for _ in range(FIRST_NUMBER, end)]
-        for position, numbers in members:
-            byte, mask = position >> 3, 1 << (position & 7)
-            changes[0][byte] ^= mask
-            for first, after, doubts in alphabet.runs(numbers):
-                changes[first - FIRST_NUMBER][byte] ^= mask
-                changes[after - FIRST_NUMBER][byte] ^= mask
-                for code in doubts:
-                    doubtful[code - FIRST_NUMBER][byte] |= mask
-        failing = 0
-        for code in range(FIRST_NUMBER, FIRST_STRING):
-            inside = code < end
-            if inside:
-                failing ^= int.from_bytes(changes[code - FIRST_NUMBER], "little")
-            self.failures[code] = failing if inside else 0
-            self.doubts[code] = int.from_bytes(doubtful[code - FIRST_NUMBER], "little") if inside else 0
+class NumberBits:
+    """The bit sets of the numbers of one column for new cuts, made conjunction by conjunction, and then put in.
+
+    Failures change little from one bucket to the next: noting the changes and summing them up (by exclusive or) takes
+    time for each interval, not for each interval and bucket.
+    """
+
+    def __init__(self, width: int, cuts: list[Number]) -> None:
+        """For conjunctions with numbers below the width."""
+        self._cuts = cuts
+        self._changes = [bytearray(width // 8 + 1) for _ in range(len(cuts) + 2)]
+        self._doubts = [bytearray(width // 8 + 1) for _ in range(len(cuts) + 1)]
+
+    def add(self, number: int, numbers: NumberSet) -> None:
+        """Enter the set of the conjunction with this number; one that allows every number need not be entered."""
+        byte, mask = number >> 3, 1 << (number & 7)
+        changes, doubts = self._changes, self._doubts
+        changes[0][byte] ^= mask
+        for first, after, doubtful in runs(numbers, self._cuts):
+            changes[first - FIRST_NUMBER][byte] ^= mask
+            changes[after - FIRST_NUMBER][byte] ^= mask
+            for code in doubtful:
+                doubts[code - FIRST_NUMBER][byte] |= mask
+
+    def put_into(self, column: Column) -> None:
+        buckets = len(self._doubts)
+        unused = [0] * (FIRST_STRING - FIRST_NUMBER - buckets)
+        changes = (int.from_bytes(change, "little") for change in self._changes[:buckets])
+        doubts = (int.from_bytes(doubt, "little") for doubt in self._doubts)
+        column.failures[FIRST_NUMBER:FIRST_STRING] = [*accumulate(changes, xor), *unused]
+        column.doubts[FIRST_NUMBER:FIRST_STRING] = [*doubts, *unused]

@@ -73,11 +73,12 @@ def _with(conjunction: Conjunction, name: str, constraint: Constraint, work: Wor
 
 
 def _includes(wider: Conjunction, narrower: Conjunction, work: Work) -> bool:
-    work.spend(1 + len(wider.opaque))
-    if not wider.opaque <= narrower.opaque:
-        return False
     known = narrower.constraints
-    return all(constraints.includes(c, known.get(name, ANYTHING), work) for name, c in wider.constraints.items())
+    work.spend(1 + len(wider.opaque) + len(wider.constraints))
+    # No constraint is trivial, so one on an attribute that the narrower says nothing about is broken by some event.
+    if not (wider.constraints.keys() <= known.keys() and wider.opaque <= narrower.opaque):
+        return False
+    return all(constraints.includes(c, known[name], work) for name, c in wider.constraints.items())
 
 
 def _compatible(a: Conjunction, b: Conjunction, work: Work) -> bool:

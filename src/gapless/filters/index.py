@@ -6,11 +6,12 @@ them in one integer operation for each attribute. What bits cannot decide is eva
 
 Filters come and go all the time. New conjunctions go to a small *young* segment, where setting bits is cheap; when it
 is full the growing segment absorbs it by one shift and OR for each bit set. A removed conjunction is only marked; once
-half of a segment is dead, each further call moves a few of the living to the young segment until the old one is empty.
+half of a segment is dead, its living move to the young segment until the old one is empty. All of that is done in small
+steps, one with each call that adds or removes (`segments`).
 With n conjunctions, C the cuts of a column and c constraints in the filter:
 
-    add       O(c · C) integer operations on at most YOUNG_MAX bits, and O(n / YOUNG_MAX) amortised for absorbing;
-              bounds of number buckets are chosen anew each time an attribute doubles: O(1) amortised, O(n) that once
+    add       O(c · C) integer operations on about YOUNG_MAX bits, and a step: O(C) of absorbing, on at most SEGMENT_MAX
+              bits, or of choosing the bounds of number buckets anew, which each attribute needs when it doubles
     remove    O(n / word) to mark a bit, or O(RARE_MAX) in the hash table; amortised one `add` for moving
     match     O(a · n / word) for a attributes, and O(1) for each match and each doubtful survivor
 

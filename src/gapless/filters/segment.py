@@ -5,23 +5,30 @@ left over has survived every column. Survivors that some column has in doubt, or
 reported apart, for their filter to decide. So the answer is exact while codes may be coarse.
 
 Bits are only ever set. Removing marks a bit as dead, and `segments` moves the living out of a segment that is half
-dead.
+dead. What goes through many bit sets or members (taking over another segment, new cuts) is done in small steps, and
+answers are right after each of them.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import reduce
 from operator import getitem, or_
 from typing import NamedTuple
 
 from gapless.filters.alphabet import ABSENT, Alphabet
-from gapless.filters.column import Column
+from gapless.filters.column import Column, NumberBits
 from gapless.filters.member import Member
-from gapless.filters.number_sets import EVERY_NUMBER
+from gapless.filters.number_sets import EVERY_NUMBER, Number
 
 Codes = Sequence[int]
+
+FEW = 8
+"""So many survivors are evaluated faster than the sets of doubts are put together."""
+
+CUT_PER_STEP = 1024
+"""Members and intervals that one step looks at for new cuts: about a millisecond."""
 
 
 class Plan(NamedTuple):
@@ -67,6 +74,10 @@ class Segment:
     def living_count(self) -> int:
         return len(self.members) - self.dead_count
 
+    @property
+    def is_half_dead(self) -> bool:
+        return self.dead_count * 2 > len(self.members)
+
     def add(self, member: Member) -> None:
         """Enter a conjunction. The cost depends on its constraints and on the length of the segment."""
         member.segment, member.number = self, len(self.members)
@@ -97,11 +108,15 @@ class Segment:
         found = self.members[self._drained : self._drained + count]
         return [member for member in found if member.segment is self]
 
-    def absorb(self, younger: Segment) -> None:
-        """Append all conjunctions of a younger segment."""
+    def absorb(self, younger: Segment) -> Iterator[None]:
+        """Append all conjunctions of a younger segment, step by step.
+
+        Until the last step the younger one answers for them: here they have bits, but nobody counts them yet.
+        """
         shift = len(self.members)
         for name, column in younger._columns.items():
             self._column(name).absorb(column, shift)
+            yield
         for member in younger.members:
             if member.segment is younger:
                 member.segment, member.number = self, member.number + shift
@@ -120,17 +135,27 @@ class Segment:
             for code in codes:
                 column.give_meaning(code)
 
-    def cut(self, name: str) -> None:
-        """The attribute's cuts were chosen anew."""
-        column = self._columns.get(name)
-        if column is None:
-            return
-        found = []
+    def number_bits(self, name: str, cuts: list[Number]) -> Generator[None, None, NumberBits | None]:
+        """The attribute's bit sets of numbers for new cuts, step by step; None if nobody here asks for it."""
+        if name not in self._columns:
+            return None
+        bits = NumberBits(len(self.members), cuts)
+        done = 0
         for number, member in enumerate(self.members):
             constraint = member.conjunction.constraints.get(name)
+            done += 1
             if constraint is not None and constraint.numbers != EVERY_NUMBER:
-                found.append((number, constraint.numbers))
-        column.cut(found, len(self.members), self._alphabets[name])
+                bits.add(number, constraint.numbers)
+                done += 2 + len(constraint.numbers)
+            if done >= CUT_PER_STEP:
+                done = 0
+                yield
+        return bits
+
+    def put_in(self, name: str, bits: NumberBits | None) -> None:
+        """The attribute's new cuts count from now on."""
+        if bits is not None:
+            bits.put_into(self._columns[name])
 
     def plan(self, names: tuple[str, ...]) -> Plan:
         """The plan for events that have these of the index's attributes."""
@@ -151,9 +176,13 @@ class Segment:
 
     def match(self, plan: Plan, codes: Codes) -> Found:
         """The living conjunctions that an event matches, given the codes of the plan's names."""
-        survivors = self._everyone ^ reduce(or_, map(getitem, plan.failures, codes), plan.absent | self._dead)
+        failed = reduce(or_, map(getitem, plan.failures, codes), plan.absent | self._dead)
+        # Not by exclusive or: those who are just being absorbed fail, too.
+        survivors = self._everyone & ~failed
         if not survivors:
             return NOTHING
+        if survivors.bit_count() <= FEW:
+            return Found([], self._orders_of(survivors))
         doubtful = survivors & reduce(or_, filter(None, map(getitem, plan.doubts, codes)), self._opaque)
         if not doubtful:
             return Found(self._orders_of(survivors), [])

@@ -1,20 +1,24 @@
 """Conjunctions as bits, in segments that come and go while filters are added and removed.
 
-New conjunctions go to a small *young* segment, where setting a bit copies little; when it is full, the growing segment
-absorbs it by one shift and OR for each bit set. A full segment grows no more. A removed conjunction is only marked as
-dead; once more than half of a segment is dead, each further call moves a few of its living to the young segment, until
-it is empty and dropped. So no call rebuilds everything.
+New conjunctions go to a small *young* segment, where setting a bit copies little; when it is full, another one takes
+its place and the growing segment absorbs it, by one shift and OR for each bit set. A full segment grows no more. A
+removed conjunction is only marked as dead; once more than half of a segment is dead, its living move to the young
+segment, until it is empty and dropped.
 
 All segments share one alphabet for each attribute. When as many sets of numbers have come as there were when its cuts
-were chosen, the cuts are chosen anew and the attribute's columns rebuilt. That is constant time for each conjunction on
-average, but the one call that does it goes through all members: with 100,000 conjunctions it was seen to take 0.3 s.
+were chosen, the cuts are chosen anew, from a sample, and the attribute's columns get new bit sets of numbers.
+
+All of this is done step by step: each call that adds or removes takes one step of the task that is under way (there is
+one at most: absorbing, or new cuts for one attribute) and moves a few of the living out of a half dead segment. Between
+two steps everything is consistent, so no call takes long, and a match never has to wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
-from gapless.filters.alphabet import Alphabet
+from gapless.filters.alphabet import Alphabet, choose_cuts
+from gapless.filters.column import NumberBits
 from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, NumberSet
@@ -29,8 +33,8 @@ YOUNG_MIN, YOUNG_MAX = 32, 1024
 MOVED_PER_CALL = 4
 """Conjunctions moved out of a half dead segment by each call."""
 
-CUTTING_MAX = 20_000
-"""Sets of numbers after which one call leaves further attributes to the next: one attribute is always done whole."""
+SAMPLE_MAX = 1024
+"""Conjunctions among which the cuts of an attribute are chosen: eight times as many as there are cuts."""
 
 SHAPES_MAX = 256
 """Combinations of attribute names of recent events for which plans are kept."""
@@ -46,15 +50,20 @@ class Segments:
         self._old: list[Segment] = []
         """All segments but the young one."""
         self._draining: list[Segment] = []
+        self._task: Iterator[None] | None = None
+        self._absorbing: tuple[Segment, ...] = ()
+        """Segments that the task under way joins: nothing is moved out of them meanwhile."""
+        self._may_cut = False
+        """Whether conjunctions were absorbed since all cuts were last looked at."""
         self._shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def add(self, member: Member) -> None:
         self._enter(member)
-        self._drain()
+        self._step()
 
     def remove(self, member: Member) -> None:
         self._kill(member)
-        self._drain()
+        self._step()
 
     def match(self, attributes: Attributes) -> Iterator[Found]:
         """What each segment finds for the event."""
@@ -109,47 +118,75 @@ class Segments:
             if alphabet is None:
                 alphabet = self._alphabets[name] = Alphabet()
                 self._forget_shapes()
-            alphabet.intervals += constraint.numbers not in (EVERY_NUMBER, NO_NUMBER)
+            if constraint.numbers not in (EVERY_NUMBER, NO_NUMBER):
+                alphabet.come()
             fresh = alphabet.name(constraint.strings.values)
             if fresh:
                 for segment in (*self._old, self._young):
                     segment.give_meaning(name, fresh)
         self._young.add(member)
-        if len(self._young) >= min(YOUNG_MAX, max(YOUNG_MIN, len(self._growing or ()) // 16)):
-            self._graduate()
 
-    def _graduate(self) -> None:
-        """Empty the young segment: into itself without its dead if they are many, else into the growing segment."""
+    # Step by step.
+
+    def _step(self) -> None:
+        self._drain()
+        if self._task is None:
+            self._task = self._next_task()
+        if self._task is not None and next(self._task, self) is self:
+            self._task = None
+
+    def _next_task(self) -> Iterator[None] | None:
+        if len(self._young) >= min(YOUNG_MAX, max(YOUNG_MIN, len(self._growing or ()) // 16)):
+            self._may_cut = True
+            return self._graduate()
+        if self._may_cut:
+            name = max(self._alphabets, key=lambda name: self._alphabets[name].growth, default=None)
+            if name is not None and self._alphabets[name].growth >= 1:
+                return self._cut(name, self._alphabets[name])
+            self._may_cut = False
+        return None
+
+    def _graduate(self) -> Iterator[None]:
+        """Begin a new young segment. The growing one absorbs the old one, unless it is full or that is half dead."""
         young, growing = self._young, self._growing
         self._young = Segment(self._alphabets)
-        if young.dead_count * 2 > len(young):
-            for member in young.living():
-                self._young.add(member)
+        self._old.append(young)
+        if young.is_half_dead:
+            self._draining.append(young)
         elif growing is None or len(growing) + len(young) > SEGMENT_MAX:
             self._growing = young
-            self._old.append(young)
         else:
-            growing.absorb(young)
-        self._cut()
+            self._absorbing = (growing, young)
+            yield from growing.absorb(young)
+            self._absorbing = ()
+            self._old.remove(young)
+            if young in self._draining:
+                self._draining.remove(young)
+            self._drain_if_half_dead(growing)
 
-    def _cut(self) -> None:
-        """Choose the cuts of attributes anew for which it is time, those first that grew the most."""
-        waiting = [(name, alphabet) for name, alphabet in self._alphabets.items() if alphabet.growth >= 1]
-        done = 0
-        for name, alphabet in sorted(waiting, key=lambda item: -item[1].growth):
-            if done >= CUTTING_MAX:
-                break
-            alphabet.choose_cuts(self._number_sets(name))
-            done += alphabet.intervals_when_cut
-            for segment in (*self._old, self._young):
-                segment.cut(name)
+    def _cut(self, name: str, alphabet: Alphabet) -> Iterator[None]:
+        """Choose the cuts of an attribute anew."""
+        alphabet.note_choice()
+        cuts = choose_cuts(self._sample(name))
+        made: list[tuple[Segment, NumberBits | None]] = []
+        for segment in list(self._old):
+            bits = yield from segment.number_bits(name, cuts)
+            made.append((segment, bits))
+            yield
+        # The young segment changes with each call, so it is done at once, with the change from the old cuts to the new.
+        made.append((self._young, _result(self._young.number_bits(name, cuts))))
+        for segment, bits in made:
+            segment.put_in(name, bits)
+        alphabet.cuts = cuts
 
-    def _number_sets(self, name: str) -> Iterator[NumberSet]:
-        for segment in (*self._old, self._young):
-            for member in segment.living():
+    def _sample(self, name: str) -> Iterator[NumberSet]:
+        segments = (*self._old, self._young)
+        stride = 1 + sum(map(len, segments)) // SAMPLE_MAX
+        for segment in segments:
+            for member in segment.members[::stride]:
                 constraint = member.conjunction.constraints.get(name)
-                if constraint is not None and constraint.numbers not in (EVERY_NUMBER, NO_NUMBER):
-                    yield constraint.numbers
+                if member.segment is segment and constraint is not None and constraint.numbers != EVERY_NUMBER:
+                    yield constraint.numbers[:: 1 + len(constraint.numbers) // 8]
 
     # Going.
 
@@ -158,21 +195,37 @@ class Segments:
         assert segment is not None
         segment.kill(member)
         for name, constraint in member.conjunction.constraints.items():
-            self._alphabets[name].forget(constraint.strings.values)
-        if segment is self._young or segment in self._draining or segment.dead_count * 2 <= len(segment):
-            return
-        self._draining.append(segment)
-        if segment is self._growing:
-            self._growing = None
+            alphabet = self._alphabets[name]
+            if constraint.numbers not in (EVERY_NUMBER, NO_NUMBER):
+                alphabet.go()
+            alphabet.forget(constraint.strings.values)
+        if segment is not self._young:
+            self._drain_if_half_dead(segment)
+
+    def _drain_if_half_dead(self, segment: Segment) -> None:
+        if segment.is_half_dead and segment not in self._draining:
+            self._draining.append(segment)
+            if segment is self._growing:
+                self._growing = None
 
     def _drain(self) -> None:
         """Move a few of the living out of a segment that is half dead, and drop it when it is empty."""
-        if not self._draining:
+        segment = next((each for each in self._draining if each not in self._absorbing), None)
+        if segment is None:
             return
-        segment = self._draining[0]
         for member in segment.some_living(MOVED_PER_CALL):
             self._kill(member)
             self._enter(member)
         if not segment.living_count:
             self._draining.remove(segment)
             self._old.remove(segment)
+
+
+def _result(steps: Generator[None, None, NumberBits | None]) -> NumberBits | None:
+    """What the steps come to, all taken now."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            bits: NumberBits | None = end.value
+            return bits

@@ -24,7 +24,6 @@ from gapless.runtime.settings import RuntimeSettings
 
 __all__ = ["Fleet", "free_ports", "local_network"]
 
-_PROGRAM = "from gapless.cli.main import run; run()"
 PORTS = (10_000, 32_000, 50)
 """From, to, and how many a process takes at a time."""
 REPORT_S = 1.0
@@ -107,7 +106,7 @@ class Fleet:
     def start(self, name: str) -> None:
         """Start the broker, for the first time or again."""
         assert not self.is_alive(name), f"{name} runs already"
-        command = [sys.executable, "-c", _PROGRAM, "broker", "--config", str(self.file), "--name", name]
+        command = [sys.executable, "-m", "gapless", "broker", "--config", str(self.file), "--name", name]
         command += ["--parent", str(os.getpid())]
         command += ["--trace", self._trace] if self._trace else []
         command += ["--json"] if self._as_json else []

@@ -1,7 +1,8 @@
 """What is said again and again is said less and less often: a log is for who reads it.
 
 The first time a thing is said at once; the next times after one second, two, four, and so on up to ten minutes, each
-time with how often it happened meanwhile. What has not happened for longer than its pause is new when it comes back.
+time with how often it happened meanwhile. What has not happened for a minute, or for twice its pause, is new when it
+comes back.
 """
 
 import time
@@ -11,6 +12,7 @@ __all__ = ["Reminders"]
 
 FIRST_S = 1.0
 LONGEST_S = 600.0
+QUIET_S = 60.0
 KEYS_MAX = 1_000
 """Things that are remembered; the one that was said longest ago is forgotten first."""
 
@@ -35,7 +37,7 @@ class Reminders:
         """The thing has happened. How often since it was last said, if it has to be said now; else 0."""
         now = self._clock()
         said = self._said.get(key)
-        if said is None or now - said.seen > 2 * said.pause:
+        if said is None or now - said.seen > max(QUIET_S, 2 * said.pause):
             self._said.pop(key, None)
             self._said[key] = _Said(now)
             while len(self._said) > KEYS_MAX:

@@ -17,6 +17,7 @@ Loss and duplication are no events but settings of the network; they too are dra
 """
 
 import random
+from collections.abc import Callable
 from math import inf
 
 import msgspec
@@ -81,14 +82,17 @@ class FaultPlan:
         self._rng = rng
         self._overlay = overlay
         self._hazards = hazards
-        self._budget = FaultBudget(overlay, hazards.f, hazards.margin_ms) if earlier is None else earlier._budget
-        self._faults: list[Fault] = [] if earlier is None else list(earlier._faults)
+        self._budget = FaultBudget(overlay, hazards.f, hazards.margin_ms)
+        self._faults: list[Fault] = []
+        if earlier is not None:
+            self._budget = earlier._budget
+            self._faults = list(earlier._faults)
         self._for_ever = 0
         self._relinks: list[float] = []
 
     def draw(self, kinds: tuple[str, ...], count: tuple[int, int] = (2, 8)) -> tuple[Fault, ...]:
         """So many faults, but for those that do not fit; the first always does."""
-        draw = {
+        draw: dict[str, Callable[[], object]] = {
             "crash": self._draw_crash, "cut": self._draw_cut, "suspicion": self._draw_suspicion,
             "isolation": self._draw_isolation, "relink": self._draw_relink,
         }  # fmt: skip

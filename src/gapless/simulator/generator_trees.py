@@ -1,7 +1,7 @@
 """Trees of every shape: chains, stars, combs, spiders, bushes, dumb-bells, and whatever grows when rules are mixed.
 
-A tree grows broker by broker; its shape is the rule by which each finds its parent. Nobody is more than `DEPTH` below the
-first one, so that no diameter is larger than twice that. In the end names are dealt anew, because ranks go by names.
+A tree grows broker by broker; its shape is the rule by which each finds its parent. Nobody is more than `DEPTH` below
+the first one, so that no diameter is larger than twice that. In the end names are dealt anew, for ranks go by names.
 """
 
 import random

@@ -15,16 +15,15 @@ from gapless.trace.rows import (
     HistoryRow,
     MessageRow,
     PastRow,
-    Ready,
     RunRow,
     SubscriptionRow,
     Trace,
 )
-from gapless.trace.storage import read_trace, write_trace
+from gapless.trace.storage import must_be_free, read_trace, write_trace
 from gapless.trace.tables import SCHEMA_VERSION
 
 __all__ = [
     "SCHEMA_VERSION", "CutRow", "CutShortRow", "EventRow", "HistoryRow", "MessageRow", "PartRecorder", "PastRow",
-    "Ready", "Recorder", "RunRow", "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text",
-    "merge_parts", "read_trace", "write_trace",
+    "Recorder", "RunRow", "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text",
+    "merge_parts", "must_be_free", "read_trace", "write_trace",
 ]  # fmt: skip

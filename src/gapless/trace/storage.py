@@ -21,7 +21,7 @@ from gapless.errors import TraceError
 from gapless.trace.rows import Trace
 from gapless.trace.tables import KNOWN_VERSIONS, TABLES, VERSION_KEY, arrow_schema, rows_to_table, table_to_rows
 
-__all__ = ["read_trace", "write_trace"]
+__all__ = ["must_be_free", "read_trace", "write_trace"]
 
 ROWS_PER_GROUP = 65_536
 """Rows buffered per table before they are flushed: large enough to compress well, small enough to hold."""
@@ -54,6 +54,11 @@ def read_trace(directory: Path | str) -> Trace:
     if (source / "parts").is_dir():
         raise TraceError(f"the trace at {source} is in parts; put them together: gapless trace merge {source} OUT")
     return Trace(**{table: _read_table(table, source / table) for table in TABLES})
+
+
+def must_be_free(directory: Path | str) -> None:
+    """A `TraceError` if a trace cannot be written there: for those who would rather hear it before a long run."""
+    _must_be_replaceable(Path(directory).absolute())
 
 
 def _must_be_replaceable(target: Path) -> bool:

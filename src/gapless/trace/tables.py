@@ -5,6 +5,7 @@ metadata of every file, under `gapless.trace.version`: a file taken out of its t
 an earlier version lacks some columns: its rows have the defaults of the row struct.
 """
 
+from functools import cache
 from types import NoneType
 from typing import Any, get_args
 
@@ -48,6 +49,7 @@ TABLES: dict[str, type[Row]] = {
 _ARROW_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
+@cache
 def arrow_schema(table: str) -> pa.Schema:
     """The columns of a table, with the version of the format in the metadata."""
     columns = [
@@ -69,6 +71,7 @@ def rows_to_table(table: str, rows: list[Row]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+@cache
 def column_default(table: str, column: str) -> Any:
     """What rows have that were written before there was this column; `None` if every version has it."""
     [field] = [field for field in msgspec.structs.fields(TABLES[table]) if field.name == column]
@@ -97,12 +100,19 @@ def _column(found: pa.Table, field: pa.Field, place: str, default: Any) -> list[
     return list(column.to_pylist())
 
 
+@cache
+def _words(row_type: type[Row]) -> dict[str, list[str]]:
+    """The columns that hold one of a few words."""
+    choices = {field.name: get_args(field.type) for field in msgspec.structs.fields(row_type)}
+    found = {name: [word for word in words if isinstance(word, str)] for name, words in choices.items()}
+    return {name: words for name, words in found.items() if words}
+
+
 def _check_words(rows: list[Any], row_type: type[Row], place: str) -> None:
     """Columns that hold one of a few words hold nothing else."""
-    for field in msgspec.structs.fields(row_type):
-        words = [word for word in get_args(field.type) if isinstance(word, str)]
-        strange = {getattr(row, field.name) for row in rows} - set(words) if words else set()
+    for name, words in _words(row_type).items():
+        strange = {getattr(row, name) for row in rows} - set(words)
         if strange:
             raise TraceError(
-                f"{place}: column {field.name!r} holds {min(strange)!r}, but only {', '.join(words)} belong there"
+                f"{place}: column {name!r} holds {min(strange)!r}, but only {', '.join(words)} belong there"
             )

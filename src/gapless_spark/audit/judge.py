@@ -1,7 +1,8 @@
-"""The judge on Spark: asks every rule that the runs' guarantees call for, and sums up.
+"""The judge on Spark: runs that fit into a worker are judged there (`small_runs`), the others by joins.
 
-What most traces have none of is looked for in one summary; only where that shows something is a rule asked for its
-anomalies, so a valid trace costs one pass of each kind, whatever its runs.
+For those, it asks every rule that their guarantees call for, and sums up. What most traces have none of is looked for
+in one summary; only where that shows something is a rule asked for its anomalies, so a valid trace costs one pass of
+each kind, whatever its runs.
 """
 
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from gapless_spark.audit.matching import match_events, number_filters
 from gapless_spark.audit.missing_effects import find_missing_effects
 from gapless_spark.audit.pairs import ACCEPTED, AFTER_LAST, BEFORE_START, OTHER, WITHIN, lay_pairs
 from gapless_spark.audit.relations import Relations, relate
+from gapless_spark.audit.small_runs import PAIRS_MAX, ROWS_MAX, Sizes, judge_in_workers, sizes_of_runs
 from gapless_spark.audit.witnesses import find_witnesses
 from gapless_spark.tables import TraceTables
 
@@ -45,16 +47,47 @@ class Audit:
         self.keeper.release()
 
 
-def audit(spark: SparkSession, tables: TraceTables, *, look_first: bool | None = None) -> Audit:
+def audit(
+    spark: SparkSession, tables: TraceTables, *, rows_max: int = ROWS_MAX, look_first: bool | None = None
+) -> Audit:
     """Judge every run of the trace by the guarantee that it claims; a `TraceError` if no run can have left it.
 
-    `look_first` decides whether there is a first look (see `due`); if it is not given, the trace does.
+    `rows_max` is how many rows a run may have to be judged in one worker. `look_first` decides whether there is a first
+    look at the others (see `due`); if it is not given, the trace does.
     """
+    small, large = sizes_of_runs(tables, rows_max, PAIRS_MAX)
+    if not large:
+        return _audited_in_workers(spark, tables, small)
+    acts = sum(large.values())
+    if not small:
+        return _audited_by_joins(spark, tables, acts, look_first)
+    chosen = spark.createDataFrame([(run,) for run in large], "run string")
+    by_joins = _audited_by_joins(spark, tables.only(chosen), acts, look_first)
+    in_workers = _audited_in_workers(spark, tables, small)
+    return Audit(
+        settle(by_joins.verdicts.unionByName(in_workers.verdicts)),
+        settle(by_joins.anomalies.unionByName(in_workers.anomalies)),
+        by_joins.keeper,
+    )
+
+
+def _audited_in_workers(spark: SparkSession, tables: TraceTables, runs: Sizes) -> Audit:
+    found = settle(judge_in_workers(spark, tables, runs))
+    refuse(found)
+    counted = F.size("found").cast("bigint").alias("anomalies")
+    verdicts = found.select(
+        "run", "guarantee", "status", "reason", counted, "counts", "events", "subscriptions", "deliveries", "cut_short"
+    )
+    anomalies = found.select("run", F.explode("found").alias("found")).select("run", "found.*")
+    return Audit(verdicts, anomalies, Keeper())
+
+
+def _audited_by_joins(spark: SparkSession, tables: TraceTables, acts: int, look_first: bool | None) -> Audit:
     keeper = Keeper()
     before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", str(_partitions(int(before or 4), tables.rows["history"])))
+    spark.conf.set("spark.sql.shuffle.partitions", str(_partitions(int(before or 4), acts)))
     try:
-        return _audited(encode(tables, keeper), tables.rows["history"], look_first)
+        return _audited(encode(tables, keeper), acts, look_first)
     except BaseException:
         keeper.release()
         raise

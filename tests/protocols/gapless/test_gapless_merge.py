@@ -189,7 +189,7 @@ def test_of_two_rules_that_contradict_each_other_one_is_dropped() -> None:
 
 
 def test_what_waits_for_a_knot_of_events_does_not_go_before_it() -> None:
-    """a:1 and b:1 crossed; each is in the past that the other had in an earlier merged log. a:2 answers c:1, c:1 b:1."""
+    """a:1 and b:1 crossed: each is in the past that the other had in an earlier merged log. a:2 answers c:1."""
     one = [
         LogEntry(Event("a", 1, {}), False, {"a": 1}),
         LogEntry(Event("b", 1, {}), False, {"a": 1, "b": 1}),

@@ -48,14 +48,30 @@ class Inference:
                 candidates.append((name, text, share.edge.cuts.get(name, {}), share.broker))
         for name, text, cuts, home in candidates:
             known = {**cuts, **self._marks.get(name, {})}
-            if known:
-                pattern = parse(text)
-                bounds = {**self._unprocessed(pattern, known), **self._bounds(pattern, known, home)}
-                for publisher, bound in bounds.items():
-                    cut = find_start(self._events, self._pasts, pattern, publisher, bound, known)
+            pattern = parse(text)
+            unprocessed = self._unprocessed(pattern, known)
+            had = {**self._had(pattern, home), **known} if unprocessed else known
+            bounds = {**unprocessed, **(self._bounds(pattern, known, home) if known else {})}
+            for publisher, bound in bounds.items() if had else ():
+                gets = had if publisher in unprocessed else known
+                cut = find_start(self._events, self._pasts, pattern, publisher, bound, gets)
+                if known or cut < bound.following:
                     self._marks.setdefault(name, {})[publisher] = cut
                     inferred.setdefault(name, {})[publisher] = bound.least
         return inferred
+
+    def _had(self, pattern: Filter, member: str) -> Cuts:
+        """What a subscription on the member's side may have got of publishers there, of whom the member knows no cut.
+
+        For it is given on the way, and goes to the subscriber alone. If it got none of that, so much the earlier is its
+        cut for what nobody processed; whose effects nobody has processed either.
+        """
+        had: Cuts = {}
+        sync = self._handover.syncs.get(member)
+        for entry in sync.log if sync is not None else ():
+            if entry.entered and entry.event.publisher not in had and pattern.matches(entry.event.attributes):
+                had[entry.event.publisher] = entry.event.seq
+        return had
 
     def _bounds(self, pattern: Filter, known: Cuts, home: str) -> dict[str, Bound]:
         """For publishers that the subscription has no cut of: from where on a covering one attracted their events."""

@@ -10,9 +10,9 @@ admitted. An event comes after
 
 Each rule only says "was there before it entered", so in real time; hence there is no cycle, whatever the logs.
 (Except of events that were in merged logs before: these keep the past that they had there. Two events that were on
-their way towards each other entered one unit in one order, and another unit in the other; and an event that its client had
-to send again elsewhere entered twice. Neither of the two is a cause of the other then, for a cause is first everywhere.
-So where events wait for one another, one of them need not; but nothing that only waits for them goes before them.)
+their way towards each other entered one unit in one order, and another unit in the other; and an event that its client
+had to send again elsewhere entered twice. Neither of the two is a cause of the other then, for a cause is first
+everywhere. So where events wait for one another, one of them need not; but what only waits for them does not go first.)
 It is enough, because whoever published an effect had the cause delivered by a broker that had processed it, and
 nothing is forgotten before all its causes are (see `waves`), so the chain of entries is never broken.
 """

@@ -46,6 +46,12 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`, `held-start`."""
 
     def __post_init__(self) -> None:
+        for name in ("window", "client_window", "delivery_window"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+        for name in ("wave_ms", "retry_ms", "patience_ms", "session_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be more than 0")
         unknown = [name for name in self.switched_off if name not in REPAIRS]
         if unknown:
             raise ValueError(f"there is no repair {unknown[0]!r} to switch off; it has: {', '.join(sorted(REPAIRS))}")

@@ -37,6 +37,8 @@ class LocapsOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text for what they repair."""
 
     def __post_init__(self) -> None:
+        if self.done_ms < 1:
+            raise ValueError("done_ms must be at least 1")
         unknown = [name for name in self.switched_off if name not in REPAIRS]
         if unknown:
             raise ValueError(f"there is no repair {unknown[0]!r} to switch off; it has: {', '.join(sorted(REPAIRS))}")

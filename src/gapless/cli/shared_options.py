@@ -1,0 +1,45 @@
+"""Options that several commands have, and what a group of commands does without one."""
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["Json", "Seconds", "Seed", "Url", "help_without_command", "seed_in_range"]
+
+SEED_BITS = 63
+"""A trace keeps a seed in 64 bits, one of which is the sign."""
+SECONDS_MAX = 100_000_000.0
+"""Three years; beyond it, clocks that count in nanoseconds come to their end."""
+
+
+def seed_in_range(seed: int | None) -> int | None:
+    """The seed, if a trace can hold it."""
+    if seed is not None and abs(seed) >= 2**SEED_BITS:
+        raise typer.BadParameter(f"{seed} is too large; a seed has at most {SEED_BITS} bits")
+    return seed
+
+
+def _sendable(url: str) -> str:
+    if not url.isascii() and any("\ud800" <= letter <= "\udfff" for letter in url):
+        raise typer.BadParameter(f"{url!r} is no text; write gapless://host:port")
+    return url
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Seed = Annotated[int | None, typer.Option(metavar="N", callback=seed_in_range, help="Instead of the seed in the file.")]
+Url = Annotated[
+    str,
+    typer.Option(
+        "--url", metavar="URL", callback=_sendable, help="One or more brokers: gapless://host:port,host:port."
+    ),
+]
+Seconds = Annotated[
+    float | None, typer.Option(metavar="SECONDS", min=0, max=SECONDS_MAX, help="End after so long.")
+]  # fmt: skip
+
+
+def help_without_command(context: typer.Context) -> None:
+    """Show what there is, unless a command was named."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit

@@ -1,0 +1,105 @@
+"""`gapless sim`: what there is to type."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gapless.cli.exit_codes import EPILOG
+from gapless.cli.shared_options import Json, Seed, help_without_command, seed_in_range
+
+__all__ = ["sim"]
+
+sim = typer.Typer(
+    help="Run a scenario in virtual time, or search thousands for a violation.\n\n"
+    "Start with:  [bold]gapless demo --toml > shop.toml; gapless sim run shop.toml[/bold]"
+)
+
+RUNS_MAX = 1_000_000_000
+
+
+@sim.callback(invoke_without_command=True)
+def _sim(context: typer.Context) -> None:
+    help_without_command(context)
+
+
+@sim.command("run", epilog=EPILOG)
+def sim_run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario, in TOML.")],
+    seed: Seed = None,
+    trace: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the trace here, as Parquet.")] = None,
+    json: Json = False,
+) -> int:
+    """Run a scenario once and judge it.
+
+    Example:  [bold]gapless sim run examples/first.toml --trace out/first[/bold]
+    """
+    from gapless.cli.sim_run import run_file
+
+    return run_file(file, seed, trace, as_json=json)
+
+
+@sim.command("search", epilog=EPILOG)
+def sim_search(
+    protocol: Annotated[str, typer.Option(metavar="NAME", help="One of: gapless protocols.")] = "gapless",
+    runs: Annotated[int, typer.Option(min=1, max=RUNS_MAX, help="How many seeds to try.")] = 1000,
+    first_seed: Annotated[int, typer.Option(metavar="N", callback=seed_in_range, help="The first seed.")] = 0,
+    faults: Annotated[
+        str,
+        typer.Option(
+            metavar="KINDS",
+            help="none, all (crash,cut,suspicion), or some of these and of isolation,relink,loss,duplication.",
+        ),
+    ] = "none",
+    f: Annotated[
+        int | None, typer.Option("--f", min=0, max=10, metavar="N", help="How many neighbouring brokers may fail.")
+    ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="SCALE",
+            help="small, large (up to 40 brokers), long (every broker is out and back), or mixed: one in ten large, "
+            "one in ten long.",
+        ),
+    ] = "mixed",
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the protocol; may be repeated.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save the smallest failing scenario here.")
+    ] = None,
+    json: Json = False,
+) -> int:  # fmt: skip
+    """Try random scenarios on all cores until one breaks the guarantee; then make it small.
+
+    Example:  [bold]gapless sim search --runs 200 --faults crash[/bold]
+
+    What it finds it prints with the line that repeats it.
+    """
+    from gapless.cli.sim_search import search_seeds
+
+    return search_seeds(protocol, runs, first_seed, faults, f, scale, option or [], save, as_json=json)
+
+
+@sim.command("compare", epilog=EPILOG)
+def sim_compare(
+    file: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario, in TOML.")],
+    names: Annotated[
+        str | None, typer.Option("--protocols", metavar="NAMES", help="Some of them, with commas between; else all.")
+    ] = None,
+    seed: Seed = None,
+    json: Json = False,
+) -> int:  # fmt: skip
+    """Run several protocols on the same scenario, and put what they give and cost side by side.
+
+    Example:  [bold]gapless sim compare examples/promises.toml[/bold]
+
+    Example:  [bold]gapless sim compare examples/loss.toml --protocols gryphon,epidemic[/bold]
+
+    Options in the file are for the protocol that it names. One that cannot run the scenario says why.
+
+    The exit code is 0 if all the others held what they promise.
+    """
+    from gapless.cli.sim_compare import compare_protocols
+
+    return compare_protocols(file, names, seed, as_json=json)
