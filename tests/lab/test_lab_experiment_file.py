@@ -30,6 +30,8 @@ def test_the_papers_are_all_there() -> None:
         ("002", "Figure 7"), ("002", "Table II"),
         *(("003", f"Figure {number}") for number in (8, 9, 10, 11)),
         ("004", "Section 5"),
+        ("001", "section I"),
+        ("001", "section VI"),
     }  # fmt: skip
 
 

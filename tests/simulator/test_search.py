@@ -8,6 +8,7 @@ import pytest
 
 from gapless.protocol import Effect, Input, Publish, Published, Received, Send
 from gapless.simulator import Outcome, Progress, generate, search, shrink, try_scenario
+from gapless.simulator.graph_scenarios import generate_on_graph
 from gapless.simulator.scenario import Crash, PublishAction, Scenario, SubscribeAction
 from gapless.simulator.shrink import fewest
 
@@ -152,3 +153,12 @@ def test_outcomes_of_sound_runs_are_no_failures() -> None:
 @pytest.mark.parametrize("needed", [set(), {3}, {0, 19}, {4, 5, 6, 17}, set(range(20))])
 def test_fewest_keeps_just_what_is_needed(needed: set[int]) -> None:
     assert set(fewest(range(20), lambda rows: needed.issubset(rows))) == needed
+
+
+def test_who_copes_with_crashes_but_not_with_returns_is_shown_graphs_where_crashes_are_for_ever() -> None:
+    scenario = generate_on_graph(5, "locaps", "crash")
+    assert scenario.faults
+    assert all(isinstance(fault, Crash) for fault in scenario.faults)
+    assert scenario == generate_on_graph(5, "locaps", "crash")
+    report = search("locaps", 1, 5, "crash", processes=1)
+    assert (report.valid, report.finding) == (1, None)

@@ -58,8 +58,8 @@ def sim_search(
         str,
         typer.Option(
             metavar="SCALE",
-            help="small, large (up to 40 brokers), long (every broker is out and back), or mixed: one in ten large, "
-            "one in ten long.",
+            help="small, large (up to 40 brokers), long (every broker is out and back), mixed (one in ten large, one "
+            "in ten long), or graph (with cycles).",
         ),
     ] = "mixed",
     option: Annotated[
