@@ -75,3 +75,20 @@ def test_a_peer_that_takes_nothing_at_all_is_given_up() -> None:
             peer._writer.close()
 
     run(main())
+
+
+def test_a_queue_that_grows_slowly_holds_publishers_back_too() -> None:
+    async def main() -> None:
+        async with local(1, f=0, protocol="locaps", runtime=SMALL) as network, connect(network.url) as client:
+            await client.advertise("TRUE")
+            peer = await deaf_subscriber(network, "b0")
+            links = network.brokers["b0"].links
+            deaf = links.links["deaf"]
+            async with asyncio.timeout(120):
+                while not links.is_paused:  # one at a time, so that nothing else waits to be sent
+                    await client.publish({"n": 1}, b"x" * 50_000)
+                    await asyncio.sleep(0.001)
+                    assert len(deaf.outbox) < 200
+            peer._writer.close()
+
+    run(main())
