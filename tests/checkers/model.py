@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 
 from gapless.events import Event
 from gapless.filters import parse
-from gapless.protocol import Guarantee
-from gapless.trace import Ready, Recorder, Trace
+from gapless.protocol import Guarantee, Ready
+from gapless.trace import Recorder, Trace
 
 US_PER_CALL = 10
 

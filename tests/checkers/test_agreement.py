@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from gapless.checkers import Verdict, check
-from gapless.protocol import Guarantee
-from gapless.trace import CutShortRow, PastRow, Ready, Trace
+from gapless.protocol import Guarantee, Ready
+from gapless.trace import CutShortRow, PastRow, Trace
 
 from .model import Call, Model, Run, record
 from .naive import NaiveJudge, Name

@@ -8,9 +8,9 @@ import pytest
 
 from gapless.checkers import Verdict, check
 from gapless.events import Event
-from gapless.protocol import Guarantee
+from gapless.protocol import Guarantee, Ready
 from gapless.simulator import parse_scenario, run_scenario
-from gapless.trace import Ready, Recorder, Trace
+from gapless.trace import Recorder, Trace
 
 from .model import Call, Model, Run, record
 from .test_planted import cut_of, deliveries, lives, named, of_subscription

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from gapless.checkers import ANOMALY_KINDS, Verdict, check
 from gapless.protocol import Guarantee
 from gapless.trace import Trace, write_trace
-from gapless_spark.audit import audit
+from gapless_spark.audit import audit, chains
+from gapless_spark.audit.small_runs import ROWS_MAX
 from gapless_spark.tables import read_tables
 
 from .traces import (
@@ -23,6 +24,7 @@ from .traces import (
     PLANTS,
     a_live_run,
     all_told,
+    chain_of_answers,
     honest_runs,
     planted_runs,
     runs_that_went_wrong,
@@ -131,6 +133,25 @@ def test_in_workers_the_verdicts_are_those_of_the_checkers_to_the_last_word(
         counted = (row["events"], row["subscriptions"], row["deliveries"], row["anomalies"])
         assert counted == (verdict.events, verdict.subscriptions, verdict.deliveries, len(verdict.anomalies)), run
         assert anomalies.get(run, Counter()) == all_told(verdict), run
+
+
+def test_a_long_chain_of_causes_is_found_in_a_worker(spark: SparkSession, tmp_path: Path) -> None:
+    trace = chain_of_answers(30)
+    write_trace(trace, tmp_path / "trace")
+    _, anomalies = audited(spark, tmp_path / "trace", rows_max=ROWS_MAX)
+    assert anomalies == {"chain": all_told(check(trace))}
+    assert max(len(witness) for *_, witness, _ in anomalies["chain"]) == 30
+
+
+def test_by_joins_a_chain_that_is_too_long_is_shown_by_its_ends(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chains, "LENGTH_MAX", 2)
+    write_trace(chain_of_answers(5), tmp_path / "trace")
+    _, anomalies = audited(spark, tmp_path / "trace", rows_max=0)
+    assert {witness for *_, witness, _ in anomalies["chain"]} == {
+        ("c03:1", "c04:1"), ("c02:1", "c03:1", "c04:1"), ("c01:1", "c04:1"), ("c00:1", "c04:1"),
+    }  # fmt: skip
 
 
 def test_some_by_joins_and_some_in_workers(spark: SparkSession, judged: Judged, tmp_path: Path) -> None:

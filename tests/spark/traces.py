@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from tests.checkers.test_planted import Plant
 from tests.runtime.live_scenario import run_live
 
 from gapless.checkers import Anomaly, Verdict
+from gapless.events import Event
 from gapless.protocol import Guarantee
 from gapless.runtime.event_loop import run as run_loop
 from gapless.simulator import load_scenario
-from gapless.trace import Trace
+from gapless.trace import Recorder, Trace
 
 GUARANTEES: tuple[Guarantee, ...] = ("gcd", "gfd", "topic-causal", "best-effort")
 
@@ -98,6 +100,28 @@ def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
             forged = planted.forge(record(Model(seed).run(), f"forged {how} {seed}"), how, random.Random(seed))
             if forged is not None:
                 yield f"forged, {how}", forged[0]
+
+
+def chain_of_answers(clients: int) -> Trace:
+    """Each client answers the one before it; eve is delivered the last answer before all that led to it."""
+    recorder = Recorder(run="chain", protocol="p", guarantee="gcd", scenario="s", seed=0, brokers=1, f=0)
+    names = [f"c{number:02}" for number in range(clients)]
+    answers = [Event(name, 1, {"by": name}) for name in names]
+    for before, name in pairwise(names):
+        recorder.subscribe(name, name, f"by = '{before}'", 0)
+        recorder.fix_cut(name, before, 1)
+        recorder.activate(name, 1)
+    recorder.subscribe("eve", "eve", "TRUE", 0)
+    for name in names:
+        recorder.fix_cut("eve", name, 1)
+    recorder.activate("eve", 1)
+    for number, name in enumerate(names):
+        if number:
+            recorder.deliver(name, answers[number - 1], name, 10 * number)
+        recorder.publish(name, answers[number], 10 * number + 1)
+    for answer in [answers[-1], *answers[:-1]]:
+        recorder.deliver("eve", answer, "eve", 10 * clients)
+    return recorder.finish(quiesced=True)
 
 
 def a_live_run(directory: Path) -> Trace:

@@ -13,12 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gapless.protocol import Confirmed, CutFixed, CutsVoided, Deliver, Ended, ProtocolSpec, Published, Rejected
+from gapless.protocol import (
+    Confirmed,
+    CutFixed,
+    CutsVoided,
+    Deliver,
+    Ended,
+    ProtocolSpec,
+    Published,
+    Ready,
+    Rejected,
+)
 from gapless.protocol import Subscribe as SubscribeCall
 from gapless.runtime.wire import Welcome
 
 if TYPE_CHECKING:
-    from gapless.trace import PartRecorder, Ready
+    from gapless.trace import PartRecorder
 
 __all__ = ["Recording", "now_us", "start_recording"]
 
@@ -55,7 +65,7 @@ class Recording:
             kind: self._both(notes[kind], handler) if kind in notes else handler for kind, handler in handlers.items()
         }
 
-    def subscribes(self, name: str, text: str, ready: "Ready" = "first") -> None:
+    def subscribes(self, name: str, text: str, ready: Ready = "first") -> None:
         """The client is about to ask for a subscription. `ready`: what it means that it is active."""
         self._recorder.subscribe(name, text, now_us(), ready=ready)
         self._flush_soon()

@@ -4,8 +4,8 @@ What clients do is drawn as for a tree, and then the tree makes way for a graph 
 bypasses, the tree with some links more, a ring, or a random regular graph. All draws are of their own, so nothing
 that a seed means on trees depends on them.
 
-**Crashes** are for ever. On a tree with bypasses at most f brokers of a neighbourhood crash, on other graphs at most f in
-all; there any two brokers have f + 1 ways to each other that share no third.
+**Crashes** are for ever. On a tree with bypasses at most f brokers of a neighbourhood crash, on other graphs at most
+f in all; there any two brokers have f + 1 ways to each other that share no third.
 """
 
 import random

@@ -15,7 +15,6 @@ from gapless.trace.rows import (
     HistoryRow,
     MessageRow,
     PastRow,
-    Ready,
     RunRow,
     SubscriptionRow,
     Trace,
@@ -25,6 +24,6 @@ from gapless.trace.tables import SCHEMA_VERSION
 
 __all__ = [
     "SCHEMA_VERSION", "CutRow", "CutShortRow", "EventRow", "HistoryRow", "MessageRow", "PartRecorder", "PastRow",
-    "Ready", "Recorder", "RunRow", "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text",
+    "Recorder", "RunRow", "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text",
     "merge_parts", "must_be_free", "read_trace", "write_trace",
 ]  # fmt: skip

@@ -15,9 +15,10 @@ from urllib.parse import quote
 
 from gapless.errors import TraceError
 from gapless.events import Event
+from gapless.protocol import Ready
 from gapless.trace import part_records as records
 from gapless.trace.part_log import LogWriter
-from gapless.trace.rows import Ready, RunRow
+from gapless.trace.rows import RunRow
 
 __all__ = ["PARTS", "SUFFIX", "PartRecorder"]
 

@@ -8,7 +8,8 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.events import Attributes
-from gapless.trace.rows import Ready, RunRow
+from gapless.protocol import Ready
+from gapless.trace.rows import RunRow
 
 __all__ = [
     "Activated", "Closed", "Confirmed", "CutFixed", "CutsVoided", "Delivered", "Ended", "Opened", "Published",

@@ -11,7 +11,7 @@ from itertools import count
 import msgspec
 
 from gapless.events import Event
-from gapless.protocol import Guarantee
+from gapless.protocol import Guarantee, Ready
 from gapless.trace.attributes_text import attributes_to_text
 from gapless.trace.certificate import KnownPasts
 from gapless.trace.rows import (
@@ -20,7 +20,6 @@ from gapless.trace.rows import (
     HistoryRow,
     MessageRow,
     PastRow,
-    Ready,
     RunRow,
     SubscriptionRow,
     Trace,

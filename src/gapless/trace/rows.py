@@ -11,15 +11,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from gapless.protocol import Guarantee
+from gapless.protocol import Guarantee, Ready
 
 __all__ = [
-    "CutRow", "CutShortRow", "EventRow", "HistoryRow", "MessageRow", "PastRow", "Ready", "Row", "RunRow",
+    "CutRow", "CutShortRow", "EventRow", "HistoryRow", "MessageRow", "PastRow", "Row", "RunRow",
     "SubscriptionRow", "Trace",
 ]  # fmt: skip
-
-Ready: TypeAlias = Literal["whole", "first"]
-"""When a subscription is active: with a cut for every publisher that it could be told of, or with the first one."""
 
 
 class RunRow(msgspec.Struct, frozen=True, gc=False):

@@ -4,6 +4,9 @@ The search is that of `gapless.checkers.causal_chain`, for all anomalies at once
 effect, following of every publisher only the latest event that the reader had been delivered, and only if a cause can
 lie behind it. Among chains of the same length it takes the same one, so both judges show the same witness: a level is
 ranked by its predecessor's rank, then by which publisher the reader first heard of.
+
+That is for runs that fit into no worker; in those that do, the checkers find chains of any length. Here the search ends
+after `LENGTH_MAX` links, and a longer witness is cause and effect alone.
 """
 
 from functools import reduce
@@ -18,8 +21,8 @@ from gapless_spark.audit.sentences import event_name
 
 __all__ = ["find_chains"]
 
-LENGTH_MAX = 1000
-"""Links of a chain before the search gives up: far beyond what anyone would read."""
+LENGTH_MAX = 8
+"""Links of a chain before the search gives up: each level costs a dozen steps of Spark, whatever there is to find."""
 
 
 def find_chains(encoded: Encoded, relations: Relations, effects: DataFrame, causes: DataFrame) -> DataFrame:
@@ -44,8 +47,8 @@ class _Search:
         reads = settle(relations.reads.join(concerned, "rel", "left_semi").where("c <> p"))
         self._direct = settle(direct_pasts(nodes, reads).select("rel", "p", "seq", F.col("past").alias("direct")))
         self._vectors = settle(relations.vectors.join(concerned, "rel", "left_semi"))
-        self._delivered = reads.groupBy("rel", "c", "p", "seq").agg(F.min("step").alias("delivered"))
-        self._heard = reads.groupBy("rel", "c", "idx").agg(F.min("step").alias("heard"))
+        self._delivered = settle(reads.groupBy("rel", "c", "p", "seq").agg(F.min("step").alias("delivered")))
+        self._heard = settle(reads.groupBy("rel", "c", "idx").agg(F.min("step").alias("heard")))
         self._published = encoded.acts.where("publishes").select("p", "seq", F.col("step").alias("published"))
         self._causes = settle(causes)
         lowest = self._causes.groupBy("id", place_of("p").alias("idx")).agg(F.min("seq").alias("low"))

@@ -30,7 +30,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.checkers import JUDGED
 from gapless.errors import TraceError
-from gapless.trace import Ready
+from gapless.protocol import Ready
 from gapless_spark.audit.keeping import Keeper, shared
 from gapless_spark.audit.sentences import event_name, sentence
 from gapless_spark.tables import TraceTables

@@ -1,22 +1,24 @@
-"""The causal multicast: what is sent to a broker arrives there after all that happened before it and was sent there, too.
+"""The causal multicast: what is sent to a broker arrives there after all that was sent there before it.
 
-Each message belongs to a **stream** and has a number in it: the events of a publisher are a stream, and what a broker says
-itself is one. A broker processes a message when everything is there that it must have had before, then passes it on
-(`regions`), each link in the order of processing. Messages come by several ways; the first counts.
+Each message belongs to a **stream** and has a number in it: the events of a publisher are a stream, and what a broker
+says itself is one. A broker processes a message when everything is there that it must have had before, then passes it
+on (`regions`), each link in the order of processing. Messages come by several ways; the first counts.
 
-**Who must have what.** A broker keeps, for each other broker, the highest number of each stream that it knows to be on
-its way there: from its own messages, and from what the messages that it processed knew. A message carries this table as
-it was when it was sent. Its receiver looks up itself, and waits until it has processed so much. Streams are processed in
-order, so one number stands for all before it. This is the matrix of Raynal, Schiper and Toueg, for messages that go to
-many; the paper on LoCaMu keeps it to the neighbourhood, we keep it to what is on its way: receivers tell the origin
-when they are done (`Done`), what all are done with is *settled*, and nobody mentions it any more.
+**Who must have what.** A broker keeps, for each other broker, the highest number of each stream that it knows to be
+on its way there: from its own messages, and from what the messages that it processed knew. A message carries this
+table as it was when it was sent. Its receiver looks up itself, and waits until it has processed so much. Streams are
+processed in order, so one number stands for all before it. This is the matrix of Raynal, Schiper and Toueg, for
+messages that go to many; the paper on LoCaMu keeps it to the neighbourhood, we keep it to what is on its way:
+receivers tell the origin when they are done (`Done`), what all are done with is *settled*, and nobody mentions it any
+more.
 
-**Failures.** A broker that failed needs nothing, and what it said itself but did not bring through is void: it was about
-subscriptions and publishers of its own. Events are never void: whoever takes their publisher over brings them again under
-the same numbers. While at most f fail in a row (in other graphs: in all), every way leaves one for each message.
+**Failures.** A broker that failed needs nothing, and what it said itself but did not bring through is void: it was
+about subscriptions and publishers of its own. Events are never void: whoever takes their publisher over brings them
+again under the same numbers. While at most f fail in a row (in other graphs: in all), every way leaves one for each
+message.
 
-**Carrying.** A broker can add ends to a message that its origin did not know of; it is passed on to them, behind all that
-was passed on before. They are not in the table, so the caller has to know why that is enough.
+**Carrying.** A broker can add ends to a message that its origin did not know of; it is passed on to them, behind all
+that was passed on before. They are not in the table, so the caller has to know why that is enough.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,7 +1,7 @@
 """Where a message goes: all brokers on the ways from its origin to its ends, and who passes it on to whom.
 
-**On a tree with bypasses** (Figure 4(b) of the paper on LoCaPS) the way to an end is the path of the tree, and each broker
-on it passes the message to the next f + 1 on it. Any f in a row may fail.
+**On a tree with bypasses** (Figure 4(b) of the paper on LoCaPS) the way to an end is the path of the tree, and each
+broker on it passes the message to the next f + 1 on it. Any f in a row may fail.
 
 **On any other graph** the way is made of f + 1 paths that share no broker, as far as there are so many. Each broker on
 them has to get the message, too, whoever else fails: so paths to these are added until each has f + 1 of its own (or a
@@ -70,9 +70,9 @@ class Regions:
     def frontier(self, origin: str, end: str, covered: Iterable[str], least: int = 1) -> tuple[str, ...] | None:
         """The partial pivots: the first brokers that are covered on each way from the end towards the origin.
 
-        None if messages from the origin could get round them: where the ways of others cross, only brokers that part the
-        two in the whole graph will do. The end itself, if it is covered, always does; on a tree it is joined by the next
-        ones towards the origin until there are `least`.
+        None if messages from the origin could get round them: where the ways of others cross, only brokers that part
+        the two in the whole graph will do. The end itself, if it is covered, always does; on a tree it is joined by
+        the next ones towards the origin until there are `least`.
         """
         known = set(covered)
         way = self.way(origin, end).following

@@ -1,8 +1,11 @@
 """LoCaPS as its paper describes it ("LoCaPS: Localized Causal Publish-Subscribe"), with what it takes to keep its word.
 
-**What it promises**: gapless causal delivery while subscribers and publishers come and go. Brokers and links must not
-fail: the paper leaves failures to the causal substrate below, and ours is a tree of FIFO links, on which forwarding
-in order of arrival *is* causal order.
+**What it promises**: gapless causal delivery while subscribers and publishers come and go, and up to f brokers crash.
+
+There are two of it (`placement`). Over f + 1 paths, on any graph, it stands on a causal multicast that survives
+failures: `gapless.protocols.locamu`, and here `path_broker`, `path_routing` and the other modules called so. What
+follows is about the bare tree (`paths = "one"`), on which forwarding in order of arrival *is* causal order, and no
+broker may fail.
 
 **How.** Advertisements are flooded, subscriptions follow them to the publishers (`routing`). Where a subscription
 meets a publisher, a marker with the publisher's next number goes back to the subscriber: the starting cut (Algorithm
@@ -63,7 +66,7 @@ from gapless.protocols.locaps.placement import make_broker
 PROTOCOL = ProtocolSpec(
     name="locaps",
     guarantee="gcd",
-    summary="LoCaPS: a covered subscription takes a round trip to the f-th broker behind its pivot; no broker faults",
+    summary="LoCaPS: a covered subscription takes a round trip to the f-th broker behind its pivot; f + 1 paths",
     options=LocapsOptions,
     broker=make_broker,
     client=LocapsClient,

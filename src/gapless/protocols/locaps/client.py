@@ -44,6 +44,7 @@ from gapless.protocols.locaps.messages import (
     ClientUnsubscribe,
     Confirmation,
     Cuts,
+    Dead,
     Delivery,
     Due,
     Stable,
@@ -109,6 +110,7 @@ class LocapsClient:
             Suspected: self._on_suspected,
             Trusted: lambda item: self._suspects.pop(item.peer, None),
             Confirmation: self._on_confirmation,
+            Dead: self._on_dead,
             Started: self._on_started,
             Delivery: self._on_delivery,
             Stable: self._on_stable,
@@ -204,8 +206,15 @@ class LocapsClient:
 
     def _on_suspected(self, item: Suspected) -> None:
         self._suspects[item.peer] = None
-        if item.peer != self._broker or not self._is_keeping:
-            return
+        if item.peer == self._broker and self._is_keeping:
+            self._go_on_elsewhere()
+
+    def _on_dead(self, message: Dead) -> None:
+        """Its broker was taken for dead, and says so itself."""
+        self._suspects[message.broker] = None
+        self._go_on_elsewhere()
+
+    def _go_on_elsewhere(self) -> None:
         for held in self._subscriptions.values():
             self._effects.append(Ended(held.name, _last(held)))
         self._subscriptions = {}
@@ -261,8 +270,8 @@ class LocapsClient:
             self._held_back = 0
 
     def _learn(self, due: Due) -> None:
-        """What others must have before anything that this client publishes from now on: the latest word, which stands on
-        all before it."""
+        """What others must have before anything that this client publishes from now on: the latest word, which stands
+        on all before it."""
         self._due = due
 
 

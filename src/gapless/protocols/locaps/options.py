@@ -21,8 +21,8 @@ class LocapsOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failures; `one` is the bare tree, and survives none."""
 
     full_markers: bool = False
-    """With `f+1` paths: a broker that is covered itself speaks alone, as section V-A allows where all paths meet, so that a
-    subscription there starts at once. Off, it waits for the next f brokers as well, as section VI-B has it."""
+    """With `f+1` paths: a broker that is covered itself speaks alone, as section V-A allows where all paths meet, so
+    that a subscription there starts at once. Off, it waits for the next f brokers as well, as section VI-B has it."""
 
     cascade: bool = False
     """On graphs: markers go to all subscribers of a publisher, and publishers answer them with their own (Algorithm 1,
@@ -37,6 +37,8 @@ class LocapsOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text for what they repair."""
 
     def __post_init__(self) -> None:
+        if self.done_ms < 1:
+            raise ValueError("done_ms must be at least 1")
         unknown = [name for name in self.switched_off if name not in REPAIRS]
         if unknown:
             raise ValueError(f"there is no repair {unknown[0]!r} to switch off; it has: {', '.join(sorted(REPAIRS))}")

@@ -4,7 +4,8 @@ It stands on the causal multicast (`gapless.protocols.locamu`): whatever brokers
 in causal order, and comes through while f fail. On top of it are the paper's algorithms (`path_routing`); this class
 serves the clients.
 
-A broker that is suspected has failed for good: everyone is told, and nobody waits for it.
+A broker that is suspected has failed for good: everyone is told, and nobody waits for it. If it lives after all, it is
+told so when it is heard of again, sends its clients to others, and says no more.
 """
 
 from collections import deque
@@ -13,7 +14,18 @@ from typing import Any, TypeAlias
 
 from gapless.events import Event
 from gapless.filters import parse
-from gapless.protocol import BrokerPlace, Effect, Input, Received, Send, SetTimer, Suspected, TimerFired
+from gapless.protocol import (
+    BrokerPlace,
+    Connected,
+    Effect,
+    Input,
+    Received,
+    Send,
+    SetTimer,
+    Suspected,
+    TimerFired,
+    Trusted,
+)
 from gapless.protocols.locamu.multicast import CausalMulticast
 from gapless.protocols.locamu.regions import regions_of
 from gapless.protocols.locaps.messages import (
@@ -139,11 +151,15 @@ class PathBroker:
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input."""
         self._effects = []
+        if self._name in self._multicast.dead:
+            return ()
         if isinstance(item, Received):
             handlers = self._from_broker if item.peer in self._overlay else self._from_client
             handlers[type(item.message)](item.peer, item.message)
         elif isinstance(item, Suspected) and item.peer in self._overlay:
             self._bury(item.peer)
+        elif isinstance(item, Trusted | Connected) and item.peer in self._multicast.dead:
+            self._send(item.peer, Dead(item.peer))
         elif isinstance(item, TimerFired) and item.key != DONE:
             self._forget_home(item.key)
         elif isinstance(item, TimerFired):
@@ -200,6 +216,9 @@ class PathBroker:
         """A broker has failed: tell everyone, and wait for it no more."""
         if broker in self._multicast.dead:
             return
+        if broker == self._name:
+            self._retire()
+            return
         for neighbour in self._overlay.neighbours(self._name):
             if neighbour not in self._multicast.dead and neighbour != broker:
                 self._send(neighbour, Dead(broker))
@@ -211,6 +230,12 @@ class PathBroker:
         self._streams.bury(broker)
         self._returns.bury(broker)
         self._let_in()
+
+    def _retire(self) -> None:
+        """The others take this broker for dead: its clients have to go on elsewhere."""
+        self._multicast.dead[self._name] = None
+        for client in dict.fromkeys([*self._outboxes, *(own.client for own in self._tables.own())]):
+            self._send(client, Dead(self._name))
 
     def _forget_home(self, broker: str) -> None:
         """Those who relied on subscriptions of a broker that failed have been served by others long since."""

@@ -5,11 +5,11 @@
 3. That is given to this broker's own backups, and when they have it, sent to everyone again, under the same numbers and
    with the same pasts; and behind it, that the publisher is here now: the first message of the next epoch, which stands
    for everything in the former one.
-4. From then on it is a new publisher of this broker: it is advertised, subscriptions get cuts behind the last event that
-   was held (those that have a start keep it), and what the client published after that follows.
+4. From then on it is a new publisher of this broker: it is advertised, subscriptions get cuts behind the last event
+   that was held (those that have a start keep it), and what the client published after that follows.
 
-*Why.* An event that anyone processed is held by a backup, with its past; so nobody waits for it in vain, and its effects
-do not overtake it. Nothing but that is needed to send it again, so nobody waits for one who waits for him. A
+*Why.* An event that anyone processed is held by a backup, with its past; so nobody waits for it in vain, and its
+effects do not overtake it. Nothing but that is needed to send it again, so nobody waits for one who waits for him. A
 subscription whose marker was lost with the broker gets the same cut again, as nothing was let out behind the marker.
 """
 

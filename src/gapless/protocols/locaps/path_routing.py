@@ -2,17 +2,18 @@
 
 **Advertisements** go to all brokers. Each sends the publisher's broker what may match, and answers behind it.
 
-**Subscriptions** go to the brokers of all publishers that may match, in one message, so that all brokers on all ways get
-it, and whatever any of them does next arrives at the others behind it. (Repair `together`; switched off, each publisher
-is sent a message of its own, as when brokers forward a subscription link by link.)
+**Subscriptions** go to the brokers of all publishers that may match, in one message, so that all brokers on all ways
+get it, and whatever any of them does next arrives at the others behind it. (Repair `together`; switched off, each
+publisher is sent a message of its own, as when brokers forward a subscription link by link.)
 
 **Markers** start where a subscription meets a publisher, and go to its home; brokers on the way note that it is stable.
 With `cascade` they go to all subscribers of the publisher, and a publisher that learns of a subscription from a
 marker answers with its own (Algorithm 1, lines 14 to 21). That is needed only without `together`.
 
-**Partial pivots** (`Regions.frontier`). A subscription S comes by; X covers it and is stable here for a publisher, and this
-broker is among the first of those on X's ways that S meets. So all that S wants of the publisher comes here, for X. From
-now on it is carried to S, until the publisher's broker knows S itself; a partial marker says from which number on.
+**Partial pivots** (`Regions.frontier`). A subscription S comes by; X covers it and is stable here for a publisher,
+and this broker is among the first of those on X's ways that S meets. So all that S wants of the publisher comes here,
+for X. From now on it is carried to S, until the publisher's broker knows S itself; a partial marker says from which
+number on.
 
 **Ending.** Who carries for S relies on X, so X may not vanish before S is known to the publisher. First all brokers
 on X's ways are told that it ends; when all have answered, its home has in its past whatever they had processed by then,
@@ -211,8 +212,8 @@ class PathRouting:
             found.is_ending = True
 
     def bury(self, broker: str) -> None:
-        """Subscriptions of a broker that failed stay for a while, but nobody may rely on them; its publishers have to come
-        to others, and its answers are not awaited."""
+        """Subscriptions of a broker that failed stay for a while, but nobody may rely on them; its publishers have to
+        come to others, and its answers are not awaited."""
         for subscription in self._tables.subscriptions.values():
             if subscription.home == broker:
                 subscription.is_ending = True

@@ -4,9 +4,9 @@ For each publisher the cut is fixed once, by the publisher's own marker, or by t
 whom nothing gets here: the start is then the largest of their numbers, for each of them vouches only for what it
 carries itself (Algorithm 2, lines 37 to 42). Events that come between the first of these markers and the last are kept.
 
-**All publishers or none** (repair `pivots`). Partial pivots count only if they are the same brokers for all publishers that
-may match: then every effect of what they carry comes past one of them, too, behind its cause. Otherwise an effect could
-come straight from its publisher, before its cause has been carried here.
+**All publishers or none** (repair `pivots`). Partial pivots count only if they are the same brokers for all
+publishers that may match: then every effect of what they carry comes past one of them, too, behind its cause.
+Otherwise an effect could come straight from its publisher, before its cause has been carried here.
 """
 
 from collections.abc import Iterable

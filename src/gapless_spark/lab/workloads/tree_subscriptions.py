@@ -7,8 +7,8 @@ measured.
 
 - With `distance` each newcomer has a publisher of its own, so many hops away, at a broker drawn from all that are.
 - Without it there is one publisher for all, at the root.
-- With `every_ms` the publishers publish something for each newcomer every so often, from the moment it subscribes until it
-  must have got some of it: then the first event can be waited for.
+- With `every_ms` the publishers publish something for each newcomer every so often, from long before it subscribes
+  until it must have got some of it: then the first event can be waited for.
 - With `jitter` a hop takes anything from no time to twice `hop_ms`, drawn for each message; else always `hop_ms`.
 - With the probability `covered` another client already holds a subscription that covers the newcomer's. It sits `pivot`
   hops up and down again: the ways of the two to the root meet `pivot` hops above the newcomer.
@@ -111,10 +111,10 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
             yield (
                 source,
                 PublishAction(
-                    2 * APART_MS,
+                    2 * APART_MS - length_ms / 2,
                     source.name,
                     {"topic": number, "size": 8},
-                    ceil(length_ms / self.every_ms),
+                    ceil(1.5 * length_ms / self.every_ms),
                     self.every_ms,
                 ),
             )
