@@ -40,9 +40,9 @@ GAPLESS = find_protocol("gapless")
 def chain(
     brokers: int, clients: dict[str, str], *actions: Action, faults: Sequence[Fault] = (), **network: Any
 ) -> Scenario:
-    """Brokers b0, b1… in a row, 10 ms apart."""
+    """Brokers b0, b1… in a row, 10 ms apart; nothing is done for failures where there are none."""
     return Scenario(
-        network=Network("chain", brokers=brokers, latency=LatencySpec(ms=10.0), **network),
+        network=Network("chain", brokers=brokers, f=int(bool(faults)), latency=LatencySpec(ms=10.0), **network),
         protocol=ProtocolChoice("locaps"),
         run=Run(settle_ms=1000.0),
         clients=tuple(Client(name, broker) for name, broker in clients.items()),
