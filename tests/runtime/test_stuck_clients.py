@@ -141,6 +141,19 @@ def test_a_protocol_without_sessions_says_so(cli: Cli) -> None:
     run(main())
 
 
+def test_publications_that_nobody_confirms_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hold_up, "PATIENCE_S", 0.05)
+
+    async def main() -> None:
+        async with local(1, f=0, protocol="locaps") as network, connect(network.url) as client:
+            await client.advertise("TRUE")
+            await client.publish({"n": 1})
+            await asyncio.sleep(0.5)
+            assert client.hold_up == ""
+
+    run(main())
+
+
 def test_clients_are_counted_and_not_their_connections() -> None:
     async def main(network: Local) -> None:
         async with connect(network.at("b0"), name="ann") as ann:

@@ -50,7 +50,7 @@ def test_a_valid_trace_as_json(spark: SparkSession, cli: Cli, tmp_path: Path) ->
 def test_bad_input(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:
     ran = cli("audit", tmp_path / "nowhere")
     assert (ran.code, ran.out) == (64, "")
-    assert ran.err == f"gapless: there is no trace at {tmp_path}/nowhere\n"
+    assert ran.err == f"gapless: there is no trace at {tmp_path}/nowhere: it is not a directory\n"
 
 
 def test_results_that_would_replace_something_else(cli: Cli, mixed: Path) -> None:

@@ -121,7 +121,7 @@ class Client:
             logger=logging.getLogger("gapless.client"),
         )
         self._spare_links = SpareLinks(self._links)
-        self._hold_up = HoldUp(name, addresses, self._publishing.progress)
+        self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None)
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
         node = self._spec.client(place, options)
         self._watching = Watching(self._serving)
@@ -463,7 +463,7 @@ class Client:
     def hold_up(self) -> str:
         """For what the network waits, if nothing published has become safe for seconds: who holds everybody up, and for
         how long. Empty if all goes well, or if the protocol confirms nothing."""
-        return self._hold_up.reason if self._spec.confirms else ""
+        return self._hold_up.reason
 
     @property
     def broker(self) -> str:

@@ -23,26 +23,30 @@ _logger = logging.getLogger("gapless.client")
 
 
 class HoldUp:
-    """Watches the publications of one client. `progress` is how many are published and how many are safe."""
+    """Watches the publications of one client. `progress` is how many are published and how many are safe; None if the
+    protocol does not tell."""
 
-    def __init__(self, client: str, addresses: Mapping[str, str], progress: Callable[[], tuple[int, int]]) -> None:
+    def __init__(
+        self, client: str, addresses: Mapping[str, str], progress: Callable[[], tuple[int, int]] | None
+    ) -> None:
         self.reason = ""
         """For what the network waits, in words; nothing if all goes well."""
         self._client = client
         self._addresses = addresses
-        self._progress = progress
         self._reminders = Reminders()
-        self._watching = asyncio.get_running_loop().create_task(self._watch())
+        watching = None if progress is None else asyncio.get_running_loop().create_task(self._watch(progress))
+        self._watching = watching
 
     def close(self) -> None:
         """Watch no more."""
-        self._watching.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
 
-    async def _watch(self) -> None:
+    async def _watch(self, progress: Callable[[], tuple[int, int]]) -> None:
         before = -1
         while True:
             await asyncio.sleep(PATIENCE_S)
-            published, safe = self._progress()
+            published, safe = progress()
             self.reason = await self._ask() if published > safe == before else ""
             before = safe
             if self.reason and self._reminders.due(self.reason.rpartition(", for ")[0]):

@@ -363,6 +363,8 @@ class Links:
             self.expel(link, "malformed", str(error))
         finally:
             self.meter.end(begun, link.name, messages)
+        if self._congested:
+            self._look_at_queues()  # what waits behind a congested connection grows without being sent
 
     def _flush(self, dirty: list[Link]) -> None:
         for link in dirty:

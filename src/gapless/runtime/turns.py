@@ -60,17 +60,20 @@ class Turns:
         self._waiting.pop(connection, None)
 
     def _begin(self) -> None:
+        """A new turn; who waits is heard in it when all has been done that the last one left to do."""
         self._begun_us = None
-        if not self._waiting:
-            return
+        if self._waiting:
+            self._loop.call_soon(self._hear)
+
+    def _hear(self) -> None:
+        """Those who waited, in order, as far as the time allows."""
+        if self._begun_us is None:
+            self._loop.call_soon(self._begin)
         self._begun_us = begun = now_us()
-        self._loop.call_soon(self._begin)
-        while self._waiting:
+        while self._waiting and now_us() - begun <= TURN_US:
             connection = next(iter(self._waiting))
             del self._waiting[connection]
             if connection.is_open:
                 if self._is_readable(connection):
                     connection.resume_reading()
                 connection.go_on()
-            if now_us() - begun > TURN_US:
-                return
