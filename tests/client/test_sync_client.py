@@ -170,7 +170,15 @@ def test_what_cannot_be_sent_is_refused_and_later_calls_do_not_hang(url: str) ->
         assert subscription.take(timeout_s=20) == [event]
 
 
-def test_an_interrupted_take_loses_nothing(url: str) -> None:
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT is a KeyboardInterrupt, as in a program, whatever the commands of other tests made of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupted_take_loses_nothing(url: str, interruptible: None) -> None:
     """What was fetched while the caller was interrupted is there for the next who takes."""
     with gapless.sync.connect(url) as client:
         client.advertise("TRUE")
