@@ -121,7 +121,8 @@ def has_to_make_room(directory: str | Path, tables: Iterable[str]) -> bool:
 def _with_defaults(table: str, frame: DataFrame) -> DataFrame:
     """In place of columns that an earlier version of the format lacks, the values that they would have."""
     defaults = {name: column_default(table, name) for name in frame.columns}
-    return frame.fillna({name: default for name, default in defaults.items() if default is not None})
+    known = {name: default for name, default in defaults.items() if default is not None}
+    return frame.fillna(known) if known else frame
 
 
 # ---- looking at the files -------------------------------------------------------------------------------------

@@ -40,9 +40,9 @@ question = "Does a cluster say what one machine says?"
 scenario = "{Path(__file__).parents[2]}/examples/first.toml"
 measure = ["delivery-latency", "messages"]
 trace = true
-grid = [{{ protocol = ["gapless", "locaps"] }}]
+grid = [{{ protocol = ["gapless", "gryphon"] }}]
 """
-"""A broker on the way dies while a subscription starts: `gapless` gets over that, `locaps` does not."""
+"""A broker on the way dies while a subscription starts: `gapless` gets over that, `gryphon` does not."""
 COMMANDS = """
 import sys
 from contextlib import suppress
@@ -156,5 +156,5 @@ def test_a_sweep_and_its_audit(option: str, request: pytest.FixtureRequest, tmp_
         {"run": case.run, **metric._asdict()} for case in cases_of(experiment) for metric in conduct(case)[0]
     ]
     statuses = {verdict.run: verdict.status for verdict in check_all(read_trace(tmp_path / "out" / "trace"))}
-    assert statuses == {"first/protocol=gapless,seed=0": "valid", "first/protocol=locaps,seed=0": "invalid"}
+    assert statuses == {"first/protocol=gapless,seed=0": "valid", "first/protocol=gryphon,seed=0": "invalid"}
     assert {row["run"]: row["status"] for row in json.loads(audited)["runs"]} == statuses

@@ -66,7 +66,7 @@ def test_the_result_does_not_depend_on_how_the_runs_are_dealt_out(
         }
         for name in ("1", "64")
     )
-    assert len(one) == 2 + 7 * 4
+    assert len(one) == 2 + 8 * 4
     assert one == other
 
 
