@@ -12,6 +12,7 @@ ended says so with a `SubscriptionEndedError`, after the last event before the g
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -32,7 +33,7 @@ OnFull: TypeAlias = Literal["block", "fail"]
 T = TypeVar("T")
 
 
-class BaseSubscription(Generic[T]):
+class BaseSubscription(ABC, Generic[T]):
     """What all subscriptions have in common; `_read` makes of an event what the application gets."""
 
     def __init__(
@@ -127,9 +128,9 @@ class BaseSubscription(Generic[T]):
                 self._waiters.remove(waiter)
             raise
 
+    @abstractmethod
     def _pop(self, most: int) -> list[T]:
         """The events that are there, as the application wants them."""
-        raise NotImplementedError
 
     # ---- for the client -----------------------------------------------------------------------------------
 
