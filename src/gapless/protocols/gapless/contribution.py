@@ -53,14 +53,17 @@ def side_subscriptions(
 def side_advertisements(
     table: RoutingTable, is_own: Callable[[Link | None], bool], inside: set[str]
 ) -> list[SideAdvertisement]:
-    """The advertisements of one's own side; those are awaited that wait for a peer inside."""
+    """The advertisements of one's own side; those are awaited that wait for a peer inside.
+
+    So are those whose answer is deferred: they may have come while no link led inside, and reached nobody there.
+    """
     return [
         SideAdvertisement(
             item.name,
             item.publisher,
             item.filter.text,
             item.first,
-            awaited=any(peer in inside for peer in item.waiting),
+            awaited=item.is_deferred or any(peer in inside for peer in item.waiting),
         )
         for item in table.advertisements.values()
         if is_own(item.origin)
