@@ -5,8 +5,8 @@ import random
 import pytest
 
 from gapless.overlay import Overlay, binary, chain, random_tree
-from gapless.protocols.gapless.contraction import effective_links, path_inside, stand_in, units_at
-from gapless.protocols.gapless.status import Statuses, alive_status, excluded_status, is_excluded, is_unsettled
+from gapless.protocols.gapless.members.contraction import effective_links, path_inside, stand_in, units_at
+from gapless.protocols.gapless.members.status import Statuses, alive_status, excluded_status, is_excluded, is_unsettled
 
 SEEDS = range(120)
 OUT = excluded_status(0)

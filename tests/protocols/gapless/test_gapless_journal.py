@@ -1,10 +1,10 @@
 """The journal: what the backups hold, who they are, and what they may forget."""
 
 from gapless.events import Event
-from gapless.protocols.gapless.handover import expand
-from gapless.protocols.gapless.journal import PAST_MAX, WEIGHED, Journal, JournalCopy
+from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import Backup, BackupAll, BackupEnd, Body, Cuts, Edge
-from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.recovery.handover import expand
+from gapless.protocols.gapless.retention.journal import PAST_MAX, WEIGHED, Journal, JournalCopy
 
 Sent = list[tuple[str, Body]]
 

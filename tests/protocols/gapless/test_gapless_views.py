@@ -9,8 +9,8 @@ import random
 import pytest
 
 from gapless.protocols.gapless.broker import GaplessBroker
-from gapless.protocols.gapless.handovers import Handovers, Missing
-from gapless.protocols.gapless.status import is_unsettled
+from gapless.protocols.gapless.members.status import is_unsettled
+from gapless.protocols.gapless.recovery.handovers import Handovers, Missing
 from gapless.simulator import NodeError, Scenario
 from gapless.simulator.generator_trees import draw_tree
 from gapless.simulator.scenario import Crash, Delay, Fault, LatencySpec, Network, ProtocolChoice, Restart, Run

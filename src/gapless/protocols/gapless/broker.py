@@ -1,18 +1,9 @@
 """A broker of the `gapless` protocol: feeds each input to the part whose rule it is.
 
-| rule | file |
-| --- | --- |
-| reliable streams between lives of brokers | `channel` |
-| who lives | `membership` |
-| who is next to whom | `contraction` |
-| who publishes, who subscribes, from which cut on | `routing_table` |
-| what survives a broker, and who inherits it | `journal`, `estates` |
-| where an event goes | `sorting` |
-| what may be forgotten | `waves`, `event_log` |
-| going round the dead, and back | `handovers`, `handover`, `contribution`, `merge`, `inference`, `takeover` |
-| clients | `sessions`, `client_side` |
+The package is the map: reliable streams (`channel`), who lives (`members`), who subscribes from which cut on
+(`routing`), what is kept (`retention`), clients (`clients`), going round the dead (`recovery`).
 
-The broker itself holds one more: `process`, the way of an event through it. An event is processed once (numbers of
+The broker itself holds one rule: `process`, the way of an event through it. An event is processed once (numbers of
 a publisher only grow), logged, sent over every link behind which someone wants it, and delivered here. On a tree
 with FIFO links that alone keeps effects behind their causes; everything else is there to make it true while
 subscriptions, publishers and brokers come and go.
@@ -39,14 +30,12 @@ from gapless.protocol import (
     Trusted,
 )  # fmt: skip
 from gapless.protocols.gapless.channel import Channel
-from gapless.protocols.gapless.client_side import ClientSide
-from gapless.protocols.gapless.contraction import Unit
-from gapless.protocols.gapless.estates import Estates
-from gapless.protocols.gapless.event_log import EventLog, Logged
-from gapless.protocols.gapless.handover import name_life
-from gapless.protocols.gapless.handovers import Handovers
-from gapless.protocols.gapless.journal import Journal
-from gapless.protocols.gapless.membership import Membership
+from gapless.protocols.gapless.clients.client_side import ClientSide
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.clients.sorting import sort_out
+from gapless.protocols.gapless.members.contraction import Unit
+from gapless.protocols.gapless.members.membership import Membership
+from gapless.protocols.gapless.members.status import Statuses, alive_status, life_of
 from gapless.protocols.gapless.messages import (
     Accuse,
     Ack,
@@ -78,11 +67,13 @@ from gapless.protocols.gapless.messages import (
 )  # fmt: skip
 from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.options import GaplessOptions
-from gapless.protocols.gapless.routing_table import Link, RoutingTable
-from gapless.protocols.gapless.sessions import Session
-from gapless.protocols.gapless.sorting import sort_out
-from gapless.protocols.gapless.status import Statuses, alive_status, life_of
-from gapless.protocols.gapless.waves import Waves
+from gapless.protocols.gapless.recovery.estates import Estates
+from gapless.protocols.gapless.recovery.handover import name_life
+from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.retention.event_log import EventLog, Logged
+from gapless.protocols.gapless.retention.journal import Journal
+from gapless.protocols.gapless.retention.waves import Waves
+from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable
 
 __all__ = ["GaplessBroker"]
 

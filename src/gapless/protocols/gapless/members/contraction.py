@@ -16,7 +16,7 @@ from hashlib import blake2b
 import msgspec
 
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.status import Statuses, is_excluded, is_unsettled
+from gapless.protocols.gapless.members.status import Statuses, is_excluded, is_unsettled
 
 __all__ = ["Unit", "effective_links", "excluded", "path_inside", "stand_in", "units_at"]
 

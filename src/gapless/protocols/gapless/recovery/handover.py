@@ -28,9 +28,9 @@ import msgspec
 
 from gapless.events import Event
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.contraction import Unit, excluded, stand_in
+from gapless.protocols.gapless.members.contraction import Unit, excluded, stand_in
+from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import Admission, Cuts, Edge, Estate, Sync, TreeBody
-from gapless.protocols.gapless.status import Statuses
 
 __all__ = [
     "Handover",

@@ -10,12 +10,12 @@ longer lives has an heir, or at least a successor in its place, who may begin th
 
 from collections.abc import Callable
 
-from gapless.protocols.gapless.contraction import Unit
-from gapless.protocols.gapless.handover import name_life
-from gapless.protocols.gapless.journal import Journal, JournalCopy
-from gapless.protocols.gapless.membership import Membership
+from gapless.protocols.gapless.members.contraction import Unit
+from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.messages import Backup, BackupAll, Edge, Estate, Resolved
-from gapless.protocols.gapless.takeover import Takeover
+from gapless.protocols.gapless.recovery.handover import name_life
+from gapless.protocols.gapless.recovery.takeover import Takeover
+from gapless.protocols.gapless.retention.journal import Journal, JournalCopy
 
 __all__ = ["Estates"]
 

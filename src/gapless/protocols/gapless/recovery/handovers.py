@@ -16,26 +16,26 @@ from typing import Literal
 import msgspec
 
 from gapless.events import Event
-from gapless.protocols.gapless.client_side import ClientSide
-from gapless.protocols.gapless.contraction import Unit, units_at
-from gapless.protocols.gapless.contribution import (
+from gapless.protocols.gapless.clients.client_side import ClientSide
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.members.contraction import Unit, units_at
+from gapless.protocols.gapless.members.membership import Membership
+from gapless.protocols.gapless.members.status import is_unsettled
+from gapless.protocols.gapless.messages import Body, Completed, Cuts, SideSubscription, Sync, TreeBody
+from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.recovery.contribution import (
     is_inside,
     side_advertisements,
     side_marks,
     side_subscriptions,
 )  # fmt: skip
-from gapless.protocols.gapless.estates import Estates
-from gapless.protocols.gapless.event_log import EventLog
-from gapless.protocols.gapless.handover import Handover
-from gapless.protocols.gapless.journal import Journal
-from gapless.protocols.gapless.membership import Membership
-from gapless.protocols.gapless.messages import Body, Completed, Cuts, SideSubscription, Sync, TreeBody
-from gapless.protocols.gapless.options import GaplessOptions
-from gapless.protocols.gapless.routing_table import Link, RoutingTable
-from gapless.protocols.gapless.sessions import Session
-from gapless.protocols.gapless.status import is_unsettled
-from gapless.protocols.gapless.takeover import Takeover
-from gapless.protocols.gapless.waves import Waves
+from gapless.protocols.gapless.recovery.estates import Estates
+from gapless.protocols.gapless.recovery.handover import Handover
+from gapless.protocols.gapless.recovery.takeover import Takeover
+from gapless.protocols.gapless.retention.event_log import EventLog
+from gapless.protocols.gapless.retention.journal import Journal
+from gapless.protocols.gapless.retention.waves import Waves
+from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable
 
 __all__ = ["Handovers", "Missing"]
 

@@ -11,8 +11,8 @@ from typing import Any
 from gapless.errors import EventError
 from gapless.events import Event
 from gapless.protocol import SetTimer
-from gapless.protocols.gapless.journal import Journal
-from gapless.protocols.gapless.latencies import Latencies
+from gapless.protocols.gapless.clients.latencies import Latencies
+from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import (
     Attach,
     Attached,
@@ -35,8 +35,8 @@ from gapless.protocols.gapless.messages import (
     Unsubscribed,
 )  # fmt: skip
 from gapless.protocols.gapless.options import GaplessOptions
-from gapless.protocols.gapless.routing_table import Advertisement, RoutingTable, Subscription
-from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.retention.journal import Journal
+from gapless.protocols.gapless.routing.routing_table import Advertisement, RoutingTable, Subscription
 
 __all__ = ["ClientSide"]
 

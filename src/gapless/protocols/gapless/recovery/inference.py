@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from gapless.events import Event
 from gapless.filters import Filter, parse
-from gapless.protocols.gapless.handover import Handover, Inheritance
 from gapless.protocols.gapless.messages import Cuts
-from gapless.protocols.gapless.starting_cut import Bound, find_start
+from gapless.protocols.gapless.recovery.handover import Handover, Inheritance
+from gapless.protocols.gapless.recovery.starting_cut import Bound, find_start
 
 __all__ = ["Inference"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from gapless.filters import parse
-from gapless.protocols.gapless.contraction import Unit
+from gapless.protocols.gapless.members.contraction import Unit
 from gapless.protocols.gapless.messages import Cuts, SideAdvertisement, SideSubscription
-from gapless.protocols.gapless.routing_table import Link, RoutingTable, Subscription
+from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable, Subscription
 
 __all__ = ["MERGED", "is_inside", "side_advertisements", "side_marks", "side_subscriptions"]
 

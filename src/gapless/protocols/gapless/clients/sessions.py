@@ -19,7 +19,7 @@ from itertools import islice
 
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Attach, ClientUnadvertise, Cuts, Delivery, Edge, Standing, Unsubscribed
-from gapless.protocols.gapless.routing_table import Advertisement, Subscription
+from gapless.protocols.gapless.routing.routing_table import Advertisement, Subscription
 
 __all__ = ["Session"]
 

@@ -8,8 +8,8 @@ numbers of a publisher grow, one that was due makes all later ones of its publis
 from collections.abc import Mapping
 
 from gapless.events import Event
-from gapless.protocols.gapless.routing_table import Link, RoutingTable, Subscription
-from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable, Subscription
 
 __all__ = ["Sorted", "sort_out"]
 

@@ -9,22 +9,10 @@ from collections.abc import Callable
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.client_side import ClientSide
-from gapless.protocols.gapless.contraction import effective_links, path_inside
-from gapless.protocols.gapless.contribution import MERGED, is_inside
-from gapless.protocols.gapless.event_log import EventLog, Logged
-from gapless.protocols.gapless.handover import (
-    Handover,
-    Inheritance,
-    alias_of,
-    divide_estates,
-    find_holders,
-    join_admissions,
-    settle_claims,
-)  # fmt: skip
-from gapless.protocols.gapless.inference import Inference
-from gapless.protocols.gapless.journal import Journal
-from gapless.protocols.gapless.merge import find_pasts, merge_cuts, merge_logs
+from gapless.protocols.gapless.clients.client_side import ClientSide
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.members.contraction import effective_links, path_inside
+from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import (
     Admission,
     Cuts,
@@ -35,9 +23,21 @@ from gapless.protocols.gapless.messages import (
     SideAdvertisement,
     TreeBody,
 )  # fmt: skip
-from gapless.protocols.gapless.routing_table import Advertisement, Link, RoutingTable
-from gapless.protocols.gapless.sessions import Session
-from gapless.protocols.gapless.status import Statuses
+from gapless.protocols.gapless.recovery.contribution import MERGED, is_inside
+from gapless.protocols.gapless.recovery.handover import (
+    Handover,
+    Inheritance,
+    alias_of,
+    divide_estates,
+    find_holders,
+    join_admissions,
+    settle_claims,
+)  # fmt: skip
+from gapless.protocols.gapless.recovery.inference import Inference
+from gapless.protocols.gapless.recovery.merge import find_pasts, merge_cuts, merge_logs
+from gapless.protocols.gapless.retention.event_log import EventLog, Logged
+from gapless.protocols.gapless.retention.journal import Journal
+from gapless.protocols.gapless.routing.routing_table import Advertisement, Link, RoutingTable
 
 __all__ = ["Takeover"]
 

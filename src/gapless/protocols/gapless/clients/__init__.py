@@ -1,0 +1,9 @@
+"""The broker's side of its clients.
+
+| rule | file |
+| --- | --- |
+| one client: what it subscribes, publishes, was delivered and has confirmed | `sessions` |
+| all of them: attaching, leaving, expiring, admission, delivery | `client_side` |
+| which events go over which link, and to which client | `sorting` |
+| how long publications and deliveries take | `latencies` |
+"""
