@@ -84,7 +84,7 @@ def test_after_a_storm_all_agree(seed: int) -> None:
 def test_without_doubts_some_would_wait_for_links_that_nobody_installs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Handovers, "doubt", lambda handovers, news: {})
     for seed in DOUBTED:
-        with pytest.raises(NodeError, match="a link that is not used has to be in a unit that is handed over"):
+        with pytest.raises(NodeError, match="a link that is not used has to be in a region that is handed over"):
             after(storm(seed))
 
 

@@ -3,7 +3,7 @@
 | rule | file |
 | --- | --- |
 | one client: what it subscribes, publishes, was delivered and has confirmed | `sessions` |
-| all of them: attaching, leaving, expiring, admission, delivery | `client_side` |
-| which events go over which link, and to which client | `sorting` |
+| all of them: attaching, leaving, expiring, admission, delivery | `desk` |
+| which events go over which link, and to which client | `dispatch` |
 | how long publications and deliveries take | `latencies` |
 """

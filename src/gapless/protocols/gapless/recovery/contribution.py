@@ -3,19 +3,19 @@
 from collections.abc import Callable, Mapping
 
 from gapless.filters import parse
-from gapless.protocols.gapless.members.contraction import Unit
+from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.messages import Cuts, SideAdvertisement, SideSubscription
 from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable, Subscription
 
-__all__ = ["MERGED", "is_inside", "side_advertisements", "side_marks", "side_subscriptions"]
+__all__ = ["MERGED", "is_inside", "side_advertisements", "side_known_cuts", "side_subscriptions"]
 
 MERGED = "*"
 """Where an event of a merged log came from, if it entered through nobody who is left."""
 
 
-def is_inside(unit: Unit, name: str, via: str) -> bool:
-    """Whether what comes that way comes from inside the unit, seen from one of its members."""
-    return via == MERGED or via in unit.core or (name in unit.core and via != "")
+def is_inside(region: Region, name: str, via: str) -> bool:
+    """Whether what comes that way comes from inside the region, seen from one of its members."""
+    return via == MERGED or via in region.core or (name in region.core and via != "")
 
 
 def side_subscriptions(
@@ -70,7 +70,7 @@ def side_advertisements(
     ]
 
 
-def side_marks(table: RoutingTable, is_own: Callable[[Link | None], bool]) -> dict[str, Cuts]:
+def side_known_cuts(table: RoutingTable, is_own: Callable[[Link | None], bool]) -> dict[str, Cuts]:
     """The cuts that the others' subscriptions have here: those others may have missed them."""
     return {
         subscription.name: {**subscription.cuts, **subscription.former}
