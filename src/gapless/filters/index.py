@@ -115,6 +115,11 @@ class FilterIndex(Generic[K]):
                 orders[place] += self._confirmed(found.doubtful, batch[place])
         return list(map(self._keys_of, orders))
 
+    def may_cover(self, narrower: Filter) -> list[K]:
+        """Keys of all filters that cover this one, and maybe of others, in the order in which they were added."""
+        witness = narrower.witness
+        return list(self._orders) if witness is None else self.match(witness)
+
     def _note_tests(self) -> None:
         if len(self._orders) <= FEW:
             self._tests = [(key, self._entries[order].filter.test) for key, order in self._orders.items()]

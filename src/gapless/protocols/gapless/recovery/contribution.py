@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from gapless.filters import parse
+from gapless.filters import Filter, parse
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.messages import Cuts, SideAdvertisement, SideSubscription
 from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable, Subscription
@@ -36,17 +36,22 @@ def side_subscriptions(
         for original, item in told.items()
         if original not in table.subscriptions
     ]
-    covers = [parse(item.filter) for item in ended]
-    kept: list[Subscription] = []
+    before = [parse(item.filter) for item in ended]
+    kept: dict[str, Subscription] = {}
+
+    def is_covered(pattern: Filter) -> bool:
+        return any(item.covers(pattern) for item in before) or any(
+            item.name in kept for item in table.covering(pattern)
+        )
+
     for subscription in table.subscriptions.values():
         if is_own(subscription.origin) and (
-            subscription.name in told
-            or not (coverage and any(pattern.covers(subscription.filter) for pattern in covers))
+            subscription.name in told or not (coverage and is_covered(subscription.filter))
         ):
-            kept.append(subscription)
-            covers.append(subscription.filter)
+            kept[subscription.name] = subscription
     return ended + [
-        SideSubscription(item.name, item.filter.text, {**item.former, **item.cuts}, item.client) for item in kept
+        SideSubscription(item.name, item.filter.text, {**item.former, **item.cuts}, item.client)
+        for item in kept.values()
     ]
 
 

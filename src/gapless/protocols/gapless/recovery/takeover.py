@@ -335,17 +335,18 @@ class Takeover:
         inherited = {name for share in self.inherited for name in share.record.subscriptions}
         inside = {share.record.client for share in self.inherited}
         inside |= {ad.publisher for ad in self._table.advertisements.values() if self._is_inside(ad.origin)}
-        covers = [
-            (cover.filter, {publisher: cut for publisher, cut in cover.cuts.items() if publisher in inside})
+        covers = {
+            cover.name: {publisher: cut for publisher, cut in cover.cuts.items() if publisher in inside}
             for cover in self._table.subscriptions.values()
             if cover.name in shared
-        ]
+        }
         for other in list(self._table.subscriptions.values()):
             if other.name in shared or other.name in inherited or self._is_inside(other.origin):
                 continue
             earliest: Cuts = {}
-            for pattern, cuts in covers:
-                if any(publisher not in other.cuts for publisher in cuts) and pattern.covers(other.filter):
+            for cover in self._table.covering(other.filter):
+                cuts = covers.get(cover.name, {})
+                if any(publisher not in other.cuts for publisher in cuts):
                     for publisher, cut in cuts.items():
                         earliest[publisher] = min(cut, earliest.get(publisher, NEVER))
             self._table.inherit_passing(other, earliest)
