@@ -70,6 +70,7 @@ from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.recovery.estates import Estates
 from gapless.protocols.gapless.recovery.handover import name_life
 from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import EventLog, Logged
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.retention.waves import Waves
@@ -168,21 +169,26 @@ class GaplessBroker:
             find_home=self._estates.find_home,
             contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
         )
-        self._handovers = Handovers(
+        state = BrokerState(
             self._options,
             self._membership,
             self._table,
-            self._clients,
-            self._journal,
-            self._estates,
             self._log,
+            self._journal,
             self._waves,
-            send=self._send,
-            send_tree=self._send_tree,
-            process=self._process_merged,
-            replay=lambda link, body: self._tree_bodies[type(body)](link, body),
-            links_changed=self._links_changed,
-            settled=self._learn,
+            self._estates,
+            self._clients,
+        )
+        self._handovers = Handovers(
+            state,
+            Outlets(
+                send=self._send,
+                send_tree=self._send_tree,
+                process=self._process_merged,
+                replay=self._replay,
+                links_changed=self._links_changed,
+                learn=self._learn,
+            ),
         )
         self._inheriting: dict[str, Session] = {}
         self._is_ticking = False
@@ -497,6 +503,9 @@ class GaplessBroker:
             self._tree_bodies[type(message.body)](link, message.body)
         elif message.tag in self._handovers.under_way:
             self._handovers.under_way[message.tag].early.append((peer, message.body))
+
+    def _replay(self, link: Link, body: TreeBody) -> None:
+        self._tree_bodies[type(body)](link, body)
 
     def _on_publication(self, link: Link, body: Publication) -> None:
         self._process(body.events, link.via, link)

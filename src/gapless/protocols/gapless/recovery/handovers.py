@@ -10,32 +10,27 @@ that one since, for a hand-over that it did not complete; then it must be taken 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
 from gapless.events import Event
-from gapless.protocols.gapless.clients.desk import Desk
-from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.members.contraction import Region, regions_at
-from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import is_unsettled
-from gapless.protocols.gapless.messages import Body, Completed, Cuts, SideSubscription, Sync, TreeBody
-from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.messages import Body, Completed, SideSubscription, Sync
 from gapless.protocols.gapless.recovery.contribution import (
     is_inside,
     side_advertisements,
     side_known_cuts,
     side_subscriptions,
 )  # fmt: skip
-from gapless.protocols.gapless.recovery.estates import Estates
 from gapless.protocols.gapless.recovery.handover import Handover
+from gapless.protocols.gapless.recovery.pieces import finish
+from gapless.protocols.gapless.recovery.plan import TakeoverView, plan_in_pieces
+from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.recovery.takeover import Takeover
-from gapless.protocols.gapless.retention.event_log import EventLog
-from gapless.protocols.gapless.retention.journal import Journal
-from gapless.protocols.gapless.retention.waves import Waves
-from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable
+from gapless.protocols.gapless.routing.routing_table import Link
 
 __all__ = ["Handovers", "Missing"]
 
@@ -58,39 +53,17 @@ class Missing(msgspec.Struct, frozen=True):
 class Handovers:
     """All hand-overs at one broker."""
 
-    def __init__(
-        self,
-        options: GaplessOptions,
-        membership: Membership,
-        table: RoutingTable,
-        clients: Desk,
-        journal: Journal,
-        estates: Estates,
-        log: EventLog,
-        waves: Waves,
-        *,
-        send: Callable[[str, Body], None],
-        send_tree: Callable[[Link, TreeBody], None],
-        process: Callable[[Event, str, Cuts | None, dict[str, Session], int], None],
-        replay: Callable[[Link, TreeBody], None],
-        links_changed: Callable[[], None],
-        settled: Callable[[dict[str, int]], None],
-    ) -> None:
-        self._name = membership.name
-        self._options = options
-        self._membership = membership
-        self._table = table
-        self._clients = clients
-        self._journal = journal
-        self._estates = estates
-        self._log = log
-        self._waves = waves
-        self._send = send
-        self._send_tree = send_tree
-        self._process = process
-        self._replay = replay
-        self._links_changed = links_changed
-        self._settled = settled
+    def __init__(self, state: BrokerState, outlets: Outlets) -> None:
+        self._state = state
+        self._outlets = outlets
+        self._name = state.name
+        self._options = state.options
+        self._membership = state.membership
+        self._table = state.table
+        self._clients = state.clients
+        self._estates = state.estates
+        self._log = state.log
+        self._waves = state.waves
         self.under_way: dict[int, Handover] = {}
         """By the tag of the region."""
         self._regions: tuple[int, list[Region]] = (-1, [])
@@ -212,30 +185,26 @@ class Handovers:
         self._completed[region.tag] = None
         for item in [item for item in self._told if item[0].touches(region)]:
             self._told.remove(item)
-        takeover = Takeover(
+        view = TakeoverView(
             self._name,
             self._membership.overlay,
             self._membership.status,
-            handover,
-            self._table,
-            self._retired,
-            self._clients,
-            send=self._send_tree,
-            process=self._process,
-            journal=self._journal,
-            log=self._log,
+            region,
+            {item.name: item.filter for item in self._table.subscriptions.values()},
             with_logs="hand-over" not in self._options.switched_off,
         )
-        takeover.run()
-        for _, sync in handover.ordered():
+        plan = finish(plan_in_pieces(view, handover.contributions()))
+        takeover = Takeover(self._state, self._outlets, handover, plan, self._retired)
+        finish(takeover.apply())
+        for sync in plan.contributions.values():
             self._estates.learn(sync.heirs)
         for session in takeover.sessions.values():
             self._clients.secure(session)
         successors = {name: name if name in region.group else self._membership.stand_in(name) for name in region.core}
-        self._estates.divided(takeover, self._name, successors)
+        self._estates.divided(plan, self._name, successors)
         self._settle_table()
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
-        self._links_changed()
+        self._outlets.links_changed()
         while len(self._completed) > COMPLETED_MAX:
             del self._completed[next(iter(self._completed))]
         if any(member in region.group for member in region.core):
@@ -243,7 +212,7 @@ class Handovers:
         for peer, early in handover.early:
             link = self._table.links.get(peer)
             if link is not None and link.tag == region.tag:
-                self._replay(link, early)
+                self._outlets.replay(link, early)
         self._settle_if_taken_in(region)
 
     def _settle_table(self) -> None:
@@ -255,7 +224,7 @@ class Handovers:
         if self._name in region.core and region.tag in self._completed and not self._not_completed(region):
             self._taken_in.pop(region.tag, None)
             status = self._membership.status
-            self._settled({name: status[name] + 1 for name in region.core if name in region.group})
+            self._outlets.learn({name: status[name] + 1 for name in region.core if name in region.group})
 
     def _not_completed(self, region: Region) -> tuple[str, ...]:
         """The members that are not known to have completed, this one aside."""
@@ -274,4 +243,4 @@ class Handovers:
     def _tell(self, region: Region, body: Body) -> None:
         for member in region.group:
             if member != self._name:
-                self._send(member, body)
+                self._outlets.send(member, body)

@@ -23,11 +23,15 @@ from collections.abc import Iterable, Sequence
 
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Admission, Cuts, LogEntry
+from gapless.protocols.gapless.recovery.pieces import Pieces
 
 __all__ = ["find_pasts", "merge_cuts", "merge_logs"]
 
 
 Id = tuple[str, int]
+
+NOTED, SORTED, COMPARED = 32, 4, 16
+"""Entries that are looked at, events that are put in order, and publishers that are compared, for one unit of work."""
 
 
 class _Log:
@@ -43,7 +47,7 @@ class _Log:
         return self.reached >= position
 
 
-def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Admission]]) -> list[Event]:
+def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Admission]]) -> Pieces[list[Event]]:
     """All events of the logs and estates, each once, causes first; the same for the same input."""
     events: dict[Id, Event] = {}
     constraints: dict[Id, list[tuple[_Log, int]]] = {}
@@ -56,6 +60,8 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
                 constraints.setdefault(log.ids[position], []).append((log, position))
             if entry.after is not None:
                 after.setdefault(log.ids[position], []).append(entry.after)
+            if position % NOTED == 0:
+                yield 1
     for admissions in estates:
         log = _Log([(item.event.publisher, item.event.seq) for item in admissions])
         for position, item in enumerate(admissions):
@@ -63,6 +69,8 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
             if not item.is_inherited:
                 constraints.setdefault(log.ids[position], []).append((log, position))
             after.setdefault(log.ids[position], []).append(item.after)
+            if position % NOTED == 0:
+                yield 1
 
     queues: dict[str, deque[int]] = {}
     for publisher, seq in sorted(events):
@@ -113,8 +121,12 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
             queue = queues[publisher]
             while queue and is_free((publisher, queue[0])):
                 release(publisher)
+                if len(ordered) % SORTED == 0:
+                    yield 1 + len(queues) // COMPARED
+            yield len(queues) // COMPARED
         if len(ordered) == before:
             release(least_bound())
+            yield 1 + len(queues)
     return ordered
 
 
@@ -131,7 +143,7 @@ def _closure(waiting: dict[str, set[str]], start: str) -> set[str]:
 
 def find_pasts(
     ordered: Sequence[Event], logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Admission]]
-) -> dict[Id, Cuts]:
+) -> Pieces[dict[Id, Cuts]]:
     """For each event of the merged log: how far its past reaches with each publisher, itself included.
 
     The past is that of the brokers, which contains that of the clients: whatever was there before it entered.
@@ -146,12 +158,16 @@ def find_pasts(
                 entries.setdefault(ids[number][position], []).append((number, position))
             if entry.after is not None:
                 after.setdefault(ids[number][position], []).append(entry.after)
+            if position % NOTED == 0:
+                yield 1
     for admissions in estates:
         ids.append([(item.event.publisher, item.event.seq) for item in admissions])
         for position, item in enumerate(admissions):
             if not item.is_inherited:
                 entries.setdefault(ids[-1][position], []).append((len(ids) - 1, position))
             after.setdefault(ids[-1][position], []).append(item.after)
+            if position % NOTED == 0:
+                yield 1
     prefixes: list[Cuts] = [{} for _ in ids]
     reached = [0] * len(ids)
     seen: dict[str, list[int]] = {}
@@ -178,6 +194,8 @@ def find_pasts(
         past[event.publisher] = event.seq
         pasts[name] = past
         own.append(event.seq)
+        if len(pasts) % SORTED == 0:
+            yield 1 + len(past) // COMPARED
     return pasts
 
 
