@@ -147,6 +147,7 @@ class GaplessBroker:
             tell_client=lambda subscription, cuts: self._clients.tell_cuts(subscription, cuts),
             advertisement_stable=lambda advertisement: self._clients.tell_stable(advertisement),
             switched_off=frozenset(switched_off),
+            log_end=lambda: self._log.end,
         )
         self._journal = Journal(self._send)
         self._log = EventLog()

@@ -229,6 +229,8 @@ class SideSubscription(_Message, frozen=True):
     client: str
     ended: str = ""
     """The name of a subscription that has ended and goes on under another, until those it represents took its place."""
+    log_from: int = 0
+    """What stands before this in the sender's log passed the sender before the subscription did."""
 
 
 class SideAdvertisement(_Message, frozen=True):

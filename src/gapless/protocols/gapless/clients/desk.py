@@ -288,6 +288,7 @@ class Desk:
             return
         subscription = self._table.enter_subscription(name, text, None, {}, session.client)
         session.subscriptions[name] = subscription
+        self._table.note_arrival(subscription)
         self._make_ready(session, name)
         self._table.spread(subscription)
         self._table.answer(subscription)
