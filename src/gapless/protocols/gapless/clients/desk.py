@@ -412,6 +412,7 @@ class Desk:
                 events = session.take_publications(room)
                 if not events:
                     return
+                events = self._journal.stamp(events)
                 session.in_flight += len(events)
                 self._admissions.append((self._journal.admit(events), session, events))
             self.held()
