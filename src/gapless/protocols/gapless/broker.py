@@ -194,6 +194,7 @@ class GaplessBroker:
                 process=self._process_merged,
                 replay=self._replay,
                 links_changed=self._links_changed,
+                set_timer=lambda effect: self._effects.append(effect),
                 learn=self._learn,
             ),
         )
@@ -319,6 +320,8 @@ class GaplessBroker:
         elif kind == "overdue":
             self._membership.grow_overdue(rest)
             self._refresh()
+        elif kind == "return":
+            self._handovers.send_home(rest)
         elif kind == "session":
             self._clients.expire(rest)
             self._echo()

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from gapless.errors import EventError
 from gapless.events import Event
 from gapless.protocol import SetTimer
@@ -77,6 +79,7 @@ class Desk:
         self.taking = Latencies()
         """From when deliveries are due until the application has taken them."""
         self._home = home
+        self._broker = home.rpartition("/")[0]
         self._options = options
         self._table = table
         self._journal = journal
@@ -119,10 +122,14 @@ class Desk:
                 self._send(client, Expired(message.attempt))
                 return
             session = self.sessions[client] = Session(client, 0)
+            session.place = self._broker
             if message.home != self._home:
                 self._table.moved[client] = None
             self._table.passed[client] = max(self._table.passed.get(client, 0), message.first - 1)
         elif message.attempt <= session.attempt:
+            return
+        elif session.is_leaving:
+            self._send(client, NotYet(message.attempt))
             return
         self._resume(session, message)
 
@@ -169,6 +176,7 @@ class Desk:
         session = self.sessions[record.client] = Session(record.client, record.epoch + 1)
         self._unready.pop(record.client, None)
         session.admitted = session.queued = record.admitted
+        session.place = record.place
         self._table.moved[record.client] = None
         self._await(session.client)
         return session
@@ -227,7 +235,45 @@ class Desk:
         while len(self._expired) > TOMBSTONES_MAX:
             del self._expired[next(iter(self._expired))]
 
-    def yield_session(self, client: str) -> Session | None:
+    def give_back(self, broker: str) -> dict[str, SessionRecord]:
+        """The sessions that clients began at a broker that returns, as that one will hold them.
+
+        They stand still here until it has them, or until the hand-over comes to nothing (`keep_leaving`).
+        """
+        records = {}
+        for session in self.sessions.values():
+            if session.place == broker and session.can_leave:
+                session.is_leaving = True
+                records[session.client] = msgspec.structs.replace(session.record(), epoch=session.epoch + 1)
+        return records
+
+    def belongs_to(self, broker: str) -> bool:
+        """Whether a client is here that began its session at that broker."""
+        return any(session.place == broker and not session.is_away for session in self.sessions.values())
+
+    def prepare_leaving(self, broker: str) -> bool:
+        """Let the sessions that belong to that broker stand still; tell whether all of them could leave now."""
+        waiting = False
+        for session in self.sessions.values():
+            if session.place == broker and not session.is_away:
+                session.is_leaving = True
+                waiting = waiting or not session.can_leave
+        return not waiting
+
+    def keep_leaving(self) -> None:
+        """Nobody took the sessions that were about to leave: they go on here.
+
+        Clients that were ignored meanwhile say everything again when they attach.
+        """
+        for session in [session for session in self.sessions.values() if session.is_leaving]:
+            session.is_leaving = False
+            if session.was_ignored:
+                session.was_ignored = False
+                self._send(session.client, Gone(session.attempt))
+            else:
+                self._advance(session)
+
+    def yield_session(self, client: str, owner: str) -> Session | None:
         """Let go of a session that another broker holds in a newer state, if it is still here."""
         session = self.sessions.pop(client, None)
         self._unready.pop(client, None)
@@ -235,7 +281,7 @@ class Desk:
         if session is not None:
             self._journal.write([], client)
             if not session.is_orphan:
-                self._send(client, Gone(session.attempt))
+                self._send(client, Redirect(session.attempt, owner))
         return session
 
     def serve(self, is_possible: bool) -> None:
@@ -259,7 +305,9 @@ class Desk:
         if session is None or message.attempt != session.attempt:
             return
         kind = type(message)
-        if kind is ClientGot:
+        if session.is_leaving and kind is not ClientGot:
+            session.was_ignored = True
+        elif kind is ClientGot:
             session.got(message.number)
             timed = session.timed_delivery
             if timed is not None and session.confirmed >= timed[0]:
@@ -394,7 +442,7 @@ class Desk:
 
     def _advance(self, session: Session) -> None:
         """Carry out what the client did, in order, as far as nothing holds it back."""
-        while session.inbox:
+        while session.inbox and not session.is_leaving:
             head = session.inbox[0]
             if isinstance(head, ClientUnadvertise):
                 if session.in_flight:

@@ -65,6 +65,12 @@ class Session:
         """By inherited subscription: cuts that the heir had to infer, by publisher, and how early they may be."""
         self.untold: dict[str, None] = {}
         """Inherited subscriptions that were lost before the backups knew any cut: they have delivered nothing."""
+        self.place = ""
+        """The broker at which the client began the session."""
+        self.is_leaving = False
+        """Whether it is about to be given back to that broker: what the client says meanwhile, it says again there."""
+        self.was_ignored = False
+        """Whether the client has said something since."""
         self.is_away = False
         """Whether the client is out of sight, and the session's time runs."""
         self.in_flight = 0
@@ -111,7 +117,13 @@ class Session:
             {name: (ad.filter.text, ad.first, name in self.stable) for name, ad in self.advertisements.items()},
             self.admitted,
             {name: subscription.still_awaited() for name, subscription in self.subscriptions.items()},
+            self.place,
         )
+
+    @property
+    def can_leave(self) -> bool:
+        """Whether nothing of it is under way: the client is there, its publications are out, its cuts are whole."""
+        return not (self.is_orphan or self.is_away or self.in_flight or self.unready)
 
     def wants(self, subscription: Subscription, event: Event) -> bool:
         """Whether an event that matches is due: it is, from the cut on; an orphan's cuts are not known here."""

@@ -16,9 +16,10 @@ from typing import Literal
 import msgspec
 
 from gapless.events import Event
+from gapless.protocol import SetTimer
 from gapless.protocols.gapless.members.contraction import Region, regions_at
 from gapless.protocols.gapless.members.status import is_unsettled
-from gapless.protocols.gapless.messages import Body, Completed, SideSubscription, Sync
+from gapless.protocols.gapless.messages import Body, Completed, Estate, SideSubscription, Sync
 from gapless.protocols.gapless.recovery.contribution import (
     is_inside,
     side_advertisements,
@@ -36,6 +37,11 @@ __all__ = ["Handovers", "Missing"]
 
 COMPLETED_MAX = 1_000
 """How many hand-overs a broker remembers to have completed."""
+RETURN_US = 1_000_000
+"""How long after a broker's return the clients leave for it that were too busy before."""
+CALMING_US = 50_000
+CALMING_MAX = 10
+"""How often it is looked whether they stand still, and after what time."""
 TOLD_MAX = 16
 """How many hand-overs may come to nothing, one after the other, before the first is forgotten."""
 
@@ -73,6 +79,8 @@ class Handovers:
         self._retired: dict[str, Link] = {}
         self._completed: dict[int, None] = {}
         self._taken_in: dict[int, dict[str, None]] = {}
+        self._calming: dict[str, int] = {}
+        """By broker: how often it was looked whether the clients that are to go back to it stand still."""
 
     def follow(self) -> None:
         """Begin what the statuses ask for; drop what they no longer do."""
@@ -80,6 +88,7 @@ class Handovers:
         for tag in [tag for tag in self.under_way if tag not in current]:
             dropped = self.under_way.pop(tag)
             self._told.append((dropped.region, dropped.own.subscriptions))
+            self._clients.keep_leaving()
         while fresh := [u for u in self.regions() if u.tag not in self._completed and u.tag not in self.under_way]:
             self._begin(fresh[0])
         assert not self._stray(), "a link that is not used has to be in a region that is handed over"
@@ -173,11 +182,50 @@ class Handovers:
             log=self._log.share(lambda via: is_inside(region, self._name, via)),
             passed=dict(self._table.passed),
             wave=self._waves.number,
-            estates=self._estates.share(region),
+            estates=self._estates.share(region) + self._give_back(region),
             owned={client: session.epoch for client, session in self._clients.sessions.items()},
             heirs=dict(self._estates.heirs),
             homes=self._estates.homes(),
         )
+
+    def _plan_return(self, broker: str, delay_us: int) -> None:
+        if self._clients.belongs_to(broker):
+            self._outlets.set_timer(SetTimer(f"return/{broker}", delay_us))
+
+    def send_home(self, broker: str) -> None:
+        """Clients that were too busy to leave in the hand-over in which their broker returned leave in another one.
+
+        They stand still until their publications are out; then the broker is to be taken in once more.
+        """
+        status = self._membership.status.get(broker, 0)
+        if self.under_way or self._membership.excluded(broker) or is_unsettled(status):
+            self._calming.pop(broker, None)
+            self._plan_return(broker, RETURN_US)
+        elif not self._clients.belongs_to(broker):
+            self._calming.pop(broker, None)
+        elif self._clients.prepare_leaving(broker):
+            self._calming.pop(broker, None)
+            self._outlets.learn({broker: status + 1})
+        elif self._calming.get(broker, 0) < CALMING_MAX:
+            self._calming[broker] = self._calming.get(broker, 0) + 1
+            self._plan_return(broker, CALMING_US)
+        else:
+            del self._calming[broker]
+            self._clients.keep_leaving()
+            self._plan_return(broker, RETURN_US)
+
+    def _give_back(self, region: Region) -> list[Estate]:
+        """The sessions that brokers of the region get back, since they have returned.
+
+        Each is told like the estate of a life that is over, so that all members keep it until it is held there.
+        """
+        found = []
+        for broker in region.core:
+            if broker in region.group and broker != self._name:
+                records = self._clients.give_back(broker)
+                if records:
+                    found.append(Estate(broker, -self._membership.life(broker), records, {}, []))
+        return found
 
     def _complete_if_ready(self, handover: Handover) -> None:
         if not handover.is_ready:
@@ -204,6 +252,11 @@ class Handovers:
             self._clients.secure(session)
         successors = {name: name if name in region.group else self._membership.stand_in(name) for name in region.core}
         self._estates.divided(plan, self._name, successors)
+        if not self.under_way:
+            self._clients.keep_leaving()
+        for broker in region.core:
+            if broker in region.group and broker != self._name:
+                self._plan_return(broker, RETURN_US)
         self._settle_table()
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
         self._outlets.links_changed()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gapless.events import Event
+from gapless.protocol import SetTimer
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.members.membership import Membership
@@ -48,5 +49,6 @@ class Outlets:
     replay: Callable[[Link, TreeBody], None]
     """Take what came over a link before it was installed here."""
     links_changed: Callable[[], None]
+    set_timer: Callable[[SetTimer], None]
     learn: Callable[[dict[str, int]], None]
     """Take news of statuses, and tell them."""

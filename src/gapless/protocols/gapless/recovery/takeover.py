@@ -108,7 +108,7 @@ class Takeover:
         for client, owner in self.plan.owners.items():
             if owner == self._name:
                 continue
-            session = self._clients.yield_session(client)
+            session = self._clients.yield_session(client, owner)
             if session is not None:
                 for subscription in session.subscriptions.values():
                     alias = alias_of(subscription.name, self._name)
