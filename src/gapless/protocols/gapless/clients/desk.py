@@ -156,14 +156,16 @@ class Desk:
         for name in session.advertisements:
             if name not in message.advertisements:
                 session.inbox.append(ClientUnadvertise(message.attempt, name))
+        passed = self._table.passed.get(session.client, 0)
         for name, (text, first) in message.advertisements.items():
             if name in session.stable:
                 self._send(session.client, Stable(message.attempt, name))
             elif name not in session.advertisements:
-                self._advertise(session, name, text, first)
+                # It may have been taken back here, and the client not know yet that all under it is safe. Who has
+                # subscribed since does not start with what was published before.
+                self._advertise(session, name, text, max(first, passed + 1))
         for name in fresh:
             self._subscribe(session, name, brought[name].filter)
-        passed = self._table.passed.get(session.client, 0)
         session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)
         session.queued = max(session.queued, session.admitted, passed)
         self._queue(session, message.publications)

@@ -90,6 +90,8 @@ class Inheritance(msgspec.Struct, frozen=True):
     heir: str
     broker: str
     """Where it was."""
+    is_given_back: bool = False
+    """It was with a member that lives, which had it in the meantime."""
 
 
 def name_life(broker: str, life: int) -> str:
@@ -127,7 +129,7 @@ def divide_estates(
                 continue
             known = newest.get(record.client)
             if record.epoch > owned.get(record.client, -1) and (known is None or record.epoch > known.record.epoch):
-                newest[record.client] = Inheritance(record, chief, broker)
+                newest[record.client] = Inheritance(record, chief, broker, is_given_back=life < 0)
     return [share for _, share in sorted(newest.items())], heirs, records
 
 

@@ -112,7 +112,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     contributions = give_up_sessions(contributions, owners, inherited)
     yield sum(len(records) for records in estates.values())
     patterns = Patterns(view.filters.values())
-    known_cuts = yield from _collect_known_cuts(contributions)
+    known_cuts = yield from _collect_known_cuts(contributions, inherited)
     admissions, doubtful = yield from _join_all_admissions(contributions, estates)
     logs = [sync.log for sync in contributions.values()]
     events: list[Event] = []
@@ -167,8 +167,12 @@ def _find_via(view: TakeoverView) -> str:
     return next((name for name in view.overlay.neighbours(view.name) if name in core), MERGED)
 
 
-def _collect_known_cuts(contributions: Mapping[str, Sync]) -> Pieces[dict[str, Cuts]]:
+def _collect_known_cuts(contributions: Mapping[str, Sync], inherited: list[Inheritance]) -> Pieces[dict[str, Cuts]]:
+    """What anyone knows of the cuts of another's subscriptions; of those that are given back, all that they have."""
     known: dict[str, Cuts] = {}
+    for share in inherited:
+        for subscription, cuts in share.record.cuts.items() if share.is_given_back else ():
+            merge_cuts(known.setdefault(subscription, {}), cuts)
     for sync in contributions.values():
         for subscription, cuts in sync.known_cuts.items():
             merge_cuts(known.setdefault(subscription, {}), cuts)
