@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from gapless.errors import EventError
 from gapless.events import Event
 from gapless.protocol import SetTimer
+from gapless.protocols.gapless.clients.intake import check_publisher
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import (
@@ -381,9 +381,8 @@ class Desk:
 
     def _queue(self, session: Session, events: list[Event]) -> None:
         before = session.queued
+        check_publisher(session.client, events)
         for event in events:
-            if event.publisher != session.client:
-                raise EventError(f"{session.client!r} cannot publish in the name of {event.publisher!r}")
             if event.seq == session.queued + 1:
                 session.queued = event.seq
                 session.inbox.append(event)

@@ -5,10 +5,13 @@ from collections.abc import Callable, Mapping
 from gapless.filters import Filter, parse
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.messages import Cuts, SideAdvertisement, SideSubscription
+from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable, Subscription
 
 __all__ = ["MERGED", "is_inside", "side_advertisements", "side_known_cuts", "side_subscriptions"]
 
+COMPARED = 4
+"""Units of work to find what covers a filter; and filters that are compared with another, for one unit."""
 MERGED = "*"
 """Where an event of a merged log came from, if it entered through nobody who is left."""
 
@@ -24,7 +27,7 @@ def side_subscriptions(
     is_own: Callable[[Link | None], bool],
     coverage: bool,
     told: Mapping[str, SideSubscription],
-) -> list[SideSubscription]:
+) -> Pieces[list[SideSubscription]]:
     """The subscriptions of the broker's own side, but for those that others of them cover.
 
     Those that were `told` in a hand-over that came to nothing here are told again, also if they have ended since: the
@@ -49,6 +52,7 @@ def side_subscriptions(
             subscription.name in told or not (coverage and is_covered(subscription.filter))
         ):
             kept[subscription.name] = subscription
+        yield COMPARED + len(before) // COMPARED
     return ended + [
         SideSubscription(item.name, item.filter.text, {**item.former, **item.cuts}, item.client)
         for item in kept.values()

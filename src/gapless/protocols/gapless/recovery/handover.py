@@ -53,16 +53,27 @@ EXPANDED = 16
 class Handover:
     """A region's hand-over in progress at one member."""
 
-    def __init__(self, region: Region, own: Sync, name: str, told: dict[str, Cuts]) -> None:
+    def __init__(self, region: Region, name: str) -> None:
         self._name = name
         self.region = region
-        self.told = told
+        self.syncs: dict[str, Sync] = {}
+        self.told: dict[str, Cuts] = {}
         """The cuts, by subscription, that this member had when it sent its contribution."""
-        self.syncs: dict[str, Sync] = {name: own}
         self.early: list[tuple[str, TreeBody]] = []
         """What arrived over links that the peer has installed already."""
         self.late: list[Event] = []
         """Events from this broker's own side that came after its log was sent."""
+
+    def tell(self, own: Sync, cuts: dict[str, Cuts]) -> None:
+        """This member contributes: what came before is in its log."""
+        self.syncs[self._name] = own
+        self.told = cuts
+        self.late.clear()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether this member has contributed."""
+        return self._name in self.syncs
 
     @property
     def own(self) -> Sync:

@@ -26,7 +26,7 @@ from gapless.protocols.gapless.recovery.contribution import (
     side_subscriptions,
 )  # fmt: skip
 from gapless.protocols.gapless.recovery.handover import Handover
-from gapless.protocols.gapless.recovery.pieces import finish
+from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.recovery.plan import TakeoverView, plan_in_pieces
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.recovery.takeover import Takeover
@@ -36,6 +36,8 @@ __all__ = ["Handovers", "Missing"]
 
 COMPLETED_MAX = 1_000
 """How many hand-overs a broker remembers to have completed."""
+LOOKED_AT = 16
+"""Small things that are looked at, for one unit of work."""
 TOLD_MAX = 16
 """How many hand-overs may come to nothing, one after the other, before the first is forgotten."""
 
@@ -66,6 +68,8 @@ class Handovers:
         self._waves = state.waves
         self.under_way: dict[int, Handover] = {}
         """By the tag of the region."""
+        self.has_work = False
+        """Whether there may be something to do for `work`."""
         self._regions: tuple[int, list[Region]] = (-1, [])
         """As of a version of the statuses."""
         self._told: deque[tuple[Region, list[SideSubscription]]] = deque(maxlen=TOLD_MAX)
@@ -79,11 +83,25 @@ class Handovers:
         current = {region.tag: None for region in self.regions()}
         for tag in [tag for tag in self.under_way if tag not in current]:
             dropped = self.under_way.pop(tag)
-            self._told.append((dropped.region, dropped.own.subscriptions))
-        while fresh := [u for u in self.regions() if u.tag not in self._completed and u.tag not in self.under_way]:
-            self._begin(fresh[0])
+            if dropped.is_told:
+                self._told.append((dropped.region, dropped.own.subscriptions))
+        for region in self.regions():
+            if region.tag not in self._completed and region.tag not in self.under_way:
+                self._begin(region)
         assert not self._stray(), "a link that is not used has to be in a region that is handed over"
-        self._settle_table()
+        self.has_work = True
+
+    def work(self) -> Pieces[None]:
+        """Contribute to what has begun, complete what is ready. No other input is taken before this is done."""
+        self.has_work = False
+        while True:
+            if untold := [item for item in self.under_way.values() if not item.is_told]:
+                yield from self._contribute(untold[0])
+            elif ready := [item for item in self.under_way.values() if item.is_ready]:
+                yield from self._complete(ready[0])
+            else:
+                break
+        yield from self._settle_table()
 
     def regions(self) -> list[Region]:
         """The regions that this broker is a member of."""
@@ -118,7 +136,7 @@ class Handovers:
         handover = self.under_way.get(body.tag)
         if handover is not None and peer in handover.region.group:
             handover.syncs[peer] = body
-            self._complete_if_ready(handover)
+            self.has_work |= handover.is_ready
 
     def note(self, events: Iterable[Event], via: str) -> None:
         """Events were processed; those from this broker's own side are not in the log that it sent."""
@@ -143,14 +161,16 @@ class Handovers:
                 self._retired[peer] = self._table.links.pop(peer)
         self._waves.void(self._waves.number)
         self._table.settle(False)
-        own = self._contribution(region)
-        handover = self.under_way[region.tag] = Handover(
-            region, own, self._name, {item.name: dict(item.cuts) for item in self._table.subscriptions.values()}
-        )
-        self._tell(region, own)
-        self._complete_if_ready(handover)
+        self.under_way[region.tag] = Handover(region, self._name)
 
-    def _contribution(self, region: Region) -> Sync:
+    def _contribute(self, handover: Handover) -> Pieces[None]:
+        """Tell the other members what is here: all of it, so nothing is late yet."""
+        own = yield from self._contribution(handover.region)
+        handover.tell(own, {item.name: dict(item.cuts) for item in self._table.subscriptions.values()})
+        self._tell(handover.region, own)
+        yield 1 + len(own.subscriptions) // LOOKED_AT
+
+    def _contribution(self, region: Region) -> Pieces[Sync]:
         def is_own(link: Link | None) -> bool:
             return link is None or not is_inside(region, self._name, link.via)
 
@@ -161,11 +181,12 @@ class Handovers:
             if earlier.touches(region)
             for item in items
         }
+        subscriptions = yield from side_subscriptions(self._name, self._table, is_own, self._options.coverage, told)
         return Sync(
             tag=region.tag,
             core=list(region.core),
             status=self._membership.select([*region.core, *region.group]),
-            subscriptions=side_subscriptions(self._name, self._table, is_own, self._options.coverage, told),
+            subscriptions=subscriptions,
             advertisements=side_advertisements(self._table, is_own, inside),
             known_cuts=side_known_cuts(self._table, is_own),
             log=self._log.share(lambda via: is_inside(region, self._name, via)),
@@ -177,9 +198,7 @@ class Handovers:
             homes=self._estates.homes(),
         )
 
-    def _complete_if_ready(self, handover: Handover) -> None:
-        if not handover.is_ready:
-            return
+    def _complete(self, handover: Handover) -> Pieces[None]:
         region = handover.region
         del self.under_way[region.tag]
         self._completed[region.tag] = None
@@ -193,16 +212,17 @@ class Handovers:
             {item.name: item.filter for item in self._table.subscriptions.values()},
             with_logs="hand-over" not in self._options.switched_off,
         )
-        plan = finish(plan_in_pieces(view, handover.contributions()))
+        plan = yield from plan_in_pieces(view, handover.contributions())
         takeover = Takeover(self._state, self._outlets, handover, plan, self._retired)
-        finish(takeover.apply())
+        yield from takeover.apply()
         for sync in plan.contributions.values():
             self._estates.learn(sync.heirs)
         for session in takeover.sessions.values():
             self._clients.secure(session)
+            yield 1 + len(takeover.sessions) // LOOKED_AT
         successors = {name: name if name in region.group else self._membership.stand_in(name) for name in region.core}
         self._estates.divided(plan, self._name, successors)
-        self._settle_table()
+        yield from self._settle_table()
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
         self._outlets.links_changed()
         while len(self._completed) > COMPLETED_MAX:
@@ -213,10 +233,13 @@ class Handovers:
             link = self._table.links.get(peer)
             if link is not None and link.tag == region.tag:
                 self._outlets.replay(link, early)
+                yield 1 + len(getattr(early, "events", ()))
         self._settle_if_taken_in(region)
 
-    def _settle_table(self) -> None:
-        self._table.settle(not self.under_way)
+    def _settle_table(self) -> Pieces[None]:
+        for subscription in self._table.settle(not self.under_way):
+            self._table.answer(subscription)
+            yield 1 + len(self._table.advertisements) // LOOKED_AT
         if not self.under_way:
             self._clients.go_on()
 
