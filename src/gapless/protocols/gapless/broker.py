@@ -622,12 +622,17 @@ class GaplessBroker:
             self._inheriting = inherited
             self._process([event], via, None, number, after)
             self._inheriting = {}
-        for client, session in inherited.items():
-            names = session.matching(event)
-            if names:
-                if session.inferred:
-                    session.pasts[event.publisher, event.seq] = after or {}
-                self._clients.deliver(client, [(event, names)])
+        if not inherited:
+            return
+        found: dict[str, list[str]] = {}
+        for subscription in self._table.match(event):
+            session = inherited.get(subscription.client)
+            if session is not None and subscription.name in session.subscriptions:
+                found.setdefault(subscription.client, []).append(subscription.name)
+        for client, names in found.items():
+            if inherited[client].inferred:
+                inherited[client].pasts[event.publisher, event.seq] = after or {}
+            self._clients.deliver(client, [(event, names)])
 
     # ---- waves --------------------------------------------------------------------------------------------
 

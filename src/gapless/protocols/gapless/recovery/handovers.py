@@ -214,12 +214,16 @@ class Handovers:
         )
         plan = yield from plan_in_pieces(view, handover.contributions())
         takeover = Takeover(self._state, self._outlets, handover, plan, self._retired)
+        self._clients.gather()
         yield from takeover.apply()
         for sync in plan.contributions.values():
             self._estates.learn(sync.heirs)
         for session in takeover.sessions.values():
             self._clients.secure(session)
-            yield 1 + len(takeover.sessions) // LOOKED_AT
+        changed = self._clients.gathered()
+        for session in changed:
+            self._clients.secure(session)
+            yield 1 + (len(changed) + len(session.subscriptions)) // LOOKED_AT
         successors = {name: name if name in region.group else self._membership.stand_in(name) for name in region.core}
         self._estates.divided(plan, self._name, successors)
         yield from self._settle_table()

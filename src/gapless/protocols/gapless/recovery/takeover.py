@@ -29,6 +29,8 @@ __all__ = ["Takeover"]
 NEVER = 1 << 62
 LOOKED_AT = 16
 """Small things that are looked at, for one unit of work."""
+PROCESSED = 2
+"""Units of work for an event of the merged log, which is matched twice."""
 ENTERED = 4
 """Units of work for a subscription that is entered and passed on."""
 
@@ -351,10 +353,11 @@ class Takeover:
             self._outlets.process(event, via, self.plan.pasts[key], self.sessions, number)
             if number and event.seq >= self.plan.doubtful.get(event.publisher, NEVER):
                 self._clients.hold_back(event, number)
-            yield 1 + len(self.sessions)
+                yield len(self._clients.sessions) // LOOKED_AT
+            yield PROCESSED
         for event in self._handover.late:
             self._outlets.process(event, self.plan.via, None, self.sessions, 0)
-            yield 1 + len(self.sessions)
+            yield PROCESSED
         for sync in self.plan.contributions.values():
             merge_cuts(self._table.passed, sync.passed)
         for records in self.plan.estates.values():
