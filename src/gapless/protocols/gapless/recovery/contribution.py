@@ -28,11 +28,12 @@ def side_subscriptions(
     coverage: bool,
     told: Mapping[str, SideSubscription],
 ) -> Pieces[list[SideSubscription]]:
-    """The subscriptions of the broker's own side, but for those that others of them cover.
+    """The subscriptions of the broker's own side, without those that others of them cover.
 
-    Those that were `told` in a hand-over that came to nothing here are told again, also if they have ended since: the
-    others may have completed it, and know from where on they represent those that were not told. They get a name of
-    their own, for they may have ended here alone, and live elsewhere.
+    What was `told` in a hand-over that this broker dropped is told again, even if it has ended since.
+    Its smallest story: S covers T, and b1 contributes S alone. b1 drops the hand-over, but b2 completes it: for b2, S
+    represents T. S ends. If b1 contributes only T now, b2 does not know that T takes over the cuts of S.
+    S gets a name of its own then, for it may have ended here alone: another member may hold its session by now.
     """
     ended = [
         item if item.ended else SideSubscription(f"{original}~{name}", item.filter, item.cuts, "", original)
@@ -62,9 +63,11 @@ def side_subscriptions(
 def side_advertisements(
     table: RoutingTable, is_own: Callable[[Link | None], bool], inside: set[str]
 ) -> list[SideAdvertisement]:
-    """The advertisements of one's own side; those are awaited that wait for a peer inside.
+    """The advertisements of the broker's own side. Those are awaited that wait for a peer inside.
 
-    So are those whose answer is deferred: they may have come while no link led inside, and reached nobody there.
+    Those whose answer is deferred are awaited, too. Their smallest story: an advertisement comes while this broker has
+    no link at all, so it waits for nobody. The hand-over tells it as one that nobody has to answer, and it is stable
+    before the others know it.
     """
     return [
         SideAdvertisement(
@@ -80,7 +83,7 @@ def side_advertisements(
 
 
 def side_known_cuts(table: RoutingTable, is_own: Callable[[Link | None], bool]) -> dict[str, Cuts]:
-    """The cuts that the others' subscriptions have here: those others may have missed them."""
+    """The cuts that the subscriptions of the other sides have here: their own brokers may have missed the markers."""
     return {
         subscription.name: {**subscription.cuts, **subscription.former}
         for subscription in table.subscriptions.values()

@@ -1,12 +1,14 @@
-"""The hand-overs of one life of a broker: begins them, hears the other members, completes them, settles who returned.
+"""When a hand-over begins, is dropped, is complete; and when those who returned are settled.
 
-What a hand-over is, `handover` explains; what its completion does, `takeover`. Here is when: a region that is new is
-begun, one that has become another is dropped, and those who came back are settled when every member of their region
-has completed. While one is under way the table sends nothing that assumes a whole tree, and no wave starts.
+`handover` explains what a hand-over is, `plan` and `takeover` what its completion does. A broker begins one for each
+new region, and drops it when the region has become another. While one is under way, the table sends nothing that
+assumes a whole tree, and no wave starts. When every member of a region has completed, those who returned are settled.
 
-Links that are not used (`_retired`) are always inside a region that is handed over: the hand-over will replace them. A
-region that grows keeps this true. It shrinks when a broker is settled. This broker may have stopped using its links to
-that one since, for a hand-over that it did not complete; then it must be taken in once more (`doubt`).
+`follow` only notes what the statuses ask for. `work` does it, in pieces, and the broker takes no other input meanwhile.
+
+A link that is not used (`_retired`) always leads into a region that is handed over: the hand-over replaces it. A region
+that grows keeps this true. A region shrinks when a broker is settled. If this broker has stopped using its link to that
+one since, for a hand-over that it did not complete, the other must be taken in once more (`doubt`).
 """
 
 from collections import deque
@@ -73,7 +75,7 @@ class Handovers:
         self._regions: tuple[int, list[Region]] = (-1, [])
         """As of a version of the statuses."""
         self._told: deque[tuple[Region, list[SideSubscription]]] = deque(maxlen=TOLD_MAX)
-        """What was told in those that came to nothing here, but that others may have completed; until the next is."""
+        """What this broker contributed to hand-overs that it dropped. Others may have completed them."""
         self._retired: dict[str, Link] = {}
         self._completed: dict[int, None] = {}
         self._taken_in: dict[int, dict[str, None]] = {}
@@ -111,9 +113,11 @@ class Handovers:
         return self._regions[1]
 
     def doubt(self, news: Mapping[str, int]) -> dict[str, int]:
-        """Of those who are settled, by this news: who has to be taken in once more, with their new statuses.
+        """The brokers that this news calls settled and that must be taken in once more, with their new statuses.
 
-        This broker has stopped using its links to them in a hand-over that it did not complete, so they are not.
+        Their smallest story: b1 returns, b0 and b2 complete, and b1 is settled. But b0 has begun another hand-over
+        around b1 before it hears that, and uses no link to b1. If b0 believed the news, no region would be left to
+        install one.
         """
         if not self._stray():
             return {}
@@ -121,7 +125,7 @@ class Handovers:
         return {name: status + 1 for name, status in news.items() if name in busy and not is_unsettled(status)}
 
     def missing(self) -> list[Missing]:
-        """For each hand-over under way, and each that was completed here alone so far: who is waited for."""
+        """Whom each hand-over waits for: to contribute, or to complete where this broker waits to be settled."""
         waiting = [
             Missing(handover.region.core, "contribution", tuple(handover.missing()))
             for handover in self.under_way.values()
@@ -139,7 +143,7 @@ class Handovers:
             self.has_work |= handover.is_ready
 
     def note(self, events: Iterable[Event], via: str) -> None:
-        """Events were processed; those from this broker's own side are not in the log that it sent."""
+        """Events were processed. Those from this broker's own side are late: the log that it sent lacks them."""
         for handover in self.under_way.values():
             if not is_inside(handover.region, self._name, via):
                 handover.late += events
@@ -254,12 +258,12 @@ class Handovers:
             self._outlets.learn({name: status[name] + 1 for name in region.core if name in region.group})
 
     def _not_completed(self, region: Region) -> tuple[str, ...]:
-        """The members that are not known to have completed, this one aside."""
+        """The other members of which this broker has not heard that they completed."""
         taken_in = self._taken_in.get(region.tag, {})
         return tuple(member for member in region.group if member != self._name and member not in taken_in)
 
     def _stray(self) -> list[Link]:
-        """Links that are not used and that no hand-over would install again."""
+        """The links that this broker does not use and that no hand-over would replace."""
         regions = self.regions()
         return [
             link
