@@ -9,6 +9,7 @@ with FIFO links that alone keeps effects behind their causes; everything else is
 subscriptions, publishers and brokers come and go.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
@@ -32,6 +33,7 @@ from gapless.protocol import (
 from gapless.protocols.gapless.channel import Channel
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.dispatch import dispatch
+from gapless.protocols.gapless.clients.intake import check_message, weigh
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.members.contraction import Region
@@ -71,6 +73,7 @@ from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.recovery.estates import Estates
 from gapless.protocols.gapless.recovery.handover import name_life
 from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import EventLog, Logged
 from gapless.protocols.gapless.retention.journal import Journal
@@ -83,6 +86,7 @@ LOCAL = ""
 LIFE_STEP = 1_000
 """A restart outranks any number of exclusions of the life before."""
 WAVE = "wave"
+GO_ON = "go on"
 PRESSED = 32
 """A broker asks for wave after wave while it keeps this part of its window: at the pace of the clock it would fill."""
 SHOWN = 10
@@ -105,6 +109,12 @@ class GaplessBroker:
         self._radius = 2 * (place.f + 1)
         self._near = place.overlay.within(place.name, self._radius)
         self._effects: list[Effect] = []
+        self._errand: Pieces[None] | None = None
+        """The work of a hand-over that is not done yet."""
+        self._waiting: deque[Input] = deque()
+        """What came since that began. It is bounded as what is under way is: by the windows of clients and brokers."""
+        self._is_resting = False
+        """Whether a timer will let it go on."""
         self._inputs: dict[type, Callable[[Any], None]] = {
             Start: lambda item: self._on_start(),
             Received: lambda item: self._on_received(item.peer, item.message),
@@ -211,8 +221,45 @@ class GaplessBroker:
         """Take one input; return what it causes."""
         self._effects = []
         self._clients.now = self._clock.now = now
-        self._inputs[type(item)](item)
+        if self._errand is not None or self._waiting:
+            self._keep(item)
+        else:
+            self._inputs[type(item)](item)
+            if self._handovers.has_work:
+                self._go_on(self._options.work_per_turn)
         return self._effects
+
+    def _keep(self, item: Input) -> None:
+        """Let an input wait for its turn. When only others wait before it, so many of them are taken that all end."""
+        if isinstance(item, TimerFired) and item.key == GO_ON:
+            self._inputs[TimerFired](item)
+            return
+        if isinstance(item, Received) and item.peer not in self._overlay:
+            check_message(item.peer, item.message)
+        self._waiting.append(item)
+        if self._errand is None:
+            self._go_on(2 * weigh(item))
+
+    def _go_on(self, units: int) -> None:
+        """Go on with a hand-over, or else with what waits, for so many units of work; and later with the rest."""
+        while units > 0:
+            if self._errand is None and self._handovers.has_work:
+                self._errand = self._handovers.work()
+            if self._errand is not None:
+                done = next(self._errand, None)
+                if done is None:
+                    self._errand = None
+                else:
+                    units -= done
+            elif self._waiting:
+                item = self._waiting.popleft()
+                self._inputs[type(item)](item)
+                units -= weigh(item)
+            else:
+                return
+        if not self._is_resting and (self._errand is not None or self._waiting or self._handovers.has_work):
+            self._is_resting = True
+            self._effects.append(SetTimer(GO_ON, int(self._options.rest_ms * 1000)))
 
     def state_size(self) -> Mapping[str, int]:
         """How much the broker keeps."""
@@ -314,6 +361,9 @@ class GaplessBroker:
         kind, _, rest = item.key.partition("/")
         if kind == WAVE:
             self._tick()
+        elif kind == GO_ON:
+            self._is_resting = False
+            self._go_on(self._options.work_per_turn)
         elif kind == "renew":
             if self._membership.suspects(rest):
                 self._on_suspected(Suspected(rest))
@@ -585,12 +635,17 @@ class GaplessBroker:
             self._inheriting = inherited
             self._process([event], via, None, number, after)
             self._inheriting = {}
-        for client, session in inherited.items():
-            names = session.matching(event)
-            if names:
-                if session.inferred:
-                    session.pasts[event.publisher, event.seq] = after or {}
-                self._clients.deliver(client, [(event, names)])
+        if not inherited:
+            return
+        found: dict[str, list[str]] = {}
+        for subscription in self._table.match(event):
+            session = inherited.get(subscription.client)
+            if session is not None and subscription.name in session.subscriptions:
+                found.setdefault(subscription.client, []).append(subscription.name)
+        for client, names in found.items():
+            if inherited[client].inferred:
+                inherited[client].pasts[event.publisher, event.seq] = after or {}
+            self._clients.deliver(client, [(event, names)])
 
     # ---- waves --------------------------------------------------------------------------------------------
 

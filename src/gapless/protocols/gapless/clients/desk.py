@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from gapless.errors import EventError
 from gapless.events import Event
 from gapless.protocol import SetTimer
+from gapless.protocols.gapless.clients.intake import check_publisher
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import (
@@ -90,6 +90,7 @@ class Desk:
         self._contacts = list(contacts)
         self._admissions: deque[tuple[int, Session, list[Event]]] = deque()
         self._insecure: dict[str, None] = {}
+        self._gathered: dict[str, None] | None = None
         self._stuck: dict[str, None] = {}
         self._expired: dict[str, None] = {}
         self._unready: dict[str, None] = {}
@@ -432,9 +433,8 @@ class Desk:
 
     def _queue(self, session: Session, events: list[Event]) -> None:
         before = session.queued
+        check_publisher(session.client, events)
         for event in events:
-            if event.publisher != session.client:
-                raise EventError(f"{session.client!r} cannot publish in the name of {event.publisher!r}")
             if event.seq == session.queued + 1:
                 session.queued = event.seq
                 session.inbox.append(event)
@@ -488,11 +488,25 @@ class Desk:
 
     def secure(self, session: Session) -> None:
         """Write the session to the journal; deliveries wait until the backups hold it."""
+        if self._gathered is not None:
+            self._gathered[session.client] = None
+            self._insecure[session.client] = None
+            session.secure_at = NEVER
+            return
         session.secure_at = self._journal.write([session.record()])
         self._insecure[session.client] = None
         for name, number in session.unready.items():
             session.unready[name] = number or session.secure_at
         self.held()
+
+    def gather(self) -> None:
+        """Many cuts of the same sessions will be fixed: write none of them before `gathered` asks for it."""
+        self._gathered = {}
+
+    def gathered(self) -> list[Session]:
+        """The sessions that changed since, for `secure`."""
+        clients, self._gathered = self._gathered or {}, None
+        return [self.sessions[client] for client in clients if client in self.sessions]
 
     def held(self) -> None:
         """The backups hold more: admit what waited for it, and deliver."""

@@ -265,7 +265,3 @@ class Session:
     def cuts_missing(self, name: str, held: Cuts) -> Cuts:
         """What the broker knows of the subscription's cuts and the client does not."""
         return {publisher: cut for publisher, cut in self._cuts(name).items() if publisher not in held}
-
-    def matching(self, event: Event) -> list[str]:
-        """The session's own subscriptions that the event matches."""
-        return [n for n, s in self.subscriptions.items() if s.filter.matches(event.attributes)]

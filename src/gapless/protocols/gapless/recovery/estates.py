@@ -1,11 +1,11 @@
 """What a broker holds of others' journals, and where the clients of lives that are over have gone.
 
-A backup keeps the copy of a life's journal until the life says otherwise, or, once it is excluded, until its heir has
-secured what is in it. After a hand-over every member keeps the estates that were divided in it for as long, so that
-the heir may fail too.
+A backup keeps its copy of a life's journal until that life keeps it elsewhere. If the life is excluded, the backup
+keeps it until the heir has secured what is in it. After a hand-over every member keeps the estates that were divided in
+it for as long: the heir may fail, too.
 
-A client asks for its session by the life that held it last. An inherited session is with its heir; a life that no
-longer lives has an heir, or at least a successor in its place, who may begin the session afresh.
+A client asks for its session by the life that held it last. An inherited session is with its heir. A life that is over
+has an heir, or at least a successor in its place; either may begin the session afresh.
 """
 
 from collections.abc import Callable
@@ -76,7 +76,7 @@ class Estates:
         ]
 
     def homes(self) -> dict[str, str]:
-        """Where clients are that were inherited, as far as the heir lives."""
+        """The lives that hold inherited clients, of those that still live."""
         return {client: home for client, home in self._homes.items() if self._lives(home)}
 
     def divided(self, plan: TakeoverPlan, name: str, successors: dict[str, str]) -> None:
@@ -99,7 +99,7 @@ class Estates:
         self.resolve()
 
     def learn(self, heirs: dict[str, str]) -> None:
-        """Others know of heirs; what this broker took part in itself counts more."""
+        """Take over what others know of heirs; what this broker took part in itself counts more."""
         for life, heir in heirs.items():
             if life not in self.heirs:
                 self._remember(self.heirs, life, heir)

@@ -53,16 +53,27 @@ EXPANDED = 16
 class Handover:
     """A region's hand-over in progress at one member."""
 
-    def __init__(self, region: Region, own: Sync, name: str, told: dict[str, Cuts]) -> None:
+    def __init__(self, region: Region, name: str) -> None:
         self._name = name
         self.region = region
-        self.told = told
+        self.syncs: dict[str, Sync] = {}
+        self.told: dict[str, Cuts] = {}
         """The cuts, by subscription, that this member had when it sent its contribution."""
-        self.syncs: dict[str, Sync] = {name: own}
         self.early: list[tuple[str, TreeBody]] = []
         """What arrived over links that the peer has installed already."""
         self.late: list[Event] = []
         """Events from this broker's own side that came after its log was sent."""
+
+    def tell(self, own: Sync, cuts: dict[str, Cuts]) -> None:
+        """This member contributes: what came before is in its log."""
+        self.syncs[self._name] = own
+        self.told = cuts
+        self.late.clear()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether this member has contributed."""
+        return self._name in self.syncs
 
     @property
     def own(self) -> Sync:
@@ -136,9 +147,10 @@ def divide_estates(
 def find_holders(
     syncs: Mapping[str, Sync], estates: Mapping[tuple[str, int], dict[str, SessionRecord]]
 ) -> dict[str, str]:
-    """By client of the estates: the member, if any, that holds a session of its already.
+    """For each client of the estates, the member that already holds a session of it, if there is one.
 
-    Whoever divides one of these estates again, without that member, has to know.
+    Its smallest story: b0 is out and b1, its heir, holds its client. b3 returns beside b0. In the hand-over that
+    follows, b1 is no member any more. If nobody there remembers that b1 holds the client, they inherit it again.
     """
     holders: dict[str, tuple[int, str]] = {}
     clients = {client for records in estates.values() for client in records}
@@ -149,10 +161,10 @@ def find_holders(
 
 
 def decide_owners(contributions: Mapping[str, Sync], inherited: Iterable[Inheritance]) -> dict[str, str]:
-    """Who keeps the session of a client that several members hold.
+    """Who keeps the session of a client that several members hold: the one whose session is the newest.
 
-    Two halves that lost sight of each other may both have inherited it, or it is inherited anew from a life that the
-    client went back to. The client is where its session is newest.
+    Its smallest stories: two halves of a network lost sight of each other, and both inherited the client. Or the client
+    went back to a broker that was already excluded, did something there, and its session is inherited once more.
     """
     claims: dict[str, list[tuple[int, str]]] = {}
     for member, sync in contributions.items():

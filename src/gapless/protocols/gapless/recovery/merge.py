@@ -9,11 +9,15 @@ admitted. An event comes after
 - where it was admitted by an excluded broker: the admissions before it, and all that this broker had processed.
 
 Each rule only says "was there before it entered", so in real time; hence there is no cycle, whatever the logs.
-(Except of events that were in merged logs before: these keep the past that they had there. Two events that were on
-their way towards each other entered one region in one order, and another in the other; and an event that its client
-had to send again elsewhere entered twice. Neither of the two is a cause of the other then, for a cause is first
-everywhere. So where events wait for one another, one of them need not; but what only waits for them does not go first.)
-It is enough, because whoever published an effect had the cause delivered by a broker that had processed it, and
+
+There is one exception. Events that were in merged logs before keep the past that they had there. Two events that
+travel towards each other enter one region in one order, and another region in the other; and an event that its client
+had to send again elsewhere enters twice. Then each is in the past of the other, and neither is a cause of the other,
+for a cause is first everywhere. So where events wait for one another, one of them need not.
+The smallest story: p:1 and q:1 cross, and r:1 comes after both. All three wait. Only p:1 or q:1 may be let out of the
+knot; if r:1 went first, it would be seen before its causes.
+
+These rules are enough. Whoever published an effect had the cause delivered by a broker that had processed it; and
 nothing is forgotten before all its causes are (see `waves`), so the chain of entries is never broken.
 """
 
@@ -146,7 +150,10 @@ def find_pasts(
 ) -> Pieces[dict[Id, Cuts]]:
     """For each event of the merged log: how far its past reaches with each publisher, itself included.
 
-    The past is that of the brokers, which contains that of the clients: whatever was there before it entered.
+    The past is that of the brokers, whatever was there before the event entered; it contains that of the clients.
+    It is kept with the event in the log. The smallest story: two events stand side by side in a merged log, where they
+    had to stand in some order. If a later hand-over took that order for the order of processing, it would put an effect
+    before its cause.
     """
     entries: dict[Id, list[tuple[int, int]]] = {}
     after: dict[Id, list[Cuts]] = {}

@@ -29,6 +29,8 @@ __all__ = ["Takeover"]
 NEVER = 1 << 62
 LOOKED_AT = 16
 """Small things that are looked at, for one unit of work."""
+PROCESSED = 2
+"""Units of work for an event of the merged log, which is matched twice."""
 ENTERED = 4
 """Units of work for a subscription that is entered and passed on."""
 
@@ -100,9 +102,10 @@ class Takeover:
         return [member for member in self.plan.region.group if member != self._name]
 
     def _yield_sessions(self) -> list[str]:
-        """Another member holds a newer session of the client: what it subscribes and publishes comes from there.
+        """Give up the sessions that another member keeps: what their clients subscribe and publish comes from there.
 
-        Returns the names under which its subscriptions go on here until the links are installed.
+        Their subscriptions may represent others. They go on here, under the names that this returns, until the links
+        are installed.
         """
         aliases = []
         for client, owner in self.plan.owners.items():
@@ -121,9 +124,11 @@ class Takeover:
         return aliases
 
     def _outdate_sessions(self) -> list[str]:
-        """A session is inherited here in a newer state than it is held: what the client has ended since is over.
+        """End what a client has ended elsewhere, where its session is inherited in a newer state than it is held here.
 
-        Returns the names of those subscriptions, which go on here until the links are installed.
+        Its smallest story: this broker holds a session. Its client goes back to an excluded broker that has not noticed
+        that, and ends a subscription there. The session is inherited from there: the subscription must not live on.
+        Returns the names of these subscriptions. They go on here until the links are installed.
         """
         ended = []
         for share in self._own_shares():
@@ -135,9 +140,11 @@ class Takeover:
         return sorted(ended)
 
     def _revive_ended(self) -> list[str]:
-        """What ended here since the contribution was sent represents others at the other members until it is removed.
+        """Bring back what ended here since this broker sent its contribution.
 
-        Returns the names of those subscriptions, which go on here until the links are installed.
+        Its smallest story: S covers T, and this broker contributes S alone, so S represents T at the other members. S
+        ends before the hand-over is complete. If S just went, T would reach the others as a new one, with later cuts.
+        Returns the names of these subscriptions. They are removed when the links are installed and T has inherited.
         """
         alive = {
             item.subscription for member in self._others() for item in self.plan.contributions[member].subscriptions
@@ -246,7 +253,7 @@ class Takeover:
         return gone
 
     def _note_known_cuts(self) -> Pieces[None]:
-        """The same for publishers that were not known here before, and for the others' subscriptions."""
+        """Take the known cuts for publishers that were not known here before, and for the others' subscriptions."""
         for name, cuts in self.plan.known_cuts.items():
             if name in self._table.subscriptions:
                 self._table.inherit_cuts(self._table.subscriptions[name], cuts)
@@ -254,9 +261,11 @@ class Takeover:
         yield from self._answer_represented()
 
     def _answer_represented(self) -> Pieces[None]:
-        """This broker is the pivot of its own side's subscriptions that others of them cover, now as before.
+        """Answer the subscriptions of the own side that others of it cover: this broker is their pivot, as before.
 
-        For publishers that are, or were, on the others' sides; and not of subscriptions that it inherits.
+        It answers for publishers that are, or were, on the other sides, and not for subscriptions that it inherits.
+        Their smallest story: an inherited T is covered by an S of the heir. T had cuts of its own, and S never
+        represented it at its broker; with the cuts of S it would miss what it was promised.
         """
         shared = {item.subscription for item in self._own.subscriptions}
         inherited = {name for share in self.plan.inherited for name in share.record.subscriptions}
@@ -303,14 +312,14 @@ class Takeover:
         return [share for share in self.plan.inherited if share.heir == self._name and not self._is_outdated(share)]
 
     def _is_outdated(self, share: Inheritance) -> bool:
-        """Whether the client has come here already since the contributions were sent."""
+        """Whether the client has come here since the contributions were sent."""
         session = self._clients.sessions.get(share.record.client)
         return session is not None and session.epoch >= share.record.epoch
 
     # ---- 3: the logs --------------------------------------------------------------------------------------
 
     def _give_inherited_cuts(self) -> None:
-        """The cuts that inherited subscriptions had. Where none is known, nothing was delivered either."""
+        """Give inherited subscriptions the cuts they had. Where no cut is known, nothing was delivered either."""
         for share in self.plan.inherited:
             session = self.sessions.get(share.record.client)
             if session is None:
@@ -346,15 +355,20 @@ class Takeover:
             number = self._journal.admit([event], self.plan.pasts[key]) if is_owed else 0
             if place is not None and number:
                 self._log.number(place, number)
-            elif number and not is_new:  # it never came by here, but later ones of its publisher did
+            elif number and not is_new:
+                # Nothing here matched it, so it never came by, but later ones of its publisher did. The client that
+                # gets it is this broker's now: if this broker dies before the client has it, its backups must know it.
                 self._log.append(Logged(event, via, number, self.plan.pasts[key]))
             self._outlets.process(event, via, self.plan.pasts[key], self.sessions, number)
             if number and event.seq >= self.plan.doubtful.get(event.publisher, NEVER):
+                # Only some backups of the dead broker may hold it. If the heir let its clients see it and died, it
+                # might be gone for good, and its effects not.
                 self._clients.hold_back(event, number)
-            yield 1 + len(self.sessions)
+                yield len(self._clients.sessions) // LOOKED_AT
+            yield PROCESSED
         for event in self._handover.late:
             self._outlets.process(event, self.plan.via, None, self.sessions, 0)
-            yield 1 + len(self.sessions)
+            yield PROCESSED
         for sync in self.plan.contributions.values():
             merge_cuts(self._table.passed, sync.passed)
         for records in self.plan.estates.values():
@@ -422,7 +436,11 @@ class Takeover:
     # ---- what came meanwhile ------------------------------------------------------------------------------
 
     def _send_late_cuts(self) -> Pieces[None]:
-        """Markers for the others' subscriptions that came after this broker sent its contribution."""
+        """Tell the others the cuts of their subscriptions that this broker learned after it sent its contribution.
+
+        Their smallest story: a marker for a subscription behind the dead broker arrives during the hand-over. The
+        contribution does not hold it and the old link is gone; without this, its subscriber would wait for ever.
+        """
         for subscription in self._table.subscriptions.values():
             if subscription.origin is not None and self._is_inside(subscription.origin):
                 told = self._handover.told.get(subscription.name, {})

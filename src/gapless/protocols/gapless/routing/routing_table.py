@@ -389,15 +389,16 @@ class RoutingTable:
         elif advertisement.origin.peer in self.links:
             self._send(advertisement.origin, AdvertisementStable(advertisement.name))
 
-    def settle(self, is_settled: bool) -> None:
-        """A hand-over began, or none is left: what was deferred is answered then."""
+    def settle(self, is_settled: bool) -> list[Subscription]:
+        """A hand-over began, or none is left: what was deferred is answered then. Returns whom to `answer`, too."""
         was_settled, self.is_settled = self.is_settled, is_settled
         if is_settled and not was_settled:
             for advertisement in list(self.advertisements.values()):
                 if advertisement.is_deferred:
                     self.conclude(advertisement)
-            for subscription in list(self.subscriptions.values()) if self.moved else ():
-                self.answer(subscription)
+            if self.moved:
+                return list(self.subscriptions.values())
+        return []
 
     def remove_advertisement(self, name: str) -> None:
         """The publisher will publish nothing more under the advertisement."""
