@@ -45,6 +45,8 @@ __all__ = ["Desk"]
 NEVER = 1 << 62
 EPOCH_STEP = 1_000
 """An attempt of the client outranks any number of inheritances of the attempt before."""
+KEPT_STEP = 3
+"""One more than an heir adds to what it is told, which is one more than what was held."""
 TOMBSTONES_MAX = 10_000
 ADMITTED_MAX = 512
 """Publications that are admitted at once: what they weigh is known only then, so they may exceed the window."""
@@ -176,6 +178,9 @@ class Desk:
 
     def inherit(self, record: SessionRecord) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
+        replaced = self.sessions.get(record.client)
+        if replaced is not None and not replaced.is_orphan:
+            self._send(record.client, Gone(replaced.attempt))
         session = self.sessions[record.client] = Session(record.client, record.epoch + 1)
         self._unready.pop(record.client, None)
         session.admitted = session.queued = record.admitted
@@ -210,7 +215,7 @@ class Desk:
     def _await(self, client: str) -> None:
         session = self.sessions[client]
         session.is_away = True
-        times_inherited = session.epoch % EPOCH_STEP
+        times_inherited = session.epoch % EPOCH_STEP if session.is_orphan else 0
         seconds = self._options.session_s / 2 ** max(0, times_inherited - 1)  # no more than twice as long in all
         self._set_timer(SetTimer(f"session/{client}", int(seconds * 1e6)))
 
@@ -264,12 +269,17 @@ class Desk:
         return not waiting
 
     def keep_leaving(self) -> None:
-        """Nobody took the sessions that were about to leave: they go on here.
+        """The hand-over came to nothing here: the sessions that were about to leave go on.
 
+        Others may have completed it. What is here has to count as newer then than what was told, and than what its heir
+        made of that. Its smallest story: b0 tells a session that is to go back to b3 and drops the hand-over, b4
+        completes it. b3 dies. The session at b0 has changed since, but b4 brings what was told, as if it were newer.
         Clients that were ignored meanwhile say everything again when they attach.
         """
         for session in [session for session in self.sessions.values() if session.is_leaving]:
             session.is_leaving = False
+            session.epoch += KEPT_STEP
+            self.secure(session)
             if session.was_ignored:
                 session.was_ignored = False
                 self._send(session.client, Gone(session.attempt))

@@ -220,17 +220,17 @@ class Handovers:
     def send_home(self, broker: str) -> None:
         """Clients that were too busy to leave in the hand-over in which their broker returned leave in another one.
 
-        They stand still until their publications are out; then the broker is to be taken in once more.
+        They stand still until their publications are out. Then all on the way to the broker are to be taken in once more,
+        so that it and this one are members of one region.
         """
-        status = self._membership.status.get(broker, 0)
-        if self.under_way or self._membership.excluded(broker) or is_unsettled(status):
+        way = self._membership.overlay.path(self._name, broker)[1:]
+        status = {name: self._membership.status.get(name, 0) for name in way}
+        if self.under_way or any(is_unsettled(value) for value in status.values()):
             self._calming.pop(broker, None)
             self._plan_return(broker, RETURN_US)
-        elif not self._clients.belongs_to(broker):
-            self._calming.pop(broker, None)
         elif self._clients.prepare_leaving(broker):
             self._calming.pop(broker, None)
-            self._outlets.learn({broker: status + 1})
+            self._outlets.learn({name: value + 1 for name, value in status.items()})
         elif self._calming.get(broker, 0) < CALMING_MAX:
             self._calming[broker] = self._calming.get(broker, 0) + 1
             self._plan_return(broker, CALMING_US)
