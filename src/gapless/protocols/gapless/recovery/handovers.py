@@ -220,8 +220,8 @@ class Handovers:
     def send_home(self, broker: str) -> None:
         """Clients that were too busy to leave in the hand-over in which their broker returned leave in another one.
 
-        They stand still until their publications are out. Then all on the way to the broker are to be taken in once more,
-        so that it and this one are members of one region.
+        They stand still until their publications are out. Then all on the way to the broker are to be taken in once
+        more, so that it and this one are members of one region.
         """
         way = self._membership.overlay.path(self._name, broker)[1:]
         status = {name: self._membership.status.get(name, 0) for name in way}
