@@ -67,6 +67,8 @@ ROWS = Run({}, {"size": [("1", 20.0), ("4", 30.0), ("9", 50.0)]})
         (Reading("size", subjects=Range(most=4)), 50.0),
         (Reading("size", subjects=Range(least=9)), 50.0),
         (Reading("size", values=Range(above=20, most=50)), 2.0),
+        (Reading("size", reduce="largest-subject"), 9.0),
+        (Reading("nothing", reduce="largest-subject"), None),
         (Reading("size", subject="5"), None),
         (Reading("nothing"), None),
     ],
@@ -143,6 +145,25 @@ def test_a_claim_may_compare(kind: str, expected: float) -> None:
     assert judged.ours is not None
     assert judged.ours.mean == pytest.approx(expected)
     assert judged.verdict == "agrees"
+
+
+def test_a_claim_may_speak_of_the_deviation() -> None:
+    judged = judge_claim(Claim("", LATENCY, paper=14.0, where={"protocol": "a", "depth": 2}, of="deviation"), FOUND)
+    assert judged.verdict == "agrees"
+    assert judged.ours is not None
+    assert judged.ours.mean == pytest.approx(sqrt(200))
+    assert judged.ours.half_width == pytest.approx(1.96 * sqrt(200) / sqrt(2), rel=0.01)
+
+
+def test_a_number_along_an_axis_is_the_mean_over_it() -> None:
+    claim = Claim(
+        "", LATENCY, paper=-62.5, where={"protocol": "b"}, against={"protocol": "a"}, as_="increase", along="depth"
+    )
+    judged = judge_claim(claim, FOUND)
+    assert judged.ours is not None
+    assert judged.ours.mean == pytest.approx((-50 - 75) / 2)
+    missing = Claim("", LATENCY, paper=1.0, where={"protocol": "a", "depth": 2}, along="depth")
+    assert judge_claim(missing, FOUND).verdict == "unmeasured"
 
 
 # ---- pictures and the report

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gapless.errors import ExperimentError
 from gapless.overlay import binary
 from gapless.protocols.delta.neighbourhood import Neighbourhood
 from gapless.trace import Trace
@@ -14,6 +15,7 @@ from gapless_spark.lab.figures.data import Run
 from gapless_spark.lab.grid import Case
 from gapless_spark.lab.workloads import ScenarioWorkload
 from gapless_spark.lab.workloads.tree_failures import connected_pairs, filled_tree, live_sessions
+from gapless_spark.lab.workloads.tree_queues import TreeQueues
 
 
 def run(
@@ -118,6 +120,72 @@ def test_each_one_that_leaves_gets_one_message_too_many_and_each_that_joins_miss
     given: dict[str, Any] = {"nodes": 32, "churn": 0.25, "messages": 8}
     assert run("topic-churn", "vcube", "false-positives", **given)[0] == {"count": 6}
     assert run("topic-churn", "vcube", "deliveries", **given)[0] == {"others": 24 * 8 - 8 - 6, "own": 8}
+
+
+@pytest.mark.parametrize("protocol", ["vcube", "srpt"])
+@pytest.mark.parametrize("first", ["largest", "smallest"])
+def test_queues_alone_come_to_what_the_protocols_do_when_all_publish(protocol: str, first: str) -> None:
+    for measure in ("reception-latency", "queue-length", "queue-peak"):
+        given: dict[str, Any] = {"nodes": 32, "first": first, "seed": 3}
+        modelled, _ = run("topic-publishers", protocol, measure, is_model=True, **given)
+        assert modelled == pytest.approx(run("topic-publishers", protocol, measure, **given)[0])
+
+
+@pytest.mark.parametrize("protocol", ["vcube", "srpt"])
+@pytest.mark.parametrize("gaps", ["uniform", "exponential", "fixed"])
+def test_queues_alone_come_to_what_the_protocols_do_on_many_topics(protocol: str, gaps: str) -> None:
+    """Messages that arrive at the same moment may go in another order, which changes little."""
+    given: dict[str, Any] = {"nodes": 16, "topics": 6, "messages": 300, "zipf": 1.0, "gaps": gaps, "every_ms": 120.0}
+    for measure in ("reception-latency", "queue-length"):
+        modelled, _ = run("topic-popularity", protocol, measure, is_model=True, **given)
+        assert modelled == pytest.approx(run("topic-popularity", protocol, measure, **given)[0], rel=0.02)
+
+
+def test_a_source_waits_for_its_acknowledgements_in_the_model_too() -> None:
+    """One source, one topic, two messages at once: the second starts when the first is acknowledged."""
+    queues = TreeQueues(4, 101_000, 1_000, largest_first=True)
+    found = dict(queues.run([(0, 0, "t"), (0, 0, "t")], None)["reception-latency"])
+    first = (102 + 103 + 204) / 3
+    assert found == {"mean": pytest.approx((first + first + 204 + 202) / 2)}
+
+
+@pytest.mark.parametrize("drawn", ["once", "with replacement"])
+def test_deliveries_under_churn_follow_from_who_comes_and_goes(drawn: str) -> None:
+    for seed in range(3):
+        given: dict[str, Any] = {"nodes": 64, "churn": 0.25, "messages": 8, "drawn": drawn, "seed": seed}
+        modelled, _ = run("topic-churn", "vcube", "deliveries", is_model=True, **given)
+        assert modelled == run("topic-churn", "vcube", "deliveries", **given)[0]
+
+
+def test_with_replacement_fewer_leave_and_fewer_still_join() -> None:
+    given: dict[str, Any] = {"nodes": 256, "churn": 0.25, "messages": 100, "is_model": True}
+    due = 192 * 100
+    once, replaced = (
+        sum(run("topic-churn", "vcube", "deliveries", drawn=drawn, **given)[0].values())
+        for drawn in ("once", "with replacement")
+    )
+    assert due - once == 48
+    assert replaced < once - 100
+
+
+def test_what_needs_a_run_is_not_worked_out() -> None:
+    with pytest.raises(ExperimentError, match="false-positives needs a run"):
+        run("topic-churn", "vcube", "false-positives", nodes=8, is_model=True)
+    with pytest.raises(ExperimentError, match="knows no queue for the processor, no jitter"):
+        run("topic-publishers", "vcube", "reception-latency", nodes=8, is_model=True, jitter_ms=3.0)
+
+
+def test_barriers_with_causes_of_causes_are_larger_and_hold_nothing_back_longer() -> None:
+    given: dict[str, Any] = {"nodes": 32, "pause": "exponential", "pause_ms": 150.0, "jitter_ms": 20.0}
+    sizes = [
+        run("topic-discussion", "vcube", "barrier-size", barrier=barrier, **given)[0] for barrier in ("direct", "all")
+    ]
+    direct, whole = (sum(int(size) * count for size, count in found.items()) for found in sizes)
+    assert direct < whole
+    delays = [
+        run("topic-discussion", "vcube", "barrier-delay", barrier=barrier, **given)[0] for barrier in ("direct", "all")
+    ]
+    assert delays[0] == delays[1]
 
 
 # ---- 003

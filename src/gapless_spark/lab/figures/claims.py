@@ -8,13 +8,14 @@ than the noise; one that grows never falls by more than that, and ends higher by
 from collections.abc import Sequence
 from itertools import pairwise
 from math import hypot
+from statistics import fmean
 from typing import Literal
 
 import msgspec
 
 from gapless_spark.lab.experiment import Claim
 from gapless_spark.lab.figures.data import Runs
-from gapless_spark.lab.figures.estimate import Estimate
+from gapless_spark.lab.figures.estimate import Estimate, deviation_of
 
 __all__ = ["Judgement", "judge_claim"]
 
@@ -40,10 +41,7 @@ def judge_claim(claim: Claim, runs: Runs, *, quick: bool = False) -> Judgement:
 
 def _judge_number(claim: Claim, runs: Runs) -> Judgement:
     assert claim.paper is not None
-    ours = runs.where(claim.where).estimate(claim.y)
-    if ours is not None and claim.against is not None:
-        other = runs.where(claim.against).estimate(claim.y)
-        ours = None if other is None or other.mean == 0 else _compared(claim, ours, other)
+    ours = _averaged(claim, runs) if claim.along else _measured(claim, runs)
     if ours is None:
         return Judgement(claim, "unmeasured")
     difference = ours.mean - claim.paper
@@ -51,6 +49,26 @@ def _judge_number(claim: Claim, runs: Runs) -> Judgement:
     if abs(difference) <= claim.noise * abs(claim.paper):
         return Judgement(claim, "agrees", ours, deviation)
     return Judgement(claim, "uncertain" if abs(difference) <= (ours.half_width or 0.0) else "differs", ours, deviation)
+
+
+def _measured(claim: Claim, runs: Runs) -> Estimate | None:
+    ours = runs.where(claim.where).estimate(claim.y)
+    if ours is None or claim.against is None:
+        return ours if ours is None or claim.of == "mean" else deviation_of(ours)
+    other = runs.where(claim.against).estimate(claim.y)
+    return None if other is None or other.mean == 0 else _compared(claim, ours, other)
+
+
+def _averaged(claim: Claim, runs: Runs) -> Estimate | None:
+    """The mean over all values of an axis, none of which may be missing."""
+    values = {value: group for (value,), group in runs.groups([claim.along]).items() if value is not None}
+    found = [_measured(claim, group) for group in values.values()]
+    whole = [estimate for estimate in found if estimate is not None]
+    if not whole or len(whole) < len(found):
+        return None
+    halves = [estimate.half_width for estimate in whole]
+    half = None if None in halves else hypot(*(half or 0.0 for half in halves)) / len(whole)
+    return Estimate(fmean(estimate.mean for estimate in whole), 0.0, min(estimate.runs for estimate in whole), half)
 
 
 def _compared(claim: Claim, ours: Estimate, other: Estimate) -> Estimate:
