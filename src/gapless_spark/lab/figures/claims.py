@@ -30,6 +30,8 @@ class Judgement(msgspec.Struct, frozen=True):
     """Ours minus the paper's, as a share of the paper's."""
     lines: tuple[tuple[str, tuple[float, ...]], ...] = ()
     """Of a shape: each line with its means, in the order of the axis."""
+    runs: int = 0
+    """How many stand behind the number, or behind the point of the lines that has the fewest."""
 
 
 def judge_claim(claim: Claim, runs: Runs, *, quick: bool = False) -> Judgement:
@@ -47,8 +49,9 @@ def _judge_number(claim: Claim, runs: Runs) -> Judgement:
     difference = ours.mean - claim.paper
     deviation = difference / abs(claim.paper) if claim.paper else None
     if abs(difference) <= claim.noise * abs(claim.paper):
-        return Judgement(claim, "agrees", ours, deviation)
-    return Judgement(claim, "uncertain" if abs(difference) <= (ours.half_width or 0.0) else "differs", ours, deviation)
+        return Judgement(claim, "agrees", ours, deviation, runs=ours.runs)
+    verdict: Literal["uncertain", "differs"] = "uncertain" if abs(difference) <= (ours.half_width or 0.0) else "differs"
+    return Judgement(claim, verdict, ours, deviation, runs=ours.runs)
 
 
 def _measured(claim: Claim, runs: Runs) -> Estimate | None:
@@ -83,7 +86,7 @@ def _compared(claim: Claim, ours: Estimate, other: Estimate) -> Estimate:
 
 
 def _judge_shape(claim: Claim, runs: Runs) -> Judgement:
-    lines = []
+    lines, counts = [], []
     for values, group in runs.where(claim.where).groups(claim.by).items():
         points = [
             (float(x) if not isinstance(x, str) else 0.0, part.estimate(claim.y))
@@ -92,10 +95,11 @@ def _judge_shape(claim: Claim, runs: Runs) -> Judgement:
         ]
         means = tuple(value.mean for _, value in sorted(points, key=lambda point: point[0]) if value is not None)
         lines.append((", ".join(str(value) for value in values), means))
+        counts += [value.runs for _, value in points if value is not None]
     if not lines or any(len(means) < 2 for _, means in lines):
         return Judgement(claim, "unmeasured")
     holds = all(_has_shape(claim, means) for _, means in lines)
-    return Judgement(claim, "agrees" if holds else "differs", lines=tuple(lines))
+    return Judgement(claim, "agrees" if holds else "differs", lines=tuple(lines), runs=min(counts))
 
 
 def _has_shape(claim: Claim, means: Sequence[float]) -> bool:

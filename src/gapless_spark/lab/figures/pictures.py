@@ -1,6 +1,7 @@
 """Draws figures: lines with confidence intervals, or bars.
 
-Lines that coincide stay visible: each is drawn thinner than the one below it. What the paper gives as a number is
+Lines that coincide are told apart: they take turns, a dash of each, and the legend says which they are. Intervals of
+what cannot be negative do not run below zero. What the paper gives as a number is
 drawn as a diamond. What stands behind the picture (repetitions, confidence, length of the runs) is written on it.
 """
 
@@ -31,6 +32,8 @@ OTHERS = ("#00798c", "#edae49", "#7a5195", "#d1495b", "#66a182", "#2e4057", "#8d
 MARKERS = "os^vPX<>D"
 DASHES: Sequence[Any] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
+DASH_LENGTH = 4.0
+"""In line widths."""
 LABELS_ROOM = 70
 """Characters that fit side by side below the bars."""
 
@@ -85,17 +88,23 @@ def _colour_name(series: Series) -> str:
 
 
 def _draw_lines(axes: Axes, table: FigureTable) -> _Places:
-    count = len(table.series)
+    bundles = _bundles(table)
     for number, series in enumerate(table.series):
         colour, marker, dash = _style(table, number)
-        under = 1 - number / max(1, count - 1) if count > 1 else 0.0
+        bundle = bundles[number]
+        turn, turns = bundle.index(number), len(bundle)
+        label = series.label
+        if turns > 1:
+            dash = (turn * DASH_LENGTH, (DASH_LENGTH, DASH_LENGTH * (turns - 1)))
+            others = " and ".join(table.series[other].label for other in bundle if other != number)
+            label = f"{label} (as {others})" if turn else label
         x = [point.x for point in series.points]
         y = [point.estimate.mean for point in series.points]
-        error = [point.estimate.half_width or 0.0 for point in series.points]
+        error = _intervals(series)
         axes.errorbar(
-            x, y, yerr=error if any(error) else None, label=series.label, color=colour, linestyle=dash, marker=marker,
-            linewidth=1.6 + 2.6 * under, markersize=4.5 + 4.0 * under, alpha=0.95 - 0.25 * under, capsize=2.5,
-            elinewidth=1.1, markeredgecolor="white", markeredgewidth=0.6, zorder=3 + number,
+            x, y, yerr=error, label=label, color=colour, linestyle=dash, marker=marker, linewidth=2.2,
+            dash_capstyle="butt", markersize=4.5 + 3.0 * (turns - 1 - turn), capsize=2.5, elinewidth=1.1,
+            markeredgecolor="white", markeredgewidth=0.6, zorder=3 + number,
         )  # fmt: skip
     if table.spec.log_x:
         axes.set_xscale("log", base=2)
@@ -109,6 +118,35 @@ def _draw_lines(axes: Axes, table: FigureTable) -> _Places:
     return [[point.x for point in series.points] for series in table.series]
 
 
+def _bundles(table: FigureTable) -> list[list[int]]:
+    """For each line, those that it coincides with at every place that they share, itself included."""
+    highest = max((point.estimate.mean for series in table.series for point in series.points), default=0.0)
+    found: list[list[int]] = []
+    for number, series in enumerate(table.series):
+        home = next((bundle for bundle in found if _coincide(table.series[bundle[0]], series, 0.01 * highest)), None)
+        if home is None:
+            found.append([number])
+        else:
+            home.append(number)
+    return [next(bundle for bundle in found if number in bundle) for number in range(len(table.series))]
+
+
+def _coincide(one: Series, other: Series, room: float) -> bool:
+    places = {point.x: point.estimate.mean for point in one.points}
+    shared = [(places[point.x], point.estimate.mean) for point in other.points if point.x in places]
+    return len(shared) > 1 and all(abs(here - there) <= room for here, there in shared)
+
+
+def _intervals(series: Series) -> list[list[float]] | None:
+    """Below and above the means; None if nothing is known of them."""
+    halves = [point.estimate.half_width or 0.0 for point in series.points]
+    if not any(halves):
+        return None
+    means = [point.estimate.mean for point in series.points]
+    below = [min(half, mean) if mean >= 0 else half for half, mean in zip(halves, means, strict=True)]
+    return [below, halves]
+
+
 def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
     labels = list(dict.fromkeys(point.label for series in table.series for point in series.points))
     width = 0.82 / max(1, len(table.series))
@@ -119,9 +157,8 @@ def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
             colour = OTHERS[number % len(OTHERS)]
         x = [labels.index(point.label) + (number - (len(table.series) - 1) / 2) * width for point in series.points]
         y = [point.estimate.mean for point in series.points]
-        error = [point.estimate.half_width or 0.0 for point in series.points]
         axes.bar(
-            x, y, width * 0.94, label=series.label, color=colour, yerr=error if any(error) else None,
+            x, y, width * 0.94, label=series.label, color=colour, yerr=_intervals(series),
             error_kw={"elinewidth": 1.0, "ecolor": INK, "capsize": 2},
         )  # fmt: skip
         places.append(x)
