@@ -195,7 +195,7 @@ def test_lines_that_coincide_take_turns_and_say_so() -> None:
     found = runs({("a", 2): [10], ("a", 4): [20], ("b", 2): [10], ("b", 4): [20.1], ("c", 2): [10], ("c", 4): [30]})
     (axes,) = picture_of(table_of(FigureSpec(LATENCY, x="depth", series=("protocol",)), found), "Title").axes
     labels = axes.get_legend_handles_labels()[1]
-    assert labels == ["a", "b (as a)", "c"]
+    assert labels == ["a [a]", "b [a]", "c"]
     first, second, third = (bar.lines[0] for bar in axes.containers)
     assert first.is_dashed()
     assert second.is_dashed()

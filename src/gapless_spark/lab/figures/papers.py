@@ -34,7 +34,7 @@ PAPERS: Mapping[str, Paper] = {
     ),
     "003": Paper(
         "Delta: publish/subscribe that bypasses δ failed neighbours",
-        "Reliable distributed publish/subscribe algorithms that tolerate the failure of up to δ brokers or links at once",
+        "Reliable distributed publish/subscribe algorithms that tolerate the failure of up to δ brokers or links",
         "section IX",
     ),
     "004": Paper(

@@ -1,8 +1,8 @@
 """Draws figures: lines with confidence intervals, or bars.
 
-Lines that coincide are told apart: they take turns, a dash of each, and the legend says which they are. Intervals of
-what cannot be negative do not run below zero. What the paper gives as a number is
-drawn as a diamond. What stands behind the picture (repetitions, confidence, length of the runs) is written on it.
+Lines that coincide are told apart: they take turns, a dash of each, and have the same letter in the legend. Intervals
+of what cannot be negative do not run below zero. What the paper gives as a number is drawn as a diamond. What stands
+behind the picture (repetitions, confidence, length of the runs) is written on it.
 """
 
 import io
@@ -32,6 +32,9 @@ OTHERS = ("#00798c", "#edae49", "#7a5195", "#d1495b", "#66a182", "#2e4057", "#8d
 MARKERS = "os^vPX<>D"
 DASHES: Sequence[Any] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
+HATCHES = ("", "////", "....", "xxxx")
+"""For bars of the same colour."""
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DASH_LENGTH = 4.0
 """In line widths."""
 LABELS_ROOM = 70
@@ -89,15 +92,14 @@ def _colour_name(series: Series) -> str:
 
 def _draw_lines(axes: Axes, table: FigureTable) -> _Places:
     bundles = _bundles(table)
+    letters = _letters(bundles)
     for number, series in enumerate(table.series):
         colour, marker, dash = _style(table, number)
         bundle = bundles[number]
         turn, turns = bundle.index(number), len(bundle)
-        label = series.label
+        label = f"{series.label} {letters[number]}".rstrip()
         if turns > 1:
             dash = (turn * DASH_LENGTH, (DASH_LENGTH, DASH_LENGTH * (turns - 1)))
-            others = " and ".join(table.series[other].label for other in bundle if other != number)
-            label = f"{label} (as {others})" if turn else label
         x = [point.x for point in series.points]
         y = [point.estimate.mean for point in series.points]
         error = _intervals(series)
@@ -131,6 +133,12 @@ def _bundles(table: FigureTable) -> list[list[int]]:
     return [next(bundle for bundle in found if number in bundle) for number in range(len(table.series))]
 
 
+def _letters(bundles: Sequence[list[int]]) -> list[str]:
+    """For each line, the letter of its bundle; none if it stands alone."""
+    shared = list(dict.fromkeys(tuple(bundle) for bundle in bundles if len(bundle) > 1))
+    return [f"[{LETTERS[shared.index(tuple(bundle))]}]" if len(bundle) > 1 else "" for bundle in bundles]
+
+
 def _coincide(one: Series, other: Series, room: float) -> bool:
     places = {point.x: point.estimate.mean for point in one.points}
     shared = [(places[point.x], point.estimate.mean) for point in other.points if point.x in places]
@@ -152,13 +160,12 @@ def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
     width = 0.82 / max(1, len(table.series))
     places = []
     for number, series in enumerate(table.series):
-        colour, _, _ = _style(table, number)
-        if sum(series.values[:1] == other.values[:1] for other in table.series) > 1:
-            colour = OTHERS[number % len(OTHERS)]
+        colour, _, dash = _style(table, number)
         x = [labels.index(point.label) + (number - (len(table.series) - 1) / 2) * width for point in series.points]
         y = [point.estimate.mean for point in series.points]
         axes.bar(
             x, y, width * 0.94, label=series.label, color=colour, yerr=_intervals(series),
+            hatch=HATCHES[DASHES.index(dash)], edgecolor="white", linewidth=0,
             error_kw={"elinewidth": 1.0, "ecolor": INK, "capsize": 2},
         )  # fmt: skip
         places.append(x)
@@ -225,10 +232,13 @@ def _write_legend(axes: Axes, table: FigureTable) -> None:
 def _footing(table: FigureTable) -> str:
     """What stands behind the picture."""
     least, most = table.runs_least, table.runs_most
+    coincide = table.spec.kind == "lines" and any(len(bundle) > 1 for bundle in _bundles(table))
     runs = f"{least}" if least == most else f"{least} to {most}"
     text = "one run a point" if most == 1 else f"mean of {runs} runs, bars: {CONFIDENCE:.0%} confidence"
     if table.length_ms is not None:
         shortest, longest = (f"{value / 1000:,.3g} s" for value in table.length_ms)
         text += f"; runs of {shortest}" if shortest == longest else f"; runs of {shortest} to {longest}"
         text += " virtual time"
+    if coincide:
+        text += "; lines with the same letter coincide"
     return text
