@@ -29,6 +29,7 @@ def test_the_papers_are_all_there() -> None:
         ("002", "Figures 3 and 4"), ("002", "Figure 5(a) and Table I"), ("002", "Figure 5(b)"), ("002", "Figure 6"),
         ("002", "Figure 7"), ("002", "Table II"),
         *(("003", f"Figure {number}") for number in (8, 9, 10, 11)),
+        ("003", "section VIII"), ("003", "sections II and VII"), ("003", "sections VII and IX"),
         ("004", "Section 5"),
         ("001", "section I"),
         ("001", "section VI"),

@@ -14,7 +14,7 @@ from gapless_spark.lab.experiment_file import workload_of
 from gapless_spark.lab.figures.data import Run
 from gapless_spark.lab.grid import Case
 from gapless_spark.lab.workloads import ScenarioWorkload
-from gapless_spark.lab.workloads.tree_failures import connected_pairs, filled_tree, live_sessions
+from gapless_spark.lab.workloads.tree_failures import connected_pairs, filled_tree, legitimate_pairs, live_sessions
 from gapless_spark.lab.workloads.tree_queues import TreeQueues
 
 
@@ -211,6 +211,78 @@ def _longest_run(path: tuple[str, ...], failed: frozenset[int]) -> int:
         current = current + 1 if int(name[1:]) in failed else 0
         longest = max(longest, current)
     return longest
+
+
+def test_legitimate_pairs_are_counted_as_one_would_count_them_by_hand() -> None:
+    for seed in range(40):
+        dice = random.Random(seed)
+        brokers, fanout, delta = dice.randint(2, 30), dice.randint(1, 4), dice.randint(0, 3)
+        failed = frozenset(dice.sample(range(brokers), dice.randint(0, brokers - 1)))
+        tree = filled_tree(brokers, fanout)
+        living = [number for number in range(brokers) if number not in failed]
+        counted = sum(
+            _is_legitimate(tree.path(f"b{a}", f"b{b}"), failed, delta) for a in living for b in living if a != b
+        )
+        parents = [(number - 1) // fanout for number in range(brokers)]
+        assert legitimate_pairs(parents, failed, delta) == counted, seed
+
+
+def _is_legitimate(path: tuple[str, ...], failed: frozenset[int], delta: int) -> bool:
+    gone = [int(name[1:]) in failed for name in path]
+    return all(sum(gone[first : first + 2 * delta + 1]) <= delta for first in range(len(gone)))
+
+
+@pytest.mark.parametrize("delta", [1, 2])
+def test_delta_with_strict_legitimacy_delivers_one_event_to_whom_it_may(delta: int) -> None:
+    """One event alone waits behind no other, so it comes as far as legitimacy lets it."""
+    for seed in range(4):
+        given = {"brokers": 40, "fanout": 2, "delta": delta, "failed": 12, "events": 1}
+        case = Case("test", {}, "broadcast-failures", given, "delta", {}, seed, ("delivered",), True)
+        _, trace = conduct(case)
+        assert trace is not None
+        (event,) = trace.events
+        tree = filled_tree(40, 2)
+        dead = frozenset(random.Random(f"{seed}/broadcast-failures").sample(range(40), 40)[:12])
+        came = {int(row.client[1:]) for row in trace.history if row.kind == "deliver"}
+        start = f"b{event.publisher[1:]}"
+        assert came == {
+            number for number in set(range(40)) - dead if _is_legitimate(tree.path(start, f"b{number}"), dead, delta)
+        }
+
+
+def test_what_waits_for_legitimacy_holds_up_what_follows_from_others_too() -> None:
+    """So runs deliver less than legitimacy alone would let through; see section VIII."""
+    shares = {}
+    for legitimacy in ("wait", "relaxed"):
+        given = {"brokers": 100, "fanout": 3, "delta": 1, "failed": 17, "events": 40}
+        options = {"legitimacy": legitimacy}
+        shares[legitimacy] = run("broadcast-failures", "delta", "delivered", options=options, **given)[0]["percent"]
+    parents = [(number - 1) // 3 for number in range(100)]
+    dead = frozenset(random.Random("0/broadcast-failures").sample(range(100), 100)[:17])
+    strict = 100 * (legitimate_pairs(parents, dead, 1) + 83) / 83**2
+    assert shares["wait"] < strict - 3 < shares["relaxed"]
+
+
+@pytest.mark.parametrize("what", ["brokers", "links"])
+def test_everything_is_delivered_when_what_failed_is_back(what: str) -> None:
+    given: dict[str, Any] = {
+        "brokers": 15, "failed": 4, "delta": 0, "what": what, "away_ms": 1000.0, "length_ms": 5000.0,
+    }  # fmt: skip
+    found, _ = run("failure-course", "delta", "throughput", **given)
+    assert list(found) == [f"{3 + half / 2:g}" for half in range(10)]
+    assert found["5.5"] < 95
+    assert max(found.values()) > 130
+    assert run("failure-course", "delta", "delivered", **given)[0] == {"percent": 100.0}
+
+
+def test_a_new_broker_in_the_place_of_one_that_left_for_good_heals_the_tree() -> None:
+    options = {"legitimacy": "relaxed"}
+    given: dict[str, Any] = {"brokers": 15, "failed": 3, "delta": 0, "length_ms": 6000.0}
+    never, _ = run("failure-course", "delta", "throughput", options=options, **given)
+    replaced, _ = run("failure-course", "delta", "throughput", options=options, away_ms=2000.0, **given)
+    assert never["8"] < 90
+    assert replaced["6"] == never["6"]
+    assert replaced["8"] == pytest.approx(100, abs=12)
 
 
 def test_sessions_and_neighbourhoods_are_those_of_the_protocol() -> None:

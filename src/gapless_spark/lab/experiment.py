@@ -64,6 +64,7 @@ series = ["protocol"]
 `[[figures]]`
 : `kind = "lines"` (default): `x` is an axis, `y` a reading, `series` the axes that tell the lines apart.
   `kind = "bars"`: the same numbers as bars, where values of `x` are few or have no order.
+  `kind = "course"`: lines along the subjects of `y.metric`, which are numbers, such as moments of time.
   `kind = "distribution"`: `y.metric` counts, `by` its subjects or by their values, into the `bins` given by
   their upper ends.
   `legend` names a line after its values on the axes: `"{protocol}, {covered:.0%} covered"`.
@@ -126,7 +127,7 @@ class FigureSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One picture and its table."""
 
     y: Reading
-    kind: Literal["lines", "bars", "distribution"] = "lines"
+    kind: Literal["lines", "bars", "course", "distribution"] = "lines"
     name: str = ""
     title: str = ""
     x: str = ""

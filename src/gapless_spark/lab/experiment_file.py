@@ -259,7 +259,7 @@ def _check_parameters(cases: list[Case]) -> None:
 def _check_figure(place: str, figure: FigureSpec, experiment: Experiment) -> None:
     _check_reading(place, figure.y, experiment)
     axes = [*_axes(experiment), "seed"]
-    if figure.kind != "distribution" and not figure.x:
+    if figure.kind in ("lines", "bars") and not figure.x:
         raise _MistakeError(f"{place}: needs an 'x': one of {', '.join(axes)}")
     if figure.kind == "distribution" and not figure.bins:
         raise _MistakeError(f"{place}: needs 'bins': their upper ends")

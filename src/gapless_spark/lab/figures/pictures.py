@@ -32,6 +32,7 @@ OTHERS = ("#00798c", "#edae49", "#7a5195", "#d1495b", "#66a182", "#2e4057", "#8d
 MARKERS = "os^vPX<>D"
 DASHES: Sequence[Any] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
+LINES = ("lines", "course")
 HATCHES = ("", "////", "....", "xxxx")
 """For bars of the same colour."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -55,7 +56,7 @@ def picture_of(table: FigureTable, title: str, claims: Sequence[Claim] = ()) -> 
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7.6, 4.4), layout="constrained")
         axes = figure.add_subplot()
-        places = _draw_lines(axes, table) if table.spec.kind == "lines" else _draw_bars(axes, table)
+        places = _draw_lines(axes, table) if table.spec.kind in LINES else _draw_bars(axes, table)
         said = _draw_paper(axes, table, claims, places)
         _set_height(axes, table, said)
         axes.set_xlabel(table.spec.x_label or table.spec.x or table.spec.y.metric)
@@ -211,7 +212,7 @@ def _set_height(axes: Axes, table: FigureTable, said: Sequence[float]) -> None:
     top = min(1.35 * highest, with_bars) or 1.0
     if not table.spec.log_y:
         axes.set_ylim(0, 1.06 * top)
-    elif table.spec.kind == "lines":
+    elif table.spec.kind in LINES:
         axes.set_ylim(min(value.mean for value in estimates) / 1.4, 1.2 * top)
     else:
         axes.set_ylim(0, 2 * top)
@@ -232,7 +233,7 @@ def _write_legend(axes: Axes, table: FigureTable) -> None:
 def _footing(table: FigureTable) -> str:
     """What stands behind the picture."""
     least, most = table.runs_least, table.runs_most
-    coincide = table.spec.kind == "lines" and any(len(bundle) > 1 for bundle in _bundles(table))
+    coincide = table.spec.kind in LINES and any(len(bundle) > 1 for bundle in _bundles(table))
     runs = f"{least}" if least == most else f"{least} to {most}"
     text = "one run a point" if most == 1 else f"mean of {runs} runs, bars: {CONFIDENCE:.0%} confidence"
     if table.length_ms is not None:
