@@ -2,8 +2,8 @@
 
 A tree filled level by level. Some brokers, or links, drawn by the seed, fail at once, and come back together or never.
 Clients sit at the brokers that stay: one that subscribes to everything at each, and some of them publish in turn, all
-the time. A broker that comes back without memory is as good as another one that takes the place and the name of the first:
-so one that left for good is replaced.
+the time. A broker that comes back without memory is as good as another one that takes the place and the name of the
+first: so one that left for good is replaced.
 
 | measure | subject | value |
 | --- | --- | --- |
