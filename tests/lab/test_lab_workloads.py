@@ -6,14 +6,18 @@ from typing import Any
 import pytest
 
 from gapless.errors import ExperimentError
-from gapless.overlay import binary
+from gapless.overlay import Overlay, binary
 from gapless.protocols.delta.neighbourhood import Neighbourhood
+from gapless.simulator import check_scenario
+from gapless.simulator.networks import overlay_of
+from gapless.simulator.scenario import Relink
 from gapless.trace import Trace
 from gapless_spark.lab.conduct import conduct
 from gapless_spark.lab.experiment_file import workload_of
 from gapless_spark.lab.figures.data import Run
 from gapless_spark.lab.grid import Case
 from gapless_spark.lab.workloads import ScenarioWorkload
+from gapless_spark.lab.workloads.lossy_links import LossyLinks
 from gapless_spark.lab.workloads.tree_failures import connected_pairs, filled_tree, legitimate_pairs, live_sessions
 from gapless_spark.lab.workloads.tree_queues import TreeQueues
 
@@ -343,6 +347,44 @@ def test_what_is_delivered_is_counted_as_in_the_trace() -> None:
     came = sum(row.kind == "deliver" and row.event_id in events for row in trace.history)
     assert found["percent"] == pytest.approx(100 * came / due)
     assert 0 < came < due
+
+
+LOSSY: dict[str, Any] = {
+    "brokers": 14, "subscribers": 14, "patterns": 4, "rate": 20.0, "warm_ms": 1500.0, "measured_ms": 2000.0,
+    "drain_ms": 1500.0,
+}  # fmt: skip
+
+
+def test_what_reconfigurations_lose_is_recovered() -> None:
+    given = {**LOSSY, "loss": 0.0, "relinks": 8}
+    without, _ = run("lossy-links", "epidemic", "delivered-course", options={"recovery": "none"}, **given)
+    assert list(without) == [f"{quarter / 4:g}" for quarter in range(8)]
+    assert without["0.5"] == 100
+    assert min(without.values()) < 95
+    pulled, _ = run("lossy-links", "epidemic", "delivered", options={"recovery": "publisher-pull"}, **given)
+    assert pulled["percent"] > 99
+
+
+def test_links_that_are_replaced_leave_a_tree() -> None:
+    for seed in range(10):
+        workload = LossyLinks(brokers=12, relinks=15)
+        scenario = workload.scenario("epidemic", {}, seed)
+        check_scenario(scenario)
+        edges = {frozenset(edge) for edge in overlay_of(scenario.network).edges}
+        for fault in scenario.faults:
+            assert isinstance(fault, Relink)
+            edges.remove(frozenset(fault.old))
+            assert frozenset(fault.new) not in edges
+            edges.add(frozenset(fault.new))
+            Overlay([f"b{number}" for number in range(12)], [tuple(sorted(edge)) for edge in edges])  # type: ignore[misc]
+
+
+def test_bursts_lose_about_as_much_as_single_losses() -> None:
+    shares = [
+        run("lossy-links", "epidemic", "delivered", options={"recovery": "none"}, burst_ms=burst_ms, seed=2, **LOSSY)[0]
+        for burst_ms in (0.0, 200.0)
+    ]
+    assert shares[1]["percent"] == pytest.approx(shares[0]["percent"], abs=15)
 
 
 # ---- measures
