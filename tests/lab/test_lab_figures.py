@@ -3,6 +3,7 @@
 from html.parser import HTMLParser
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -196,7 +197,8 @@ def test_lines_that_coincide_take_turns_and_say_so() -> None:
     (axes,) = picture_of(table_of(FigureSpec(LATENCY, x="depth", series=("protocol",)), found), "Title").axes
     labels = axes.get_legend_handles_labels()[1]
     assert labels == ["a [a]", "b [a]", "c"]
-    first, second, third = (bar.lines[0] for bar in axes.containers)
+    bars: Any = axes.containers
+    first, second, third = (bar.lines[0] for bar in bars)
     assert first.is_dashed()
     assert second.is_dashed()
     assert not third.is_dashed()
@@ -205,7 +207,8 @@ def test_lines_that_coincide_take_turns_and_say_so() -> None:
 def test_intervals_do_not_run_below_zero() -> None:
     found = runs({("a", 2): [0, 10], ("a", 4): [100, 102]})
     (axes,) = picture_of(table_of(FigureSpec(LATENCY, x="depth", series=("protocol",)), found), "Title").axes
-    (bars,) = axes.containers[0].lines[2]
+    drawn: Any = axes.containers[0]
+    (bars,) = drawn.lines[2]
     lowest = min(float(segment[:, 1].min()) for segment in bars.get_segments())
     assert lowest == 0
     assert estimate_text(Estimate(5.0, 7.07, 2, 63.5)) == "5 (0 to 68.5)"

@@ -258,7 +258,7 @@ def test_what_waits_for_legitimacy_holds_up_what_follows_from_others_too() -> No
     """So runs deliver less than legitimacy alone would let through; see section VIII."""
     shares = {}
     for legitimacy in ("wait", "relaxed"):
-        given = {"brokers": 100, "fanout": 3, "delta": 1, "failed": 17, "events": 40}
+        given: dict[str, Any] = {"brokers": 100, "fanout": 3, "delta": 1, "failed": 17, "events": 40}
         options = {"legitimacy": legitimacy}
         shares[legitimacy] = run("broadcast-failures", "delta", "delivered", options=options, **given)[0]["percent"]
     parents = [(number - 1) // 3 for number in range(100)]

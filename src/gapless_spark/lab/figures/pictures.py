@@ -104,9 +104,10 @@ def _draw_lines(axes: Axes, table: FigureTable) -> _Places:
         x = [point.x for point in series.points]
         y = [point.estimate.mean for point in series.points]
         error = _intervals(series)
+        size = 4.5 + 6.0 * (turns - 1 - turn) / max(1, turns - 1)
         axes.errorbar(
             x, y, yerr=error, label=label, color=colour, linestyle=dash, marker=marker, linewidth=2.2,
-            dash_capstyle="butt", markersize=4.5 + 3.0 * (turns - 1 - turn), capsize=2.5, elinewidth=1.1,
+            dash_capstyle="butt", markersize=size, capsize=2.5, elinewidth=1.1,
             markeredgecolor="white", markeredgewidth=0.6, zorder=3 + number,
         )  # fmt: skip
     if table.spec.log_x:

@@ -70,8 +70,14 @@ def _along(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
         value = group.estimate(spec.y)
         if value is not None and x is not None:
             place = float(x) * spec.x_scale if not isinstance(x, str) else float(len(found))
-            found.append(Point(place, str(x) if isinstance(x, str) else f"{place:,g}", value, spec.y, x))
+            found.append(Point(place, _place_label(x, place), value, spec.y, x))
     return sorted(found, key=lambda point: point.x)
+
+
+def _place_label(value: Scalar, place: float) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{place:,g}"
 
 
 def _course(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
