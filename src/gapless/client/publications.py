@@ -14,6 +14,7 @@ from gapless.client.arguments import surrogate_in
 from gapless.errors import EventError
 from gapless.events import Event
 from gapless.protocol import Publish
+from gapless.runtime.codec import ATTRIBUTE_BYTES
 
 __all__ = ["Checked", "EventLike", "Payload", "Publication", "check_publication", "parts_of"]
 
@@ -37,8 +38,6 @@ Checked: TypeAlias = tuple[Publish, int]
 """The call, and its size in bytes."""
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
-ATTRIBUTE_BYTES = 16
-"""What an attribute counts beside its name and its text."""
 
 
 def check_publication(item: Publication, event_max: int) -> Checked:

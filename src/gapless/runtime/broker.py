@@ -49,7 +49,7 @@ class Broker:
         self.started = time.time()
         self.logger = logger_of(name)
         self._trace = trace
-        self._codec = Codec(config.spec, config.runtime.frame_max)
+        self._codec = Codec(config.spec, config.runtime.frame_max, config.runtime.event_max)
         self._met: dict[str, tuple[int, int]] = {}
         self._is_ready = False
         self._starting_over: asyncio.Task[None] | None = None

@@ -10,7 +10,7 @@
 | where an event goes | `sorting` |
 | what may be forgotten | `waves`, `event_log` |
 | going round the dead, and back | `handovers`, `handover`, `contribution`, `merge`, `inference`, `takeover` |
-| clients | `sessions`, `client_side` |
+| clients | `sessions`, `client_side`, `claims` |
 
 The broker itself holds one more: `process`, the way of an event through it. An event is processed once (numbers of
 a publisher only grow), logged, sent over every link behind which someone wants it, and delivered here. On a tree

@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from gapless.errors import EventError
 from gapless.events import Event
 from gapless.protocol import SetTimer
+from gapless.protocols.gapless.claims import Claims
 from gapless.protocols.gapless.journal import Journal
 from gapless.protocols.gapless.latencies import Latencies
 from gapless.protocols.gapless.messages import (
@@ -85,6 +85,7 @@ class ClientSide:
         self._process = process
         self._find_home = find_home
         self._contacts = list(contacts)
+        self._claims = Claims(table, options.client_window)
         self._admissions: deque[tuple[int, Session, list[Event]]] = deque()
         self._insecure: dict[str, None] = {}
         self._stuck: dict[str, None] = {}
@@ -99,6 +100,7 @@ class ClientSide:
         if not self.is_serving:
             self._send(client, NotYet(message.attempt))
             return
+        self._claims.check_attach(client, message)
         session = self.sessions.get(client)
         if session is None:
             if not message.home:
@@ -127,6 +129,7 @@ class ClientSide:
         self._resume(session, message)
 
     def _resume(self, session: Session, message: Attach) -> None:
+        self._claims.check_resume(session, message)
         standings = {standing.subscription: standing for standing in message.standings}
         for name in [name for name in session.subscriptions if name not in standings]:
             self._end_subscription(session, name)
@@ -134,7 +137,7 @@ class ClientSide:
         voided = [
             name for name, item in standings.items() if name in session.untold and not (item.got or item.is_whole)
         ]
-        for name, standing in standings.items():
+        for name, standing in standings.items() if session.is_orphan else ():
             if name not in fresh and name not in voided:
                 session.reconcile(standing)
                 self._table.restore_cuts(session.subscriptions[name], standing.cuts)
@@ -260,6 +263,7 @@ class ClientSide:
         session = self.sessions.get(client)
         if session is None or message.attempt != session.attempt:
             return
+        self._claims.check_call(session, message)
         kind = type(message)
         if kind is ClientGot:
             session.got(message.number)
@@ -384,8 +388,6 @@ class ClientSide:
     def _queue(self, session: Session, events: list[Event]) -> None:
         before = session.queued
         for event in events:
-            if event.publisher != session.client:
-                raise EventError(f"{session.client!r} cannot publish in the name of {event.publisher!r}")
             if event.seq == session.queued + 1:
                 session.queued = event.seq
                 session.inbox.append(event)

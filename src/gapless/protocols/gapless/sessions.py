@@ -15,8 +15,10 @@ rule for a lost connection and a lost broker.
 
 from bisect import insort
 from collections import deque
+from collections.abc import Iterator
 from itertools import islice
 
+from gapless.errors import CallError
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Attach, ClientUnadvertise, Cuts, Delivery, Edge, Standing, Unsubscribed
 from gapless.protocols.gapless.routing_table import Advertisement, Subscription
@@ -105,6 +107,13 @@ class Session:
             {name: subscription.still_awaited() for name, subscription in self.subscriptions.items()},
         )
 
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """All that the client asks for and offers: names and filters."""
+        for subscription in self.subscriptions.values():
+            yield subscription.name, subscription.filter.text
+        for advertisement in self.advertisements.values():
+            yield advertisement.name, advertisement.filter.text
+
     def wants(self, subscription: Subscription, event: Event) -> bool:
         """Whether an event that matches is due: it is, from the cut on; an orphan's cuts are not known here."""
         cut = subscription.cuts.get(event.publisher)
@@ -187,8 +196,11 @@ class Session:
 
     def got(self, number: int) -> None:
         """The client's application has taken the deliveries up to this number."""
-        self._taken = max(self._taken, min(number, self._first + self._sent - 1))
-        count = min(number - self._first + 1, self._sent)
+        last = self._first + self._sent - 1
+        if number > last:
+            raise CallError(f"{self.client!r} confirms delivery {number}, but was sent only {last}")
+        self._taken = max(self._taken, number)
+        count = number - self._first + 1
         if count > 0:
             drop = self.outbox.popleft
             for _ in range(count):
