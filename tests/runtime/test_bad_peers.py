@@ -25,6 +25,7 @@ BEFORE_GREETING = {
     "an empty frame": (b"\0\0\0\0", "malformed", "0 bytes"),
     "no greeting": (framed(wire.PING, b""), "malformed", "begins with a greeting"),
     "a greeting that is none": (framed(wire.HELLO, b"\xc1"), "malformed", "no greeting"),
+    "a greeting that is no text": (framed(wire.HELLO, b"\x92\xa2\xff\xff\x01"), "malformed", "no greeting"),
     "another version": (
         framed(wire.HELLO, msgspec.msgpack.encode(["gapless", 9, 9, 9])), "version", "you speak version 9",
     ),
@@ -61,6 +62,7 @@ def test_a_broker_that_is_not_of_the_network_is_turned_down() -> None:
 
 AFTER_GREETING = {
     "a batch that is none": (framed(wire.MESSAGES, b"\xc1"), "malformed"),
+    "a message that is no text": (framed(wire.MESSAGES, b"\x91\x92\xa9ClientG\xfft\x01"), "malformed"),
     "an unknown message": (framed(wire.MESSAGES, msgspec.msgpack.encode([["Nonsense"]])), "malformed"),
     "words of a broker": (batch(Fenced(0, {"b0": 1})), "malformed"),
     "another greeting": (wire.greeting("client", "c"), "there is no frame of kind 1"),

@@ -14,7 +14,7 @@ import msgspec
 from gapless.errors import ProtocolError, WireError
 from gapless.events import Event
 from gapless.protocol import ProtocolSpec
-from gapless.runtime.wire import HEADER, MESSAGES
+from gapless.runtime.wire import HEADER, MESSAGES, UNREADABLE
 
 __all__ = ["ATTRIBUTE_BYTES", "Codec", "message_types"]
 
@@ -59,7 +59,7 @@ class Codec:
         """The messages of a batch, or a `WireError` that can be told to whoever sent it."""
         try:
             messages: list[Any] = (self._from_client if is_client else self._from_broker).decode(body)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise WireError(f"a batch of messages is malformed: {error}") from None
         if is_client and len(body) > self._event_max:
             _check_sizes(messages, self._event_max)

@@ -1,0 +1,21 @@
+"""The targets, one file each. A further one, for files on disk say, is a class in a file of its own and a line here."""
+
+from tests.fuzz.target import Target
+from tests.fuzz.targets.connections import Connections
+from tests.fuzz.targets.filters import Filters
+from tests.fuzz.targets.frames import Frames
+from tests.fuzz.targets.greetings import Greetings
+from tests.fuzz.targets.http_requests import HttpRequests
+from tests.fuzz.targets.messages import BrokerMessages, ClientMessages
+from tests.fuzz.targets.network_files import NetworkFiles
+from tests.fuzz.targets.sessions import Sessions
+
+__all__ = ["TARGETS"]
+
+TARGETS: dict[str, type[Target]] = {
+    kind.name: kind
+    for kind in (
+        Frames, Greetings, ClientMessages, BrokerMessages, Filters, NetworkFiles, HttpRequests, Connections, Sessions,
+    )
+}  # fmt: skip
+"""By name."""
