@@ -8,5 +8,5 @@
 A target is one door to the outside: it takes bytes and may refuse them with an error that has a sentence. Any other
 exception, more than 100 ms of the processor's time, or memory that is not given back is a finding, which is saved with
 the line that repeats it. Where `atheris` is installed (`pip install -e '.[fuzz]'`), `--guided` lets the coverage of the
-code choose what is changed next.
+code choose what is changed next; what it keeps is where later runs begin.
 """

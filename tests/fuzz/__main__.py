@@ -12,6 +12,7 @@ from tests.fuzz.loop import Summary, fuzz, judge
 from tests.fuzz.targets import TARGETS
 
 SAVED = Path("out/fuzz")
+CORPUS = SAVED / "corpus"
 
 
 def main() -> int:
@@ -43,8 +44,10 @@ def _arguments() -> argparse.Namespace:
 
 def _fuzz(name: str, seed: int, inputs: int | None, seconds: float) -> Summary:
     target = TARGETS[name]()
+    # What a guided run found to reach much, if there was one.
+    corpus = [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
     try:
-        summary = fuzz(target, seed, inputs=inputs, seconds=None if inputs else seconds)
+        summary = fuzz(target, seed, inputs=inputs, seconds=None if inputs else seconds, corpus=corpus)
     finally:
         target.close()
     print(summary.line(), flush=True)
@@ -68,7 +71,7 @@ def _again(path: Path) -> int:
 
 def _guided(name: str, seconds: float) -> int:
     """In a process of its own, because the tool ends it."""
-    corpus = SAVED / "corpus" / name
+    corpus = CORPUS / name
     corpus.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "tests.fuzz.guided", name, str(corpus), str(max(1, int(seconds)))]
     return 1 if subprocess.run(command, check=False).returncode else 0

@@ -10,6 +10,7 @@ import hashlib
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -90,9 +91,11 @@ def _time_again(target: Target, data: bytes) -> float:
     return time.process_time() - begun
 
 
-def fuzz(target: Target, seed: int, *, inputs: int | None = None, seconds: float | None = None) -> Summary:
-    """Try so many inputs, or for so long."""
-    dice, pool, summary = Random(f"{target.name}/{seed}"), [b""], Summary(target.name)
+def fuzz(
+    target: Target, seed: int, *, inputs: int | None = None, seconds: float | None = None, corpus: Iterable[bytes] = ()
+) -> Summary:
+    """Try so many inputs, or for so long. The corpus is what the pool begins with."""
+    dice, pool, summary = Random(f"{target.name}/{seed}"), [b"", *corpus], Summary(target.name)
     places: set[str] = set()
     begun, base = time.monotonic(), 0.0
     while summary.inputs != inputs and (seconds is None or time.monotonic() - begun < seconds):
@@ -124,7 +127,7 @@ def _next(target: Target, dice: Random, pool: list[bytes]) -> bytes:
     if len(pool) < POOL:
         pool.append(data)
     elif dice.random() < 0.1:
-        pool[dice.randrange(POOL)] = data
+        pool[dice.randrange(len(pool))] = data
     return data
 
 

@@ -25,7 +25,7 @@ LONG, LONG_PARSED_MAX = 4096, 64
 class Filter:
     """The SQL after WHERE, parsed. Made by `parse`."""
 
-    __slots__ = ("_disjunction", "_is_false", "_is_true", "condition", "text")
+    __slots__ = ("_disjunction", "_is_false", "_is_true", "_weight", "condition", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -33,6 +33,7 @@ class Filter:
         self._is_true: Test | None = None
         self._is_false: Test | None = None
         self._disjunction: Disjunction | None = None
+        self._weight: int | None = None
 
     def matches(self, attributes: Attributes) -> bool:
         """Whether the filter is true for an event with these attributes."""
@@ -51,11 +52,13 @@ class Filter:
 
         Complete for conjunctions of conditions on single attributes; false where it cannot tell.
         """
-        return self.text == other.text or covering.covers(self.disjunction, other.disjunction)
+        if self.text == other.text:
+            return True
+        return covering.covers(self.disjunction, other.disjunction, covering.allowance(self.weight, other.weight))
 
     def overlaps(self, other: Filter) -> bool:
         """False only if no event matches both; true where it cannot tell."""
-        return covering.overlaps(self.disjunction, other.disjunction)
+        return covering.overlaps(self.disjunction, other.disjunction, covering.allowance(self.weight, other.weight))
 
     @property
     def test(self) -> Test:
@@ -70,6 +73,13 @@ class Filter:
         if self._disjunction is None:
             self._disjunction = normalise(self.condition)
         return self._disjunction
+
+    @property
+    def weight(self) -> int:
+        """How many parts the normal form has: what comparisons with others may take depends on it."""
+        if self._weight is None:
+            self._weight = covering.weight(self.disjunction)
+        return self._weight
 
     def __eq__(self, other: object) -> bool:
         return self.text == other.text if isinstance(other, Filter) else NotImplemented
