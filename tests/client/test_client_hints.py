@@ -53,7 +53,7 @@ def test_who_quotes_the_name_gets_its_events_and_no_word(caplog: pytest.LogCaptu
             await client.advertise('"in" IS NOT NULL')
             subscription = await client.subscribe('"in" = 1 AND a - b > 0')
             event = await client.publish({"in": 1, "a": 3, "b": 1})
-            assert await anext(aiter(subscription)) == event
+            assert (await anext(aiter(subscription))).id == event.id
 
     run(main())
     assert told(caplog) == []

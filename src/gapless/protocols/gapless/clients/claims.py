@@ -22,6 +22,8 @@ from typing import Any
 from gapless.errors import CallError, EventError
 from gapless.events import Event
 from gapless.filters import parse
+from gapless.protocols.gapless.bounds import check_texts
+from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import (
     Attach,
     ClientAdvertise,
@@ -31,19 +33,15 @@ from gapless.protocols.gapless.messages import (
     ClientUnadvertise,
     Cuts,
 )
-from gapless.protocols.gapless.routing_table import RoutingTable
-from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
 
-__all__ = ["TEXT_MAX", "Claims", "check_texts"]
+__all__ = ["NUMBER_MAX", "Claims"]
 
 NUMBER_MAX = 1 << 53
 """Beyond what anybody can count: a million a second for 285 years."""
 
 NAME_MAX = 500
 """Characters in the name of a subscription or advertisement, which begins with that of its client."""
-
-TEXT_MAX = 1 << 20
-"""Characters in the names and filters of one client: 20,000 subscriptions of 50 characters."""
 
 INBOX_WINDOWS = 2
 """How many windows of a client's publications may wait: those that it keeps, and once more when it comes again."""
@@ -62,22 +60,22 @@ class Claims:
             raise CallError(f"{client!r} attaches with attempt {message.attempt}: attempts are counted from 1")
         _check_numbers(client, (message.attempt, message.first, message.unread))
         _check_home(client, message.home)
-        for standing in message.standings:
-            _check_cuts(client, standing.cuts)
-            _check_cuts(client, standing.got)
-            _check_name(client, standing.subscription)
-            parse(standing.filter)
+        for progress in message.brought:
+            _check_cuts(client, progress.cuts)
+            _check_cuts(client, progress.got)
+            _check_name(client, progress.subscription)
+            parse(progress.filter)
         for name, (text, first) in message.advertisements.items():
             self._check_advertisement(client, name, first)
             parse(text)
-        asked = {standing.subscription: standing.filter for standing in message.standings}
+        asked = {progress.subscription: progress.filter for progress in message.brought}
         check_texts(client, (*asked.items(), *((name, text) for name, (text, _) in message.advertisements.items())))
         _check_events(client, message.publications, message.first)
 
     def check_resume(self, session: Session, message: Attach) -> None:
         """A client begins or resumes its session here."""
-        for standing in message.standings:
-            self._check_subscription(session, standing.subscription)
+        for progress in message.brought:
+            self._check_subscription(session, progress.subscription)
         self._check_waiting(session, len(message.publications))
 
     def check_call(self, session: Session, message: Any) -> None:
@@ -118,16 +116,6 @@ class Claims:
                 f"{session.client!r} has more than {self._waiting_max:,} publications that have to wait; "
                 "advertise what you publish, and wait until it is safe"
             )
-
-
-def check_texts(client: str, named: Iterable[tuple[str, str]]) -> None:
-    """All that a client asks for and offers, by name and filter, is not too much."""
-    size = sum(len(name) + len(text) for name, text in named)
-    if size > TEXT_MAX:
-        raise CallError(
-            f"the subscriptions and advertisements of {client!r} have {size:,} characters, but {TEXT_MAX:,} is the "
-            "limit; end some of them, or use a further client"
-        )
 
 
 def _check_events(client: str, events: Sequence[Event], first: int) -> None:
