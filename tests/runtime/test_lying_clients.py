@@ -221,6 +221,28 @@ def test_subscriptions_without_end_are_refused_before_they_fill_the_memory() -> 
     run(main())
 
 
+def test_filters_that_take_long_to_understand_are_refused_before_they_stall_a_turn() -> None:
+    """Together they are far from the bound on characters."""
+
+    def hard(number: int) -> str:
+        groups = (" AND ".join(f"(a LIKE 'x{number}_{n}%_a%' OR a NOT LIKE '_{n}%b')" for n in range(6)),) * 20
+        return " OR ".join(f"({group.replace('%b', f'%b{place}')})" for place, group in enumerate(groups))
+
+    async def main() -> None:
+        async with honest_network() as (network, _):
+            liar = await Raw.attached(network)
+            asked = [progress(subscription=f"liar/{number}", filter=hard(number)) for number in range(60)]
+            assert sum(len(each.filter) for each in asked) < TEXT_MAX / 2
+            liar.say(batch(attach(brought=asked)))
+            assert "take more than 300,000 steps to be understood" in (await liar.refusal()).reason
+            liar = await Raw.attached(network, "another")
+            for number in range(5):
+                liar.say(batch(ClientSubscribe(2, f"another/{number}", hard(number))))
+            assert "take more than 300,000 steps to be understood" in (await liar.refusal()).reason
+
+    run(main())
+
+
 def test_publications_that_can_never_go_out_are_refused_before_they_fill_the_memory() -> None:
     async def main() -> None:
         async with honest_network() as (network, _):

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from gapless.filters import covering
 from gapless.filters.evaluation import Attributes, Test, compile_test
-from gapless.filters.normal_form import Disjunction, normalise
+from gapless.filters.normal_form import Disjunction, normalise_and_count
 from gapless.filters.parser import parse_condition
 from gapless.filters.syntax import Condition
 
@@ -25,7 +25,7 @@ LONG, LONG_PARSED_MAX = 4096, 64
 class Filter:
     """The SQL after WHERE, parsed. Made by `parse`."""
 
-    __slots__ = ("_disjunction", "_is_false", "_is_true", "_weight", "condition", "text")
+    __slots__ = ("_disjunction", "_effort", "_is_false", "_is_true", "_weight", "condition", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -34,6 +34,7 @@ class Filter:
         self._is_false: Test | None = None
         self._disjunction: Disjunction | None = None
         self._weight: int | None = None
+        self._effort = 0
 
     def matches(self, attributes: Attributes) -> bool:
         """Whether the filter is true for an event with these attributes."""
@@ -71,8 +72,14 @@ class Filter:
     def disjunction(self) -> Disjunction:
         """The normal form."""
         if self._disjunction is None:
-            self._disjunction = normalise(self.condition)
+            self._disjunction, self._effort = normalise_and_count(self.condition)
         return self._disjunction
+
+    @property
+    def effort(self) -> int:
+        """The steps that the normal form took; some dozens for a filter that people write."""
+        _ = self.disjunction
+        return self._effort
 
     @property
     def weight(self) -> int:

@@ -9,7 +9,8 @@ with it what others wait for.
   bits wherever they travel. Publications are the client's own, and their numbers do not jump.
 - *Names* of subscriptions and advertisements that have a `/` belong to the client before it, so nobody can take, or
   take in advance, what is somebody else's.
-- *Texts* of all that a client asks for are bounded together, because the backups are told all of it with every change.
+- *Texts* of all that a client asks for are bounded together, because the backups are told all of it with every change;
+  and so is what it takes to understand them, because a client that comes back brings them all at once.
 - What has to wait is no more than an honest client keeps (INBOX_WINDOWS).
 
 That nothing is confirmed that was not sent, `sessions` knows. The cuts that a client brings count for others only with
@@ -21,7 +22,7 @@ from typing import Any
 
 from gapless.errors import CallError, EventError
 from gapless.events import Event
-from gapless.filters import parse
+from gapless.filters import Filter, parse
 from gapless.protocols.gapless.bounds import check_texts
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import (
@@ -43,6 +44,9 @@ NUMBER_MAX = 1 << 53
 NAME_MAX = 500
 """Characters in the name of a subscription or advertisement, which begins with that of its client."""
 
+EFFORT_MAX = 300_000
+"""Steps to understand all filters of one client, a fifth of a second: those that people write take some dozens each."""
+
 INBOX_WINDOWS = 2
 """How many windows of a client's publications may wait: those that it keeps, and once more when it comes again."""
 
@@ -61,15 +65,15 @@ class Claims:
         _check_numbers(client, (message.attempt, message.first, message.unread))
         _check_home(client, message.home)
         for progress in message.brought:
+            _check_name(client, progress.subscription)
             _check_cuts(client, progress.cuts)
             _check_cuts(client, progress.got)
-            _check_name(client, progress.subscription)
-            parse(progress.filter)
-        for name, (text, first) in message.advertisements.items():
+        for name, (_, first) in message.advertisements.items():
             self._check_advertisement(client, name, first)
-            parse(text)
-        asked = {progress.subscription: progress.filter for progress in message.brought}
-        check_texts(client, (*asked.items(), *((name, text) for name, (text, _) in message.advertisements.items())))
+        texts = [(progress.subscription, progress.filter) for progress in message.brought]
+        texts += [(name, text) for name, (text, _) in message.advertisements.items()]
+        check_texts(client, texts)
+        _check_effort(client, (parse(text) for _, text in texts))
         _check_events(client, message.publications, message.first)
 
     def check_resume(self, session: Session, message: Attach) -> None:
@@ -89,12 +93,12 @@ class Claims:
         elif kind is ClientSubscribe:
             _check_name(client, message.subscription)
             self._check_subscription(session, message.subscription)
-            parse(message.filter)
             check_texts(client, (*session.texts(), (message.subscription, message.filter)))
+            _check_effort(client, (*session.filters(), parse(message.filter)))
         elif kind is ClientAdvertise:
             self._check_advertisement(client, message.advertisement, message.first)
-            parse(message.filter)
             check_texts(client, (*session.texts(), (message.advertisement, message.filter)))
+            _check_effort(client, (*session.filters(), parse(message.filter)))
         elif kind is ClientUnadvertise:
             self._check_waiting(session, 1)
 
@@ -115,6 +119,18 @@ class Claims:
             raise EventError(
                 f"{session.client!r} has more than {self._waiting_max:,} publications that have to wait; "
                 "advertise what you publish, and wait until it is safe"
+            )
+
+
+def _check_effort(client: str, filters: Iterable[Filter]) -> None:
+    """What a client asks for has to be understood at once, when it comes back."""
+    effort = 0
+    for each in filters:
+        effort += each.effort
+        if effort > EFFORT_MAX:
+            raise CallError(
+                f"the filters of {client!r} take more than {EFFORT_MAX:,} steps to be understood; write them simpler, "
+                "or use a further client"
             )
 
 

@@ -20,6 +20,7 @@ from itertools import islice
 
 from gapless.errors import CallError
 from gapless.events import Event
+from gapless.filters import Filter
 from gapless.protocols.gapless.messages import (
     Attach,
     ClientUnadvertise,
@@ -114,6 +115,13 @@ class Session:
             self.admitted,
             {name: subscription.still_awaited() for name, subscription in self.subscriptions.items()},
         )
+
+    def filters(self) -> Iterator[Filter]:
+        """All that the client asks for and offers."""
+        for subscription in self.subscriptions.values():
+            yield subscription.filter
+        for advertisement in self.advertisements.values():
+            yield advertisement.filter
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """All that the client asks for and offers: names and filters."""
