@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tests.fuzz.loop import Summary, fuzz, judge
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets import TARGETS, name_of
 
 SAVED = Path("out/fuzz")
 CORPUS = SAVED / "corpus"
@@ -58,8 +58,8 @@ def _fuzz(name: str, seed: int, inputs: int | None, seconds: float) -> Summary:
 
 
 def _again(path: Path) -> int:
-    name = path.name.rpartition("-")[0]
-    if name not in TARGETS:
+    name = name_of(path)
+    if name is None:
         print(f"{path}: the name of a saved input begins with its target; there are {', '.join(TARGETS)}")
         return 2
     target = TARGETS[name]()

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from tests.fuzz.loop import LONG_S, Finding, Summary, fuzz, judge
 from tests.fuzz.target import Target, Unexpected
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets import TARGETS, name_of
 
 INPUTS = {"filters": 500, "network-files": 1_000, "http": 1_000, "connections": 1_000, "sessions": 150}
 """Of those that take longer; of the others 3,000."""
@@ -30,8 +30,10 @@ def test_rubbish_is_refused_with_a_sentence_or_taken_for_what_it_is(name: str) -
 
 @pytest.mark.parametrize("path", sorted(KEPT.iterdir()), ids=lambda path: path.name)
 def test_what_was_found_once_is_mended(path: Path) -> None:
-    target = TARGETS[path.name.rpartition("-")[0]]()
-    finding = judge(target, path.read_bytes(), Summary(target.name))
+    name = name_of(path)
+    assert name is not None
+    target = TARGETS[name]()
+    finding = judge(target, path.read_bytes(), Summary(name))
     target.close()
     assert finding is None, finding.text
 
