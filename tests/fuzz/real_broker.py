@@ -19,11 +19,16 @@ SETTINGS = RuntimeSettings(hello_ms=3_600_000, suspect_ms=3_600_000, heartbeat_m
 """Nobody is impatient with what takes no time at all."""
 
 
+_logger = logging.getLogger("gapless")
+"""Silent meanwhile: each refusal would be a line."""
+
+
 class RealBroker:
     """One broker of one; `failure` says what it died of."""
 
     def __init__(self) -> None:
-        logging.getLogger("gapless").setLevel(logging.CRITICAL + 1)
+        self._level = _logger.level
+        _logger.setLevel(logging.CRITICAL + 1)
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(lambda _, context: self._errors.append(context))
         self._errors: list[dict[str, Any]] = []
@@ -51,3 +56,4 @@ class RealBroker:
         """Let it go."""
         self.wait(self.broker.crash())
         self.loop.close()
+        _logger.setLevel(self._level)
