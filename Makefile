@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench chaos
+.PHONY: help setup demo test check bench chaos fuzz
 
 bin := .venv/bin
 
@@ -24,6 +24,9 @@ test: check ## Everything above, and all tests
 
 bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
 	@$(bin)/python benchmarks $(ARGS)
+
+fuzz: setup ## Hand rubbish to every door; ARGS="--minutes 5 --target frames" is one of them
+	@$(bin)/python -m tests.fuzz $(ARGS)
 
 chaos: setup ## Hurt a real network for 15 minutes, then audit it; ARGS="--minutes 3" is shorter
 	@$(bin)/python -m tests.runtime.chaos_run $(ARGS)

@@ -38,14 +38,15 @@ MAY_IMPORT = {
 ROOMS = {
     "messages": set[str](),
     "options": set[str](),
+    "bounds": set[str](),
     "clock": set[str](),
     "channel": {"clock", "messages"},
     "members": set[str](),
     "retention": {"clock", "messages"},
     "routing": {"messages"},
-    "clients": {"messages", "options", "retention", "routing"},
+    "clients": {"messages", "options", "bounds", "retention", "routing"},
     "recovery": {"messages", "options", "members", "retention", "routing", "clients"},
-    "client": {"messages", "options"},
+    "client": {"messages", "options", "bounds"},
     "broker": {"messages", "options", "clock", "channel", "members", "retention", "routing", "clients", "recovery"},
 }
 """The rooms of the default protocol, each with those below it."""

@@ -34,9 +34,9 @@ from gapless.overlay import Overlay
 
 __all__ = [
     "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected",
-    "Consumed", "CutFixed", "CutsVoided", "Deliver", "Effect", "EndSession", "Ended", "Guarantee", "Input", "Linked",
-    "Node", "ProtocolSpec", "Publish", "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer",
-    "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe",
+    "Consumed", "CutFixed", "CutsVoided", "Deliver", "Effect", "EndSession", "Ended", "Expel", "Guarantee", "Input",
+    "Linked", "Node", "ProtocolSpec", "Publish", "PublishMany", "Published", "Ready", "Received", "Rejected", "Send",
+    "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe",
     "any_overlay", "check_overlay", "convert_options", "find_protocol", "protocols",
 ]  # fmt: skip
 
@@ -181,6 +181,13 @@ class SetTimer(msgspec.Struct, frozen=True):
     delay_us: int
 
 
+class Expel(msgspec.Struct, frozen=True):
+    """Send a client away, with a sentence: it said what no client may say."""
+
+    client: str
+    reason: str
+
+
 class Published(msgspec.Struct, frozen=True, gc=False):
     """A client node accepted and numbered an event."""
 
@@ -243,6 +250,7 @@ class Rejected(msgspec.Struct, frozen=True):
 Effect: TypeAlias = (
     Send
     | SetTimer
+    | Expel
     | Published
     | Deliver
     | CutFixed

@@ -15,6 +15,7 @@ from gapless.client.advertisement import Advertisement
 from gapless.client.arguments import check_choice, check_count, check_text, check_timeout
 from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching
 from gapless.client.guarded_codec import GuardedCodec
+from gapless.client.hints import hint_at_filter
 from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
 from gapless.client.publications import EventLike, Payload, Publication
@@ -494,3 +495,4 @@ class Client:
 
 def _check_filter(text: str) -> None:
     parse(check_text("a filter", text))
+    hint_at_filter(text)

@@ -16,7 +16,7 @@ def split_address(address: str) -> tuple[str, int]:
     if not colon or "]" in port:
         host, port = address, str(DEFAULT_PORT)
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or not 0 <= int(port) <= 65535:
+    if not host or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
         raise ConfigError(f"{address!r} is no address; write host:port")
     return host, int(port)
 

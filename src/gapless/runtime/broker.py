@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from gapless.errors import ConfigError
-from gapless.protocol import BrokerPlace, EndSession, Start
+from gapless.protocol import BrokerPlace, EndSession, Expel, Start
 from gapless.runtime.address import split_address
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
@@ -49,7 +49,7 @@ class Broker:
         self.started = time.time()
         self.logger = logger_of(name)
         self._trace = trace
-        self._codec = Codec(config.spec, config.runtime.frame_max)
+        self._codec = Codec(config.spec, config.runtime.frame_max, config.runtime.event_max)
         self._met: dict[str, tuple[int, int]] = {}
         self._is_ready = False
         self._starting_over: asyncio.Task[None] | None = None
@@ -70,7 +70,7 @@ class Broker:
             self.config.runtime,
             self._codec,
             self.config.addresses,
-            handlers={},
+            handlers={Expel: self._expel},
             failed=self._failed,
             logger=self.logger,
             connection_kind=DistantConnection if self.config.runtime.delay_ms else Connection,
@@ -236,6 +236,11 @@ class Broker:
             if times:
                 facts = {"peer": peer, "code": refusal.code, "times": times}
                 self.logger.error(f"turned down: {refusal.reason}", extra=facts)
+
+    def _expel(self, effect: Expel) -> None:
+        link = self._links.links.get(effect.client)
+        if link is not None:
+            self._links.expel(link, "malformed", effect.reason)
 
     def end_client(self, client: str) -> dict[str, Any]:
         """Let an operator end the session of a client that holds everybody up; the client is told."""

@@ -50,6 +50,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from hashlib import blake2b
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +221,7 @@ def check_network(config: NetworkConfig) -> None:
     for number, entry in enumerate(config.brokers):
         for key in ("address", "listen", "http"):
             address = getattr(entry, key)
-            if address:
+            if address or key == "address":
                 _check_address(f"brokers[{number}].{key}", address)
         for address in {entry.address, entry.http} - {""}:
             if address in taken and split_address(address)[1] != 0:
@@ -230,6 +231,9 @@ def check_network(config: NetworkConfig) -> None:
         config.overlay.root  # noqa: B018 - made when asked for
     except OverlayError as error:
         raise ConfigError(f"network: {error}") from None
+    for key, value in config.protocol.options.items():
+        if isinstance(value, float) and not isfinite(value):
+            raise ConfigError(f"protocol.options.{key}: {value} is no number that can be reached")
     try:
         config.options  # noqa: B018
         check_overlay(config.spec, config.overlay)

@@ -16,6 +16,7 @@ from gapless.runtime.wire import (
     PROBE,
     REFUSAL,
     REPORT,
+    UNREADABLE,
     WELCOME,
     Welcome,
     decode_refusal,
@@ -52,7 +53,7 @@ class _Probe(FrameStream):
                 raise WireError(NOT_OURS)
         except WireError as error:
             self._fail(error)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             self._fail(WireError(NOT_OURS))
 
     def frame_refused(self, length: int) -> None:

@@ -18,7 +18,7 @@ from gapless.runtime.settings import RuntimeSettings
 
 __all__ = [
     "ASK", "BROKER", "BYE", "CLIENT", "END", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE", "REFUSAL", "REPORT",
-    "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_hello", "decode_name", "decode_refusal",
+    "UNREADABLE", "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_hello", "decode_name", "decode_refusal",
     "decode_welcome", "frame", "greeting",
 ]  # fmt: skip
 
@@ -91,6 +91,10 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
     reason: str
 
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises: of the last two, for text that is no UTF-8 and for what nests without end, `msgspec` makes no
+error of its own."""
+
 _encode = msgspec.msgpack.Encoder().encode
 _beginning = msgspec.msgpack.Decoder(_Beginning)
 _hello = msgspec.msgpack.Decoder(Hello)
@@ -116,7 +120,7 @@ def decode_hello(body: memoryview) -> Hello:
     """The hello, or a `WireError` that can be told to whoever sent it."""
     try:
         beginning = _beginning.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise WireError("this is no greeting; a Gapless broker listens here") from None
     if beginning.magic != MAGIC:
         raise WireError("this is no greeting; a Gapless broker listens here")
@@ -124,7 +128,7 @@ def decode_hello(body: memoryview) -> Hello:
         raise WireError(f"you speak version {beginning.version} of the wire format, but this broker speaks {VERSION}")
     try:
         hello = _hello.decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise WireError(f"the greeting is malformed: {error}") from None
     if hello.role not in (BROKER, CLIENT, PROBE):
         raise WireError(f"there is no role {hello.role!r}; it is broker, client or probe")
@@ -137,7 +141,7 @@ def decode_welcome(body: memoryview) -> Welcome:
     """The welcome, or a `WireError`."""
     try:
         return _welcome.decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise WireError(f"whoever listens there is no Gapless broker of version {VERSION}: {error}") from None
 
 
@@ -145,7 +149,7 @@ def decode_name(body: memoryview) -> str:
     """The name of a client."""
     try:
         return _name.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise WireError("a client is named by a string") from None
 
 
@@ -153,5 +157,5 @@ def decode_refusal(body: memoryview) -> Refusal:
     """Why the peer ends the connection."""
     try:
         return _refusal.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return Refusal("malformed", "the connection was refused, in words that cannot be read")

@@ -15,12 +15,14 @@ from heapq import nlargest
 from itertools import islice
 from typing import Any
 
+from gapless.errors import GaplessError
 from gapless.events import Event
 from gapless.protocol import (
     BrokerPlace,
     Connected,
     Effect,
     EndSession,
+    Expel,
     Input,
     Received,
     Send,
@@ -33,7 +35,7 @@ from gapless.protocol import (
 from gapless.protocols.gapless.channel import Channel
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.dispatch import dispatch
-from gapless.protocols.gapless.clients.intake import check_message, weigh
+from gapless.protocols.gapless.clients.intake import weigh
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.members.contraction import Region
@@ -234,11 +236,18 @@ class GaplessBroker:
         if isinstance(item, TimerFired) and item.key == GO_ON:
             self._inputs[TimerFired](item)
             return
-        if isinstance(item, Received) and item.peer not in self._overlay:
-            check_message(item.peer, item.message)
         self._waiting.append(item)
         if self._errand is None:
             self._go_on(2 * weigh(item))
+
+    def _take(self, item: Input) -> None:
+        """Take an input that has waited. It is another's turn now: who said something wrong is sent away by name."""
+        try:
+            self._inputs[type(item)](item)
+        except GaplessError as error:
+            if not isinstance(item, Received) or item.peer in self._overlay:
+                raise
+            self._effects.append(Expel(item.peer, str(error)))
 
     def _go_on(self, units: int) -> None:
         """Go on with a hand-over, or else with what waits, for so many units of work; and later with the rest."""
@@ -253,7 +262,7 @@ class GaplessBroker:
                     units -= done
             elif self._waiting:
                 item = self._waiting.popleft()
-                self._inputs[type(item)](item)
+                self._take(item)
                 units -= weigh(item)
             else:
                 return

@@ -12,7 +12,7 @@ import msgspec
 
 from gapless.events import Event
 from gapless.protocol import SetTimer
-from gapless.protocols.gapless.clients.intake import check_publisher
+from gapless.protocols.gapless.clients.claims import Claims
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import (
@@ -90,6 +90,7 @@ class Desk:
         self._process = process
         self._find_home = find_home
         self._contacts = list(contacts)
+        self._claims = Claims(table, options.client_window)
         self._admissions: deque[tuple[int, Session, list[Event]]] = deque()
         self._insecure: dict[str, None] = {}
         self._gathered: dict[str, None] | None = None
@@ -105,6 +106,7 @@ class Desk:
         if not self.is_serving:
             self._send(client, NotYet(message.attempt))
             return
+        self._claims.check_attach(client, message)
         session = self.sessions.get(client)
         if session is None:
             if not message.home:
@@ -137,12 +139,13 @@ class Desk:
         self._resume(session, message)
 
     def _resume(self, session: Session, message: Attach) -> None:
+        self._claims.check_resume(session, message)
         brought = {progress.subscription: progress for progress in message.brought}
         for name in [name for name in session.subscriptions if name not in brought]:
             self._end_subscription(session, name)
         fresh = [name for name in brought if name not in session.subscriptions]
         voided = [name for name, item in brought.items() if name in session.untold and not (item.got or item.is_whole)]
-        for name, progress in brought.items():
+        for name, progress in brought.items() if session.is_orphan else ():
             if name not in fresh and name not in voided:
                 session.reconcile(progress)
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
@@ -280,8 +283,7 @@ class Desk:
             session.is_leaving = False
             session.epoch += KEPT_STEP
             self.secure(session)
-            if session.was_ignored:
-                session.was_ignored = False
+            if session.is_deaf:
                 self._send(session.client, Gone(session.attempt))
             else:
                 self._advance(session)
@@ -318,9 +320,11 @@ class Desk:
         if session is None or message.attempt != session.attempt:
             return
         kind = type(message)
-        if session.is_leaving and kind is not ClientGot:
-            session.was_ignored = True
-        elif kind is ClientGot:
+        if (session.is_leaving or session.is_deaf) and kind is not ClientGot:
+            session.is_deaf = True
+            return
+        self._claims.check_call(session, message)
+        if kind is ClientGot:
             session.got(message.number)
             timed = session.timed_delivery
             if timed is not None and session.confirmed >= timed[0]:
@@ -443,7 +447,6 @@ class Desk:
 
     def _queue(self, session: Session, events: list[Event]) -> None:
         before = session.queued
-        check_publisher(session.client, events)
         for event in events:
             if event.seq == session.queued + 1:
                 session.queued = event.seq

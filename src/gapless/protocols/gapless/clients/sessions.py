@@ -15,9 +15,12 @@ rule for a lost connection and a lost broker.
 
 from bisect import insort
 from collections import deque
+from collections.abc import Iterator
 from itertools import islice
 
+from gapless.errors import CallError
 from gapless.events import Event
+from gapless.filters import Filter
 from gapless.protocols.gapless.messages import (
     Attach,
     ClientUnadvertise,
@@ -69,8 +72,8 @@ class Session:
         """The broker at which the client began the session."""
         self.is_leaving = False
         """Whether it is about to be given back to that broker: what the client says meanwhile, it says again there."""
-        self.was_ignored = False
-        """Whether the client has said something since."""
+        self.is_deaf = False
+        """Whether something that the client said was left out: it has to say all again, when it attaches."""
         self.is_away = False
         """Whether the client is out of sight, and the session's time runs."""
         self.in_flight = 0
@@ -124,6 +127,20 @@ class Session:
     def can_leave(self) -> bool:
         """Whether nothing of it is under way: the client is there, its publications are out, its cuts are whole."""
         return not (self.is_orphan or self.is_away or self.in_flight or self.unready)
+
+    def filters(self) -> Iterator[Filter]:
+        """All that the client asks for and offers."""
+        for subscription in self.subscriptions.values():
+            yield subscription.filter
+        for advertisement in self.advertisements.values():
+            yield advertisement.filter
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """All that the client asks for and offers: names and filters."""
+        for subscription in self.subscriptions.values():
+            yield subscription.name, subscription.filter.text
+        for advertisement in self.advertisements.values():
+            yield advertisement.name, advertisement.filter.text
 
     def wants(self, subscription: Subscription, event: Event) -> bool:
         """Whether an event that matches is due: it is, from the cut on; an orphan's cuts are not known here."""
@@ -207,8 +224,11 @@ class Session:
 
     def got(self, number: int) -> None:
         """The client's application has taken the deliveries up to this number."""
-        self._taken = max(self._taken, min(number, self._first + self._sent - 1))
-        count = min(number - self._first + 1, self._sent)
+        last = self._first + self._sent - 1
+        if number > last:
+            raise CallError(f"{self.client!r} confirms delivery {number}, but was sent only {last}")
+        self._taken = max(self._taken, number)
+        count = number - self._first + 1
         if count > 0:
             drop = self.outbox.popleft
             for _ in range(count):
@@ -222,6 +242,7 @@ class Session:
             self._keep_cuts_of_outbox()
         self.attempt = message.attempt
         self.is_away = False
+        self.is_deaf = False
         self.epoch = message.attempt * epoch_step
         self.farewells.clear()
         brought = {progress.subscription: progress for progress in message.brought}
