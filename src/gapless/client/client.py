@@ -50,6 +50,7 @@ from gapless.protocol import (
     convert_options,
     find_protocol,
 )
+from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.wire import Welcome
 
 __all__ = ["Client"]
@@ -72,7 +73,7 @@ S = TypeVar("S", bound=BaseSubscription[Any])
 class Client:
     """One client of the network. Made by `connect`."""
 
-    def __init__(self, welcome: Welcome, name: str, *, address: str, trace: str = "") -> None:
+    def __init__(self, welcome: Welcome, name: str, *, address: str, trace: str = "", access: Access = CLEAR) -> None:
         self.name = name
         """Unique in the network; its events carry it as their publisher."""
         self.network = welcome.network_name
@@ -109,7 +110,7 @@ class Client:
         if self._recording is not None:
             self._handlers = self._recording.wrap(self._handlers)
         addresses = {**welcome.addresses, welcome.name: address}
-        self._introduction = Introduction(name, welcome, addresses, self._break)
+        self._introduction = Introduction(name, welcome, addresses, access, self._break)
         self._links = WatchedLinks(
             name,
             self._introduction,
@@ -119,9 +120,10 @@ class Client:
             handlers=self._handlers,
             failed=self._break,
             logger=logging.getLogger("gapless.client"),
+            tls=access.context,
         )
         self._spare_links = SpareLinks(self._links)
-        self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None)
+        self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None, access)
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
         node = self._spec.client(place, options)
         self._watching = Watching(self._serving)

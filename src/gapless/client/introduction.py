@@ -11,9 +11,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gapless.errors import ConnectError, GaplessError, WireError
+from gapless.errors import ConnectError, DeniedError, GaplessError, WireError
+from gapless.runtime.access import Access
+from gapless.runtime.connection import Connection
 from gapless.runtime.probe import probe
 from gapless.runtime.wire import CLIENT, Hello, Refusal, Welcome, greeting
+from gapless.security.identity import Identity
 
 __all__ = ["Introduction"]
 
@@ -27,8 +30,16 @@ LOOK_MAX = 64
 class Introduction:
     """What the links ask about us."""
 
-    def __init__(self, client: str, welcome: Welcome, addresses: dict[str, str], fail: Callable[[GaplessError], None]):
+    def __init__(
+        self,
+        client: str,
+        welcome: Welcome,
+        addresses: dict[str, str],
+        access: Access,
+        fail: Callable[[GaplessError], None],
+    ) -> None:
         self._client = client
+        self._access = access
         self._welcome = welcome
         self._addresses = addresses
         self._fail = fail
@@ -37,13 +48,21 @@ class Introduction:
 
     def greeting(self) -> bytes:
         """What we say to brokers."""
-        return greeting(CLIENT, self._client, protocol=self._welcome.protocol)
+        return greeting(CLIENT, self._client, protocol=self._welcome.protocol, token=self._access.token)
 
-    def answer(self, hello: Hello) -> Refusal:
+    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+        """Nobody dials a client."""
+        then(Refusal("name", "this is a client"))
+
+    def answer(self, hello: Hello, identity: Identity) -> Refusal:
         """Nobody dials a client."""
         return Refusal("name", "this is a client")
 
-    def welcomed(self, welcome: Welcome) -> Refusal | None:
+    def permits(self, identity: Identity, right: str) -> bool:
+        """Nobody asks."""
+        return False
+
+    def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
         """A broker let us in, but we go only to brokers of our network."""
         if welcome.network == self._welcome.network:
             return None
@@ -63,8 +82,8 @@ class Introduction:
 
     async def _is_ours(self, address: str) -> bool:
         try:
-            welcome = await probe(address, timeout_s=self._welcome.settings.hello_ms / 1000)
-        except (OSError, TimeoutError, WireError):
+            welcome = await probe(address, timeout_s=self._welcome.settings.hello_ms / 1000, access=self._access)
+        except (OSError, TimeoutError, WireError, ConnectError):
             return False
         return welcome.network == self._welcome.network
 
@@ -86,7 +105,9 @@ class Introduction:
 
     def refused(self, peer: str, refusal: Refusal) -> None:
         """A broker does not want us. Others may; what no other would take either is the end."""
-        if refusal.code in ("version", "protocol", "name", "malformed", "ended"):
+        if refusal.code == "denied":
+            self._fail(DeniedError(f"broker {peer!r} refused us: {refusal.reason}"))
+        elif refusal.code in ("version", "protocol", "name", "malformed", "ended", "tls"):
             self._fail(ConnectError(f"broker {peer!r} refused us: {refusal.reason}"))
 
     def report(self) -> dict[str, Any]:

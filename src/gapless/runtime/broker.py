@@ -10,23 +10,28 @@ import asyncio
 import errno
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from gapless.errors import ConfigError
 from gapless.protocol import BrokerPlace, EndSession, Start
+from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
 from gapless.runtime.distant_connection import DistantConnection
+from gapless.runtime.doors import Doors
 from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
 from gapless.runtime.links import Links
+from gapless.runtime.listener import TlsListener
 from gapless.runtime.logs import logger_of
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.news import News
 from gapless.runtime.waiting import Waiting
-from gapless.runtime.wire import BROKER, CLIENT, VERSION, Hello, Refusal, Welcome, greeting
+from gapless.runtime.wire import BROKER, CLIENT, REFUSAL, VERSION, Hello, Refusal, Welcome, frame, greeting
+from gapless.security.identity import ANYBODY, Identity
 
 __all__ = ["Broker", "listen_error"]
 
@@ -48,6 +53,10 @@ class Broker:
         self.boot = time.time_ns()
         self.started = time.time()
         self.logger = logger_of(name)
+        self.doors = Doors(config, name, self.logger) if config.security is not None else None
+        """Who may come in; None if anybody may, in clear text."""
+        self.reloading: asyncio.Task[bool] | None = None
+        """Reads certificates and users again."""
         self._trace = trace
         self._codec = Codec(config.spec, config.runtime.frame_max)
         self._met: dict[str, tuple[int, int]] = {}
@@ -55,10 +64,11 @@ class Broker:
         self._starting_over: asyncio.Task[None] | None = None
         self._awaited: dict[str, str] = {}
         """While it starts: who is waited for, and why."""
+        self._access: Access = CLEAR if config.security is None else config.security.access(name)
         self._around = list(config.overlay.within(name, config.network.f + 1))
         self._options = msgspec.to_builtins(config.options)
         self._links = self._make_links()
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | TlsListener | None = None
         self._news = News(self.logger)
         self._waiting = Waiting(self.logger)
         self._telling: asyncio.TimerHandle | None = None
@@ -74,6 +84,7 @@ class Broker:
             failed=self._failed,
             logger=self.logger,
             connection_kind=DistantConnection if self.config.runtime.delay_ms else Connection,
+            tls=self._access.context,
         )
 
     # ---- a life -------------------------------------------------------------------------------------------
@@ -81,14 +92,31 @@ class Broker:
     async def start(self) -> None:
         """Listen, join, and take part."""
         host, port = split_address(self.entry.listen or self.entry.address)
-        loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(self._accept, host, port, backlog=1024)
+            self._server = await self._listen(host, port)
         except OSError as error:
             raise listen_error(f"broker {self.name!r}", f"{host}:{port}", error) from None
         self.logger.info("listening", extra={"address": f"{host}:{port}"})
         self._tell_news()
-        self._begin(await choose_incarnation(self.config, self.name, self.logger, self._awaited))
+        self._begin(await choose_incarnation(self.config, self.name, self.logger, self._awaited, self._access))
+
+    async def _listen(self, host: str, port: int) -> asyncio.Server | TlsListener:
+        if self.doors is None:
+            return await asyncio.get_running_loop().create_server(self._accept, host, port, backlog=1024)
+        listener = TlsListener(
+            self._accept,
+            self.doors.server_context,
+            patience_s=self.config.runtime.hello_ms / 1000,
+            in_clear_text=frame(REFUSAL, Refusal("tls", f"broker {self.name!r} speaks TLS only; write gapless+tls://")),
+            refused=self._turned_away,
+        )
+        await listener.start(host, port)
+        self.doors.watch()
+        return listener
+
+    def _turned_away(self, address: str, code: str, reason: str) -> None:
+        """Somebody did not get as far as a greeting."""
+        self._links.note_stranger(address, code, reason)
 
     def _accept(self) -> Connection:
         return self._links.new_connection(None, b"")
@@ -128,7 +156,7 @@ class Broker:
         self.logger.warning("is remembered by others, and starts over as a new life", extra={"peer": peer})
         self._is_ready = False
         await self._links.close(with_goodbye=False)
-        remembered = await ask_whether_remembered(self.config, self.name, peer)
+        remembered = await ask_whether_remembered(self.config, self.name, peer, self._access)
         self.boot = time.time_ns()
         self._links = self._make_links()
         self._starting_over = None
@@ -138,8 +166,7 @@ class Broker:
         """Vanish without a word, as a process that is killed."""
         self._hush()
         self._is_ready = False
-        if self._server is not None:
-            self._server.close()
+        self._close_doors()
         await self._links.close(with_goodbye=False)
 
     async def stop(self) -> None:
@@ -147,8 +174,7 @@ class Broker:
         self._is_ready = False
         self._hush()
         self.logger.info("draining")
-        if self._server is not None:
-            self._server.close()
+        self._close_doors()
         self._links.pause_clients()
         deadline = time.monotonic() + self.config.runtime.drain_ms / 1000
         while self._links.unsent and time.monotonic() < deadline:
@@ -156,6 +182,12 @@ class Broker:
         left = self._links.unsent
         await self._links.close()
         self.logger.info("stopped", extra={"unsent": left})
+
+    def _close_doors(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        if self.doors is not None:
+            self.doors.close()
 
     # ---- who is let in ------------------------------------------------------------------------------------
 
@@ -166,7 +198,18 @@ class Broker:
             incarnation=self.incarnation, boot=self.boot,
         )  # fmt: skip
 
-    def answer(self, hello: Hello) -> Welcome | Refusal:
+    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+        """Who dialled."""
+        if self.doors is None:
+            then(ANYBODY)
+        else:
+            self.doors.identify(connection, hello, then)
+
+    def permits(self, identity: Identity, right: str) -> bool:
+        """Whether somebody may do what not everybody may."""
+        return self.doors is None or self.doors.may(identity, right)
+
+    def answer(self, hello: Hello, identity: Identity) -> Welcome | Refusal:
         """Whether who dialled is let in."""
         if hello.network and hello.network != self.config.fingerprint:
             return Refusal("network", f"{self.name!r} has another network file; give every host the same one")
@@ -176,7 +219,7 @@ class Broker:
             refusal = self._refuse_client(hello)
         else:
             refusal = None
-        return refusal or self._welcome(hello.name)
+        return refusal or self._welcome(hello.name, identity)
 
     def _refuse_broker(self, name: str, incarnation: int, boot: int) -> Refusal | None:
         if name not in self.config.overlay or name == self.name:
@@ -201,7 +244,7 @@ class Broker:
             return Refusal("full", f"broker {self.name!r} has {self.config.runtime.clients_max} clients; try another")
         return None
 
-    def _welcome(self, name: str) -> Welcome:
+    def _welcome(self, name: str, identity: Identity) -> Welcome:
         config = self.config
         return Welcome(
             version=VERSION,
@@ -220,10 +263,13 @@ class Broker:
             contacts=[self.name, *self._around],
             addresses=config.addresses,
             trace=self._trace,
+            user=identity.name if identity.kind == "user" else "",
         )
 
-    def welcomed(self, welcome: Welcome) -> Refusal | None:
+    def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
         """Whether we go on with a broker that we dialled."""
+        if self.doors is not None and not self.doors.is_broker(connection.peer_certificate, welcome.name):
+            return Refusal("denied", f"what is shown there is not the certificate of broker {welcome.name!r}")
         return self._refuse_broker(welcome.name, welcome.incarnation, welcome.boot)
 
     def refused(self, peer: str, refusal: Refusal) -> None:
@@ -325,6 +371,8 @@ class Broker:
             "bytes_out": links.bytes_out,
             "lost": counters.lost,
             "refusals": counters.refusals,
+            "refused": dict(counters.refused),
+            "security": {} if self.doors is None else self.doors.report(),
             "suspicions": links.detector.absences["suspected"],
             "goodbyes": links.detector.absences["left"],
             "lost_clients": links.detector.absences["lost"],

@@ -16,7 +16,10 @@ publishers back; from `queue_max` on, the connection is given up. Nothing is eve
 
 import asyncio
 import random
+import ssl
 from collections.abc import Callable, Mapping
+from functools import partial
+from math import inf
 from typing import Any, Protocol
 
 from gapless.errors import GaplessError, WireError
@@ -24,7 +27,9 @@ from gapless.protocol import Connected, Input
 from gapless.runtime.address import split_address, why_unreachable
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
+from gapless.runtime.counters import Counters
 from gapless.runtime.detector import Detector
+from gapless.runtime.dialling import dial
 from gapless.runtime.host import NodeHost, now_us
 from gapless.runtime.link import Link
 from gapless.runtime.logs import Logger
@@ -33,6 +38,7 @@ from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.turn_meter import TurnMeter
 from gapless.runtime.turns import Turns
 from gapless.runtime.wire import BROKER, BYE, CLIENT, PROBE, WELCOME, Hello, Refusal, Welcome, frame
+from gapless.security.identity import Identity
 
 __all__ = ["Links", "Owner"]
 
@@ -48,37 +54,26 @@ class Owner(Protocol):
     def greeting(self) -> bytes:
         """What to say to who listens."""
 
-    def answer(self, hello: Hello) -> Welcome | Refusal:
+    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+        """Find out who dialled, now or later, and go on with that, or with why it is nobody who may come in."""
+
+    def answer(self, hello: Hello, identity: Identity) -> Welcome | Refusal:
         """What to say to who dialled."""
 
-    def welcomed(self, welcome: Welcome) -> Refusal | None:
+    def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
         """Somebody answered our greeting; a refusal if we do not want it after all."""
 
     def refused(self, peer: str, refusal: Refusal) -> None:
         """Somebody turned us down, or ended a connection."""
+
+    def permits(self, identity: Identity, right: str) -> bool:
+        """Whether somebody may do what not everybody may: see our `status`, or `operate`."""
 
     def report(self) -> dict[str, Any]:
         """Our state, for who asks."""
 
     def end_client(self, client: str) -> dict[str, Any]:
         """An operator wants this client's session to end; whether it was here."""
-
-
-class Counters:
-    """What went through, for metrics."""
-
-    __slots__ = ("bytes_in", "bytes_out", "frames_in", "lost", "messages_in", "messages_out", "refusals")
-
-    def __init__(self) -> None:
-        self.frames_in = 0
-        self.messages_in = 0
-        self.messages_out = 0
-        self.lost = 0
-        """Messages sent to a peer without a connection."""
-        self.refusals = 0
-        self.bytes_in = 0
-        """Of connections that are over; those that last count for themselves."""
-        self.bytes_out = 0
 
 
 class Links:
@@ -96,6 +91,7 @@ class Links:
         failed: Callable[[BaseException], None],
         logger: Logger,
         connection_kind: type[Connection] = Connection,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.name = name
@@ -115,6 +111,7 @@ class Links:
         self._owner = owner
         self._logger = logger
         self._connection_kind = connection_kind
+        self._tls = tls
         self._anonymous: dict[Connection, None] = {}
         self._congested: dict[Link, None] = {}
         self._nobody = Link("nobody", is_client=True)
@@ -169,7 +166,7 @@ class Links:
         host, port = split_address(link.address)
         try:
             async with asyncio.timeout(self.settings.hello_ms / 1000):
-                await self.loop.create_connection(lambda: connection, host, port)
+                await dial(lambda: connection, host, port, self._tls())
         except (OSError, TimeoutError) as error:
             connection.lose()
             reason = why_unreachable(link.address, error)
@@ -192,7 +189,16 @@ class Links:
 
     def asked(self, connection: Connection, hello: Hello) -> None:
         """Who dialled says who it is."""
-        answer = self._owner.answer(hello)
+        self._owner.identify(connection, hello, partial(self._identified, connection, hello))
+
+    def _identified(self, connection: Connection, hello: Hello, found: Identity | Refusal) -> None:
+        if not connection.is_open:
+            return  # it did not wait
+        if isinstance(found, Refusal):
+            connection.refuse(found.code, found.reason)
+            return
+        connection.identity = found
+        answer = self._owner.answer(hello, found)
         if isinstance(answer, Welcome) and hello.role == BROKER and self._insists(hello):
             answer = Refusal("duplicate", "there is a connection already, or will be in a moment")
         if isinstance(answer, Refusal):
@@ -207,6 +213,8 @@ class Links:
             address = "" if is_client else self.addresses.get(hello.name, "")
             link = self.links[hello.name] = Link(hello.name, is_client=is_client, address=address, now=now_us())
             self.detector.recall(link)
+        if found.expires < inf:
+            connection.await_expiry(found)
         self._establish(link, connection, hello.boot)
 
     def _insists(self, hello: Hello) -> bool:
@@ -220,7 +228,7 @@ class Links:
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> None:
         """Our greeting is answered."""
-        refusal = self._owner.welcomed(welcome)
+        refusal = self._owner.welcomed(connection, welcome)
         if refusal is not None:
             connection.refuse(refusal.code, refusal.reason)
             return
@@ -252,6 +260,10 @@ class Links:
         self._logger.debug("connected", extra={"peer": link.name, "address": connection.peer_address})
         self.host.give(Connected(link.name))
         self.detector.trust(link)
+
+    def permits(self, identity: Identity, right: str) -> bool:
+        """Whether somebody may do what not everybody may."""
+        return self._owner.permits(identity, right)
 
     def report(self) -> dict[str, Any]:
         """Our state, for who asks."""
@@ -324,9 +336,23 @@ class Links:
         if connection is not None:
             connection.refuse(code, reason)
 
+    def note_stranger(self, address: str, code: str, reason: str) -> None:
+        """Somebody did not get as far as a greeting."""
+        self.counters.refused[code] += 1
+        times = self.reminders.due((address.rpartition(":")[0], code, reason))
+        if times:
+            self._logger.warning(f"refused: {reason}", extra={"peer": "?", "address": address, "code": code})
+
+    def note_denial(self, who: str, address: str, reason: str) -> None:
+        """Somebody may not do what it asked for, and stays."""
+        self.counters.refused["denied"] += 1
+        times = self.reminders.due((who, "denied", reason))
+        if times:
+            self._logger.warning(f"denied: {reason}", extra={"peer": who, "address": address, "times": times})
+
     def note_refusal(self, connection: Connection, code: str, reason: str) -> None:
         """A connection is about to be ended by us."""
-        self.counters.refusals += 1
+        self.counters.refused[code] += 1
         who = (
             connection.link.name if connection.link is not None else connection.hello.name if connection.hello else "?"
         )

@@ -24,6 +24,7 @@ __all__ = [
 
 VERSION = 1
 MAGIC = "gapless"
+TOKEN_MAX = 16_384
 
 HEADER = Struct(">IB")
 
@@ -55,6 +56,11 @@ class Hello(msgspec.Struct, frozen=True, array_like=True):
     incarnation: int = 0
     boot: int = 0
     """Tells one start of a process from another."""
+    token: str = ""
+    """What proves who dials, if no certificate does. It is secret, and shown nowhere."""
+
+    def __repr__(self) -> str:
+        return f"Hello({self.role!r}, {self.name!r})"
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True):
@@ -81,13 +87,16 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     addresses: dict[str, str]
     trace: str = ""
     """Where clients on the same machine are asked to write their part of the trace."""
+    user: str = ""
+    """Whom the broker takes the client for: the client's name has to begin so. Empty where nobody is asked."""
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True):
     """The end of a connection, with the reason."""
 
     code: str
-    """One word: version, network, protocol, name, full, not-ready, duplicate, stale, malformed, silent, ended."""
+    """One word: version, network, protocol, name, full, not-ready, duplicate, stale, malformed, silent, ended, tls,
+    denied, expired, limit."""
     reason: str
 
 
@@ -106,10 +115,19 @@ def frame(kind: int, body: Any = None) -> bytes:
 
 
 def greeting(
-    role: str, name: str, *, protocol: str = "", network: str = "", incarnation: int = 0, boot: int = 0
+    role: str,
+    name: str,
+    *,
+    protocol: str = "",
+    network: str = "",
+    incarnation: int = 0,
+    boot: int = 0,
+    token: str = "",
 ) -> bytes:
     """The frame with which who dials begins."""
-    return frame(HELLO, Hello(MAGIC, VERSION, role, name, protocol, network, incarnation, boot))
+    hello = Hello(MAGIC, VERSION, role, name, protocol, network, incarnation, boot, token)
+    # Who has nothing to prove says what it always said.
+    return frame(HELLO, hello if token else msgspec.structs.astuple(hello)[:-1])
 
 
 def decode_hello(body: memoryview) -> Hello:
@@ -130,6 +148,8 @@ def decode_hello(body: memoryview) -> Hello:
         raise WireError(f"there is no role {hello.role!r}; it is broker, client or probe")
     if not hello.name or len(hello.name) > 200:
         raise WireError("a name has 1 to 200 characters")
+    if len(hello.token) > TOKEN_MAX:
+        raise WireError(f"a token has at most {TOKEN_MAX} characters")
     return hello
 
 
