@@ -20,7 +20,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 from gapless.errors import GaplessError, WireError
 from gapless.protocol import Connected, Input
@@ -33,6 +33,7 @@ from gapless.runtime.dialling import dial
 from gapless.runtime.host import NodeHost, now_us
 from gapless.runtime.link import Link
 from gapless.runtime.logs import Logger
+from gapless.runtime.owner import Owner
 from gapless.runtime.reminders import Reminders
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.turn_meter import TurnMeter
@@ -40,40 +41,12 @@ from gapless.runtime.turns import Turns
 from gapless.runtime.wire import BROKER, BYE, CLIENT, PROBE, WELCOME, Hello, Refusal, Welcome, frame
 from gapless.security.identity import Identity
 
-__all__ = ["Links", "Owner"]
+__all__ = ["Links"]
 
 ROOM_S = 0.005
 
 ANONYMOUS_MAX = 1_000
 """Connections that have not said who they are; further ones are closed at once."""
-
-
-class Owner(Protocol):
-    """Whose links they are: it introduces itself, and decides who is let in."""
-
-    def greeting(self) -> bytes:
-        """What to say to who listens."""
-
-    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
-        """Find out who dialled, now or later, and go on with that, or with why it is nobody who may come in."""
-
-    def answer(self, hello: Hello, identity: Identity) -> Welcome | Refusal:
-        """What to say to who dialled."""
-
-    def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
-        """Somebody answered our greeting; a refusal if we do not want it after all."""
-
-    def refused(self, peer: str, refusal: Refusal) -> None:
-        """Somebody turned us down, or ended a connection."""
-
-    def permits(self, identity: Identity, right: str) -> bool:
-        """Whether somebody may do what not everybody may: see our `status`, or `operate`."""
-
-    def report(self) -> dict[str, Any]:
-        """Our state, for who asks."""
-
-    def end_client(self, client: str) -> dict[str, Any]:
-        """An operator wants this client's session to end; whether it was here."""
 
 
 class Links:

@@ -58,7 +58,7 @@ class SignedTokens:
                     token, key, algorithms=algorithms, audience=self._audience, issuer=self._issuer, leeway=LEEWAY_S,
                     options={"require": ["exp", "sub", "aud"]},
                 )  # fmt: skip
-                return str(claims["sub"]), float(claims["exp"])
+                return str(claims["sub"]), float(claims["exp"]) + LEEWAY_S
             except (jwt.InvalidSignatureError, jwt.InvalidAlgorithmError, jwt.InvalidKeyError):
                 continue
             except jwt.ExpiredSignatureError:
