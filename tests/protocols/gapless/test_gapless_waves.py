@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from gapless.events import Event
-from gapless.protocols.gapless.event_log import EventLog, Logged
 from gapless.protocols.gapless.messages import Echo, Wave
-from gapless.protocols.gapless.waves import IDLE_MAX, PATIENCE_MAX, PATIENCE_MIN, Waves
+from gapless.protocols.gapless.retention.event_log import EventLog, Logged
+from gapless.protocols.gapless.retention.waves import IDLE_MAX, PATIENCE_MAX, PATIENCE_MIN, Waves
 
 
 class Root:

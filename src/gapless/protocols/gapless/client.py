@@ -61,7 +61,7 @@ from gapless.protocols.gapless.messages import (
     Redirect,
     Safe,
     Stable,
-    Standing,
+    SubscriptionProgress,
     Unsubscribed,
 )  # fmt: skip
 from gapless.protocols.gapless.options import GaplessOptions
@@ -175,13 +175,13 @@ class GaplessClient:
         self._untaken = deque([(self._delivered, self._received)])
         for name in [name for name, held in self._subscriptions.items() if held.is_ending]:
             self._end(name, self._subscriptions[name].last())
-        standings = [
-            Standing(name, held.text, dict(held.cuts), dict(held.got), held.is_whole)
+        brought = [
+            SubscriptionProgress(name, held.text, dict(held.cuts), dict(held.got), held.is_whole)
             for name, held in self._subscriptions.items()
         ]
         offers = {name: (offer.filter.text, offer.first) for name, offer in self._advertisements.items()}
         first = self._unsafe[0].seq if self._unsafe else self._seq + 1
-        message = Attach(self._attempt, self._home, standings, offers, list(self._unsafe), first, self._received)
+        message = Attach(self._attempt, self._home, brought, offers, list(self._unsafe), first, self._received)
         self._effects.append(Send(self._broker, message))
         self._set_timer()
 

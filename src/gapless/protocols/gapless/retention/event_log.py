@@ -82,7 +82,7 @@ class EventLog:
         return numbers
 
     def share(self, is_inside: Callable[[str], bool]) -> list[LogEntry]:
-        """The log for a hand-over; `is_inside` tells whether what came that way came from inside the unit."""
+        """The log for a hand-over; `is_inside` tells whether what came that way came from inside the region."""
         return [
             LogEntry(item.event, item.after is None and not is_inside(item.via), item.after) for item in self._entries
         ]
