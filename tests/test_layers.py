@@ -46,6 +46,7 @@ ROOMS = {
     "clients": {"messages", "options", "retention", "routing"},
     "recovery": {"messages", "options", "members", "retention", "routing", "clients"},
     "client": {"messages", "options"},
+    "demands": {"messages"},
     "broker": {"messages", "options", "channel", "members", "retention", "routing", "clients", "recovery"},
 }
 """The rooms of the default protocol, each with those below it."""

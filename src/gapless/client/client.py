@@ -25,7 +25,7 @@ from gapless.client.requests import ANSWERABLE, Replies, Requests
 from gapless.client.spare_links import SpareLinks
 from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription
 from gapless.client.unsafe import refuse, settle
-from gapless.errors import CallError, ClosedError, EventError, GaplessError, SubscriptionEndedError
+from gapless.errors import CallError, ClosedError, DeniedError, EventError, GaplessError, SubscriptionEndedError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocol import (
@@ -122,6 +122,7 @@ class Client:
             logger=logging.getLogger("gapless.client"),
             tls=access.context,
         )
+        self._links.denied = self._on_denied
         self._spare_links = SpareLinks(self._links)
         self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None, access)
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
@@ -147,6 +148,9 @@ class Client:
             self._call(Advertise(advertisement.name, filter))
             self._advertisements[advertisement.name] = advertisement
             await stable
+        except DeniedError:
+            await self.unadvertise(advertisement)
+            raise
         finally:
             self._stable.pop(advertisement.name, None)
         return advertisement
@@ -396,6 +400,20 @@ class Client:
     def _on_rejected(self, effect: Rejected) -> None:
         if self._rejection is None:
             self._rejection = effect
+
+    def _on_denied(self, name: str, reason: str) -> None:
+        """The broker does not let us have this, or not any more."""
+        error = DeniedError(reason)
+        if name in self._stable:
+            refuse(self._stable[name], error)
+        elif name in self._starting:
+            refuse(self._starting[name], error)
+        elif name in self._subscriptions:
+            self._subscriptions[name].end(error)
+            self._drop(name)
+        elif name in self._advertisements:
+            logging.getLogger("gapless.client").warning(f"an advertisement of {self.name} is over: {reason}")
+            self._links.give(Unadvertise(self._advertisements.pop(name).name))
 
     def _on_advertised(self, effect: Advertised) -> None:
         if effect.advertisement in self._stable:

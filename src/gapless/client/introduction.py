@@ -114,6 +114,9 @@ class Introduction:
         """Nobody asks."""
         return {}
 
+    def cheated(self, client: str, reason: str) -> None:
+        """Nobody asks."""
+
     def end_client(self, client: str) -> dict[str, Any]:
         """Nobody asks."""
         return {}

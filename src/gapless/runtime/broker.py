@@ -23,6 +23,7 @@ from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
 from gapless.runtime.distant_connection import DistantConnection
 from gapless.runtime.doors import Doors
+from gapless.runtime.gate import Gate
 from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
 from gapless.runtime.links import Links
 from gapless.runtime.listener import TlsListener
@@ -31,7 +32,8 @@ from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.news import News
 from gapless.runtime.waiting import Waiting
 from gapless.runtime.wire import BROKER, CLIENT, REFUSAL, VERSION, Hello, Refusal, Welcome, frame, greeting
-from gapless.security.identity import ANYBODY, Identity
+from gapless.security.identity import ANYBODY, Identity, user_of
+from gapless.security.users_file import Users
 
 __all__ = ["Broker", "listen_error"]
 
@@ -74,7 +76,7 @@ class Broker:
         self._telling: asyncio.TimerHandle | None = None
 
     def _make_links(self) -> Links:
-        return Links(
+        links = Links(
             self.name,
             self,
             self.config.runtime,
@@ -86,6 +88,15 @@ class Broker:
             connection_kind=DistantConnection if self.config.runtime.delay_ms else Connection,
             tls=self._access.context,
         )
+        judging = self.config.spec.judging
+        if self.doors is not None and self.doors.users is not None:
+            assert judging is not None, "checked with the network's file"
+            links.gate = Gate(self.doors, judging, deny=links.deny, held_by=self._held_by)
+        return links
+
+    def _held_by(self, client: str) -> dict[str, str]:
+        held: dict[str, str] = getattr(self._links.host.node, "held_by", lambda name: {})(client)
+        return held
 
     # ---- a life -------------------------------------------------------------------------------------------
 
@@ -109,14 +120,23 @@ class Broker:
             patience_s=self.config.runtime.hello_ms / 1000,
             in_clear_text=frame(REFUSAL, Refusal("tls", f"broker {self.name!r} speaks TLS only; write gapless+tls://")),
             refused=self._turned_away,
+            may_come=self._may_come,
         )
+        self.doors.changed = self._users_changed
+        self.doors.looked = self._end_strangers
         await listener.start(host, port)
         self.doors.watch()
         return listener
 
+    def _may_come(self, host: str) -> bool:
+        if self._links.gate is None or self._links.gate.may_come():
+            return True
+        self._links.refusals.stranger(f"{host}:0", "limit", "more connect in a second than this broker takes")
+        return False
+
     def _turned_away(self, address: str, code: str, reason: str) -> None:
         """Somebody did not get as far as a greeting."""
-        self._links.note_stranger(address, code, reason)
+        self._links.refusals.stranger(address, code, reason)
 
     def _accept(self) -> Connection:
         return self._links.new_connection(None, b"")
@@ -213,6 +233,10 @@ class Broker:
         """Whether who dialled is let in."""
         if hello.network and hello.network != self.config.fingerprint:
             return Refusal("network", f"{self.name!r} has another network file; give every host the same one")
+        gate = self._links.gate
+        why = "" if gate is None else gate.why_not(identity, is_client=hello.role == CLIENT)
+        if why:
+            return Refusal("limit", why)
         if hello.role == BROKER:
             refusal = self._refuse_broker(hello.name, hello.incarnation, hello.boot)
         elif hello.role == CLIENT:
@@ -283,6 +307,40 @@ class Broker:
                 facts = {"peer": peer, "code": refusal.code, "times": times}
                 self.logger.error(f"turned down: {refusal.reason}", extra=facts)
 
+    def cheated(self, client: str, reason: str) -> None:
+        """A client asked for what it may not: its session ends, and it is told."""
+        self._end_session(client, "denied", reason)
+
+    def _end_session(self, client: str, code: str, reason: str) -> None:
+        if getattr(self._links.host.node, "has_session", lambda name: False)(client):
+            self._links.give(EndSession(client))
+        link = self._links.links.get(client)
+        if link is not None:
+            self._links.expel(link, code, reason)
+
+    def _users_changed(self, before: Users) -> None:
+        """End what users who are gone have here; let others whose rights are others come again."""
+        assert self.doors is not None
+        now, gate = self.doors.users, self._links.gate
+        assert now is not None
+        assert gate is not None
+        gate.renew()
+        self._end_strangers()
+        for link in [link for link in self._links.links.values() if link.is_client]:
+            user = user_of(link.name)
+            if self.doors.user(user) is None:
+                continue
+            if now.trust != before.trust or now.by_name[user] != before.by_name.get(user):
+                self._links.expel(link, "changed", f"what user {user!r} may has changed; come again")
+
+    def _end_strangers(self) -> None:
+        """End the sessions of users who are gone; also of those that were inherited since they are."""
+        if self._links.gate is not None:
+            sessions: list[str] = getattr(self._links.host.node, "sessions", list)()
+            connected = [link.name for link in self._links.links.values() if link.is_client]
+            for client in self._links.gate.strangers(list(dict.fromkeys([*sessions, *connected]))):
+                self._end_session(client, "denied", f"user {user_of(client)!r} was revoked")
+
     def end_client(self, client: str) -> dict[str, Any]:
         """Let an operator end the session of a client that holds everybody up; the client is told."""
         if not self.config.spec.ends_sessions:
@@ -290,10 +348,8 @@ class Broker:
         if not getattr(self._links.host.node, "has_session", lambda name: False)(client):
             return {"ended": False, "reason": f"{client!r} has no session at {self.name!r}"}
         self.logger.warning("an operator ended the session of a client", extra={"peer": client})
-        self._links.give(EndSession(client))
-        link = self._links.links.get(client)
-        if link is not None:
-            self._links.expel(link, "ended", "an operator ended the session of this client; connect again if you may")
+        why = "an operator ended the session of this client; connect again if you may"
+        self._end_session(client, "ended", why)
         return {"ended": True, "reason": ""}
 
     # ---- how it is ----------------------------------------------------------------------------------------

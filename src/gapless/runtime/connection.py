@@ -18,6 +18,7 @@ from gapless.runtime.tls import why_dialling_failed
 from gapless.runtime.wire import (
     ASK,
     BYE,
+    DENIED,
     END,
     HELLO,
     MESSAGES,
@@ -28,6 +29,7 @@ from gapless.runtime.wire import (
     WELCOME,
     Hello,
     Refusal,
+    decode_denial,
     decode_hello,
     decode_name,
     decode_refusal,
@@ -45,6 +47,7 @@ __all__ = ["Connection"]
 TLS_RECORD = 0x1603
 """How a TLS handshake begins."""
 
+HOLD_MIN_S = 0.001
 LOOK_AGAIN_S = 3_600.0
 """Clocks are set right now and then, so a moment far away is awaited in steps."""
 
@@ -65,6 +68,9 @@ class Connection(FrameStream):
         self.target = target
         self._patience: asyncio.TimerHandle | None = None
         self._expiry: asyncio.TimerHandle | None = None
+        self._holding: asyncio.TimerHandle | None = None
+        self.is_held = False
+        """Whether it is not read because its user sent too much."""
         self.link: Link | None = None
         """Whose connection it is, once the greetings are over."""
         self.boot = 0
@@ -147,6 +153,21 @@ class Connection(FrameStream):
         self.link = link
         self._frame_max = self._settings.client_frame_max if link.is_client else self._settings.frame_max
 
+    def hold(self, seconds: float) -> None:
+        """Read nothing more for so long: its user is in debt."""
+        if seconds < HOLD_MIN_S or not self.is_open:
+            return
+        if self._holding is not None:
+            self._holding.cancel()
+        self.is_held = True
+        self._holding = self._links.loop.call_later(seconds, self._release)
+        self.pause_reading()
+
+    def _release(self) -> None:
+        self.is_held = False
+        if self._links.is_readable(self):
+            self.resume_reading()
+
     # ---- what comes in ------------------------------------------------------------------------------------
 
     def may_go_on(self) -> bool:
@@ -176,6 +197,8 @@ class Connection(FrameStream):
             elif kind == REFUSAL:
                 self.refusal = decode_refusal(body)
                 self.abort()
+            elif kind == DENIED and self._links.denied is not None:
+                self._links.denied(*decode_denial(body))
             else:
                 raise WireError(f"there is no frame of kind {kind}")
         except WireError as error:
@@ -192,7 +215,7 @@ class Connection(FrameStream):
 
     def refuse(self, code: str, reason: str) -> None:
         """End the connection, and say why."""
-        self._links.note_refusal(self, code, reason)
+        self._links.refusals.ended(self, code, reason)
         self.close(frame(REFUSAL, Refusal(code, reason)))
 
     # ---- the end ------------------------------------------------------------------------------------------
@@ -204,7 +227,8 @@ class Connection(FrameStream):
         if self.target is not None and self.refusal is None and isinstance(error, ssl.SSLError):
             self.refusal = Refusal("tls", why_dialling_failed(self.target.address, error))
         self._settle()
-        if self._expiry is not None:
-            self._expiry.cancel()
+        for timer in (self._expiry, self._holding):
+            if timer is not None:
+                timer.cancel()
         self._links.turns.forget(self)
         self._links.ended(self)

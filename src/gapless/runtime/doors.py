@@ -66,8 +66,10 @@ class Doors:
         self.network = config.network.name
         self.reloads = 0
         self.failed_reloads = 0
-        self.changed: Callable[[], None] = lambda: None
-        """Called when other users count than before."""
+        self.changed: Callable[[Users], None] = lambda before: None
+        """Called when other users may count than before, with those who did."""
+        self.looked: Callable[[], None] = lambda: None
+        """Called each time that the files were looked at."""
         self._files = {kind: Path(path) for kind, path in config.security.files(broker).items()}
         self._logger = logger
         self._read = self._load()
@@ -119,6 +121,7 @@ class Doors:
             if await loop.run_in_executor(self._thread, self._stamps) != self._seen:
                 await self.reload("files changed")
             self._tell_expiries()
+            self.looked()
 
     async def reload(self, why: str) -> bool:
         """Read the files again; whether they are right."""
@@ -133,7 +136,7 @@ class Doors:
         self.reloads += 1
         self._logger.info("has read its certificates and users again", extra={"because": why})
         if before.users is not None:
-            self.changed()
+            self.changed(before.users)
         return True
 
     def _tell_expiries(self) -> None:

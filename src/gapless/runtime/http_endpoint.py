@@ -13,8 +13,7 @@ shows so by its certificate or by a token, as `Authorization: Bearer TOKEN`.
 """
 
 import asyncio
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -64,7 +63,7 @@ class HttpEndpoint:
             doors.server_context,
             patience_s=PATIENCE_S,
             in_clear_text=IN_CLEAR_TEXT,
-            refused=lambda address, code, reason: self._broker.links.note_stranger(address, code, reason),
+            refused=lambda address, code, reason: self._broker.links.refusals.stranger(address, code, reason),
         )
         await listener.start(host, port)
         return listener
@@ -87,7 +86,7 @@ class HttpEndpoint:
             async with asyncio.timeout(PATIENCE_S):
                 request = (await reader.readuntil(b"\r\n")).split()
                 token = await _token(reader)
-                denial = await self._denial(request, writer.get_extra_info("peercert") or {}, token)
+                denial = await self._denial(request, token, writer)
                 begun = self._broker.links.meter.begin()
                 status, kind, body = denial or self._answer(request)
                 self._broker.links.meter.end(begun, "a request over HTTP", "")
@@ -105,22 +104,21 @@ class HttpEndpoint:
         finally:
             writer.close()
 
-    async def _denial(
-        self, request: list[bytes], certificate: Mapping[str, Any], token: str
-    ) -> tuple[str, str, bytes] | None:
+    async def _denial(self, request: list[bytes], token: str, writer: "StreamWriter") -> tuple[str, str, bytes] | None:
         """What to say to who may not see this; None if it may."""
         doors = self._broker.doors
         path = request[1].split(b"?")[0] if len(request) == 3 else b""
         if doors is None or doors.users is None or path not in (b"/metrics", b"/status"):
             return None
         found: asyncio.Future[Identity | Refusal] = asyncio.get_running_loop().create_future()
-        doors.prove(certificate, token, found.set_result)
+        doors.prove(writer.get_extra_info("peercert") or {}, token, found.set_result)
         who = await found
         if isinstance(who, Identity) and doors.may(who, "status"):
             return None
         reason = who.reason if isinstance(who, Refusal) else f"{who.text} may not see how brokers are"
         name = who.text if isinstance(who, Identity) else "?"
-        self._broker.links.note_denial(name, "over HTTP", reason)
+        address = ":".join(map(str, writer.get_extra_info("peername")[:2]))
+        self._broker.links.refusals.denial(name, address, reason)
         status = "401 Unauthorized" if isinstance(who, Refusal) else "403 Forbidden"
         return status, "text/plain; charset=utf-8", f"{reason}\n".encode()
 

@@ -22,7 +22,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from gapless.errors import GaplessError, WireError
+from gapless.errors import DeniedError, GaplessError, WireError
 from gapless.protocol import Connected, Input
 from gapless.runtime.address import split_address, why_unreachable
 from gapless.runtime.codec import Codec
@@ -30,15 +30,17 @@ from gapless.runtime.connection import Connection
 from gapless.runtime.counters import Counters
 from gapless.runtime.detector import Detector
 from gapless.runtime.dialling import dial
+from gapless.runtime.gate import Gate
 from gapless.runtime.host import NodeHost, now_us
 from gapless.runtime.link import Link
 from gapless.runtime.logs import Logger
 from gapless.runtime.owner import Owner
+from gapless.runtime.refusal_log import RefusalLog
 from gapless.runtime.reminders import Reminders
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.turn_meter import TurnMeter
 from gapless.runtime.turns import Turns
-from gapless.runtime.wire import BROKER, BYE, CLIENT, PROBE, WELCOME, Hello, Refusal, Welcome, frame
+from gapless.runtime.wire import BROKER, BYE, CLIENT, DENIED, PROBE, WELCOME, Hello, Refusal, Welcome, frame
 from gapless.security.identity import Identity
 
 __all__ = ["Links"]
@@ -79,8 +81,13 @@ class Links:
         )
         self.is_paused = False
         """Whether clients are not read, because too much waits."""
-        self.turns = Turns(self.loop, self._is_readable)
+        self.turns = Turns(self.loop, self.is_readable)
         self.reminders = Reminders()
+        self.refusals = RefusalLog(self.counters, self.reminders, logger)
+        self.gate: Gate | None = None
+        """Judges what clients ask for; None if they may ask for anything."""
+        self.denied: Callable[[str, str], None] | None = None
+        """Who hears of calls that were refused to us, by name, with the reason."""
         self._owner = owner
         self._logger = logger
         self._connection_kind = connection_kind
@@ -226,6 +233,8 @@ class Links:
         link.seen_in = link.seen_out = -1
         connection.boot = boot
         connection.establish(link)
+        if self.gate is not None and link.is_client and connection.identity is not None:
+            self.gate.came(link, connection.identity)
         if link.is_client and self.is_paused:
             connection.pause_reading()
         if link.outbox:
@@ -259,6 +268,8 @@ class Links:
         link.connection = None
         connection.link = None
         connection.abort()
+        if self.gate is not None and link.is_client:
+            self.gate.left(link)
         self._count(connection)
         link.outbox.clear()
         if self._congested.pop(link, 0) is None:
@@ -309,34 +320,6 @@ class Links:
         if connection is not None:
             connection.refuse(code, reason)
 
-    def note_stranger(self, address: str, code: str, reason: str) -> None:
-        """Somebody did not get as far as a greeting."""
-        self.counters.refused[code] += 1
-        times = self.reminders.due((address.rpartition(":")[0], code, reason))
-        if times:
-            self._logger.warning(f"refused: {reason}", extra={"peer": "?", "address": address, "code": code})
-
-    def note_denial(self, who: str, address: str, reason: str) -> None:
-        """Somebody may not do what it asked for, and stays."""
-        self.counters.refused["denied"] += 1
-        times = self.reminders.due((who, "denied", reason))
-        if times:
-            self._logger.warning(f"denied: {reason}", extra={"peer": who, "address": address, "times": times})
-
-    def note_refusal(self, connection: Connection, code: str, reason: str) -> None:
-        """A connection is about to be ended by us."""
-        self.counters.refused[code] += 1
-        who = (
-            connection.link.name if connection.link is not None else connection.hello.name if connection.hello else "?"
-        )
-        facts = {"peer": who, "address": connection.peer_address, "code": code}
-        if code in ("duplicate", "not-ready"):
-            self._logger.debug(f"refused: {reason}", extra=facts)
-            return
-        times = self.reminders.due((who, code))
-        if times:
-            self._logger.warning(f"refused: {reason}", extra={**facts, "times": times} if times > 1 else facts)
-
     # ---- messages -----------------------------------------------------------------------------------------
 
     def received(self, link: Link, connection: Connection, body: memoryview) -> None:
@@ -348,16 +331,29 @@ class Links:
             self.counters.frames_in += 1
             self.counters.messages_in += len(messages)
             self.take_in(link, connection, messages)
+            if self.gate is not None and link.is_client:
+                connection.hold(self.gate.wait_s(link, len(body)))
         finally:
             self.meter.end(begun, link.name, messages)
+
+    def deny(self, link: Link, name: str, reason: str) -> None:
+        """Tell a client that a call of it is refused: what it wanted to have under this name it does not get."""
+        if link.connection is not None:
+            identity = link.connection.identity
+            who = link.name if identity is None else f"{link.name} ({identity.text})"
+            self.refusals.denial(who, link.connection.peer_address, reason)
+            link.connection.write((frame(DENIED, (name, reason)),))
 
     def take_in(self, link: Link, connection: Connection, messages: list[Any]) -> None:
         """Give messages to the node; what there is no time for waits with its connection."""
         begun = self.meter.begin()
         try:
-            connection.backlog = self.host.receive(link, messages, self.turns.deadline_us)
+            judge = self.gate.judge if self.gate is not None and link.is_client else None
+            connection.backlog = self.host.receive(link, messages, self.turns.deadline_us, judge)
             if connection.backlog:
                 self.turns.wait(connection)
+        except DeniedError as error:
+            self._owner.cheated(link.name, str(error))
         except GaplessError as error:
             self.expel(link, "malformed", str(error))
         finally:
@@ -435,8 +431,11 @@ class Links:
             self._disconnect(link)
         self._dial(link)
 
-    def _is_readable(self, connection: Connection) -> bool:
-        return not self.is_paused or connection.link is None or not connection.link.is_client
+    def is_readable(self, connection: Connection) -> bool:
+        """Whether more may be read from it now."""
+        if connection.link is None or not connection.link.is_client:
+            return True
+        return not self.is_paused and not connection.is_held
 
     def _pause(self, is_paused: bool) -> None:
         self.is_paused = is_paused
@@ -444,7 +443,7 @@ class Links:
             if link.is_client and link.connection is not None:
                 if is_paused:
                     link.connection.pause_reading()
-                else:
+                elif not link.connection.is_held:
                     link.connection.resume_reading()
 
     def watch(self, peers: list[str], failing_max: int) -> None:

@@ -288,6 +288,11 @@ def check_network(config: NetworkConfig) -> None:
         check_overlay(config.spec, config.overlay)
     except ProtocolError as error:
         raise ConfigError(f"protocol: {error}") from None
+    if config.security is not None and config.security.users and config.spec.judging is None:
+        raise ConfigError(
+            f"security.users: protocol {config.spec.name!r} cannot tell what its clients ask for, so nobody can be "
+            "allowed one thing and not another; leave it out, or choose protocol 'gapless'"
+        )
 
 
 def _check_address(place: str, address: str) -> None:

@@ -36,5 +36,8 @@ class Owner(Protocol):
     def report(self) -> dict[str, Any]:
         """Our state, for who asks."""
 
+    def cheated(self, client: str, reason: str) -> None:
+        """A client asked for what it may not, in a way that none does who is honest: end its session."""
+
     def end_client(self, client: str) -> dict[str, Any]:
         """An operator wants this client's session to end; whether it was here."""

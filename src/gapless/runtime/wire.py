@@ -17,9 +17,9 @@ from gapless.errors import WireError
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = [
-    "ASK", "BROKER", "BYE", "CLIENT", "END", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE", "REFUSAL", "REPORT",
-    "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_hello", "decode_name", "decode_refusal",
-    "decode_welcome", "frame", "greeting",
+    "ASK", "BROKER", "BYE", "CLIENT", "DENIED", "END", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE", "REFUSAL",
+    "REPORT", "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_denial", "decode_hello", "decode_name",
+    "decode_refusal", "decode_welcome", "frame", "greeting",
 ]  # fmt: skip
 
 VERSION = 1
@@ -28,8 +28,9 @@ TOKEN_MAX = 16_384
 
 HEADER = Struct(">IB")
 
-HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END = range(1, 10)
-"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a client's session."""
+HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END, DENIED = range(1, 11)
+"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a client's session;
+`DENIED` tells a client that a call of it is refused."""
 
 BROKER, CLIENT, PROBE = "broker", "client", "probe"
 """Who dials. A probe asks, and takes no part."""
@@ -96,7 +97,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
 
     code: str
     """One word: version, network, protocol, name, full, not-ready, duplicate, stale, malformed, silent, ended, tls,
-    denied, expired, limit."""
+    denied, expired, changed, limit."""
     reason: str
 
 
@@ -106,6 +107,7 @@ _hello = msgspec.msgpack.Decoder(Hello)
 _welcome = msgspec.msgpack.Decoder(Welcome)
 _refusal = msgspec.msgpack.Decoder(Refusal)
 _name = msgspec.msgpack.Decoder(str)
+_denial = msgspec.msgpack.Decoder(tuple[str, str])
 
 
 def frame(kind: int, body: Any = None) -> bytes:
@@ -167,6 +169,14 @@ def decode_name(body: memoryview) -> str:
         return _name.decode(body)
     except msgspec.DecodeError:
         raise WireError("a client is named by a string") from None
+
+
+def decode_denial(body: memoryview) -> tuple[str, str]:
+    """The name of a subscription or advertisement that we do not get, and why."""
+    try:
+        return _denial.decode(body)
+    except msgspec.DecodeError:
+        raise WireError("a denial is a name and a reason") from None
 
 
 def decode_refusal(body: memoryview) -> Refusal:

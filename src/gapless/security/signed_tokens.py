@@ -40,7 +40,7 @@ class SignedTokens:
         self._audience = audience
         self._issuer = issuer or None
         try:
-            text = keys.read_text(encoding="utf-8")
+            self.text = text = keys.read_text(encoding="utf-8")
             self._keys = _read_set(text) if text.lstrip().startswith("{") else _read_pem(text)
         except OSError as error:
             raise ConfigError(f"{keys}: cannot be read: {error.strerror}") from None

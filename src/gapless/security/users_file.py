@@ -47,6 +47,7 @@ from typing import Any
 import msgspec
 
 from gapless.errors import ConfigError, FilterError
+from gapless.filters import parse
 from gapless.security.identity import is_user_name
 from gapless.security.limits import UNLIMITED, Limits
 from gapless.security.permissions import Outside, Within
@@ -112,6 +113,8 @@ class Users:
         self.broker_limits = file.broker_limits
         self.signed = signed
         self.revoked = frozenset(serial.upper().lstrip("0") for serial in file.revoked)
+        self.trust = (self.revoked, file.signed_tokens, None if signed is None else signed.text)
+        """What else decides whose proofs count."""
         self._limits = file.limits
 
     def limits_of(self, user: str) -> Limits:
@@ -202,7 +205,7 @@ def _check_proofs(place: str, user: User, file: _File) -> None:
 def _check_filters(place: str, filters: tuple[str, ...]) -> None:
     for number, text in enumerate(filters):
         try:
-            Within([text])
+            parse(text)
         except FilterError as error:
             raise ConfigError(f"{place}[{number}]: {error}") from None
     try:
