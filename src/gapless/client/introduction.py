@@ -43,6 +43,7 @@ class Introduction:
         self._welcome = welcome
         self._addresses = addresses
         self._fail = fail
+        self._was_let_in = False
         self._looking: asyncio.Task[None] | None = None
         self._looked = -LOOK_AGAIN_S
 
@@ -65,6 +66,7 @@ class Introduction:
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
         """A broker let us in, but we go only to brokers of our network."""
         if welcome.network == self._welcome.network:
+            self._was_let_in = True
             return None
         if self._looking is None and time.monotonic() - self._looked >= LOOK_AGAIN_S:
             self._looking = asyncio.get_running_loop().create_task(self._look_around(welcome))
@@ -104,10 +106,15 @@ class Introduction:
         )
 
     def refused(self, peer: str, refusal: Refusal) -> None:
-        """A broker does not want us. Others may; what no other would take either is the end."""
+        """A broker does not want us. Others may, or later; what no other would take either is the end.
+
+        So is a limit that the broker has reached which was asked first, before we ever were let in.
+        """
         if refusal.code == "denied":
             self._fail(DeniedError(f"broker {peer!r} refused us: {refusal.reason}"))
-        elif refusal.code in ("version", "protocol", "name", "malformed", "ended", "tls"):
+        elif refusal.code in ("version", "protocol", "name", "malformed", "ended", "tls") or (
+            refusal.code == "limit" and peer == self._welcome.name and not self._was_let_in
+        ):
             self._fail(ConnectError(f"broker {peer!r} refused us: {refusal.reason}"))
 
     def report(self) -> dict[str, Any]:

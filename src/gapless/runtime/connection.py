@@ -165,13 +165,20 @@ class Connection(FrameStream):
 
     def _release(self) -> None:
         self.is_held = False
-        if self._links.is_readable(self):
-            self.resume_reading()
+        if self.is_open:
+            if self._links.is_readable(self):
+                self.resume_reading()
+            if self.may_go_on():
+                self.go_on()
 
     # ---- what comes in ------------------------------------------------------------------------------------
 
     def may_go_on(self) -> bool:
-        return self.link is None or self._links.turns.has_time_for(self)
+        return self.link is None or (not self.is_held and self._links.turns.has_time_for(self))
+
+    def go_on(self) -> None:
+        if not self.is_held:  # else it goes on when it is released
+            super().go_on()
 
     def finish_frame(self) -> None:
         backlog, self.backlog = self.backlog, []
