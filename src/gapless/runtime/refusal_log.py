@@ -45,7 +45,7 @@ class RefusalLog:
         if code in ("duplicate", "not-ready"):
             self._logger.debug(f"refused: {reason}", extra=facts)
         else:
-            self._tell((who, code), f"refused: {reason}", facts)
+            self._tell((who, code, reason), f"refused: {reason}", facts)
 
     def _tell(self, key: tuple[str, ...], text: str, facts: dict[str, str]) -> None:
         times = self._reminders.due(key)
