@@ -215,6 +215,24 @@ def test_a_revoked_certificate_opens_no_door(tmp_path: Path) -> None:
     run(main())
 
 
+def test_a_broker_whose_certificate_is_revoked_is_shut_out_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(chain(2), tmp_path, users={}) as network:
+            links = network.brokers["b0"].links
+            await until(lambda: "b1" in links.links and links.links["b1"].connection is not None)
+            pem_of = (tmp_path / "brokers" / "b1.pem").read_bytes()
+            network.set_users({}, revoked=[f"{x509.load_pem_x509_certificate(pem_of).serial_number:X}"])
+            doors = network.brokers["b0"].doors
+            assert doors is not None
+            with logged() as log:
+                assert await doors.reload("the test says so")
+                await until(lambda: "the certificate of broker 'b1' was revoked" in log.text)
+                await until(lambda: "this certificate was revoked" in log.text)  # and when it comes again
+            assert links.links["b1"].connection is None
+
+    run(main())
+
+
 def test_a_signed_token_ends_in_time_and_a_fresh_one_goes_on_without_a_gap(tmp_path: Path) -> None:
     async def main() -> None:
         (tmp_path / "keys.pem").write_text(pem(KEY), encoding="utf-8")

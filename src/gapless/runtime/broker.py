@@ -326,6 +326,9 @@ class Broker:
         assert gate is not None
         gate.renew()
         self._end_strangers()
+        for link in [link for link in self._links.links.values() if not link.is_client]:
+            if link.connection is not None and now.is_revoked(link.connection.peer_certificate):
+                self._links.expel(link, "denied", f"the certificate of broker {link.name!r} was revoked")
         for link in [link for link in self._links.links.values() if link.is_client]:
             user = user_of(link.name)
             if self.doors.user(user) is None:

@@ -202,6 +202,9 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
         return "\n".join(lines) + "\n"
 
 
+EVERYWHERE = ("0.0.0.0", "::")
+"""Where every host may listen without being in another's way."""
+
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "": NetworkConfig,
     "network": TreeEntry,
@@ -276,7 +279,8 @@ def check_network(config: NetworkConfig) -> None:
             if address:
                 _check_address(f"brokers[{number}].{key}", address)
         for address in {entry.address, entry.http} - {""}:
-            if address in taken and split_address(address)[1] != 0:
+            host, port = split_address(address)
+            if address in taken and port != 0 and host not in EVERYWHERE:
                 raise ConfigError(f"brokers[{number}]: {address} is taken by {taken[address]!r} already")
             taken[address] = entry.name
     try:
