@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,7 +25,8 @@ from .logged import logged
 from .secure import Secure, secure, until
 
 
-def test_a_network_with_certificates_does_what_one_without_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runner", [run, asyncio.run])
+def test_a_network_with_certificates_does_what_one_without_does(tmp_path: Path, runner: Any) -> None:
     async def main() -> None:
         async with secure(chain(3), tmp_path) as network:
             async with (
@@ -46,7 +48,7 @@ def test_a_network_with_certificates_does_what_one_without_does(tmp_path: Path) 
             }
             assert versions == {"TLSv1.3"}
 
-    run(main())
+    runner(main())
 
 
 def test_a_client_fails_over_from_one_broker_to_the_next(tmp_path: Path) -> None:
@@ -95,8 +97,9 @@ def _bad_server(network: Secure, how: str) -> None:
          "it does not accept our certificate: the authority that signed it is not trusted there"),
     ],
 )  # fmt: skip
+@pytest.mark.parametrize("runner", [run, asyncio.run])
 def test_what_is_wrong_with_a_brokers_certificate_is_said(
-    tmp_path: Path, how: str, to_client: str, to_broker: str
+    tmp_path: Path, how: str, to_client: str, to_broker: str, runner: Any
 ) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0) as network:
@@ -110,7 +113,7 @@ def test_what_is_wrong_with_a_brokers_certificate_is_said(
                 await until(lambda: f"refused: {to_broker}" in log.text)
                 assert ("its certificate has expired" in log.text) == (how == "expired")
 
-    run(main())
+    runner(main())
 
 
 @pytest.mark.parametrize(
@@ -123,8 +126,9 @@ def test_what_is_wrong_with_a_brokers_certificate_is_said(
         ("nobody", "user 'nobody' may not come in: there is no such user, or it was revoked", "user 'nobody' may not"),
     ],
 )  # fmt: skip
+@pytest.mark.parametrize("runner", [run, asyncio.run])
 def test_what_is_wrong_with_a_clients_certificate_is_said(
-    tmp_path: Path, how: str, to_client: str, to_broker: str
+    tmp_path: Path, how: str, to_client: str, to_broker: str, runner: Any
 ) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0) as network:
@@ -139,7 +143,7 @@ def test_what_is_wrong_with_a_clients_certificate_is_said(
                 await until(lambda: f"refused: {to_broker}" in log.text)
                 assert "address=127.0.0.1" in log.text
 
-    run(main())
+    runner(main())
 
 
 def test_clear_text_on_a_port_with_tls_is_told_so(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, get_args, overload
 
 from gapless.client.advertisement import Advertisement
 from gapless.client.arguments import check_choice, check_count, check_text, check_timeout
-from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching
+from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching, serving
 from gapless.client.guarded_codec import GuardedCodec
 from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
@@ -23,7 +23,7 @@ from gapless.client.reader import Reader
 from gapless.client.recording import start_recording
 from gapless.client.requests import ANSWERABLE, Replies, Requests
 from gapless.client.spare_links import SpareLinks
-from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription
+from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription, chosen_policy
 from gapless.client.unsafe import refuse, settle
 from gapless.errors import CallError, ClosedError, DeniedError, EventError, GaplessError, SubscriptionEndedError
 from gapless.events import Event
@@ -127,7 +127,7 @@ class Client:
         self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None, access)
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
         node = self._spec.client(place, options)
-        self._watching = Watching(self._serving)
+        self._watching = Watching(lambda: serving(self._links, self.broker))
         self._links.look = self._watching.look
         self._links.host.inhabit(WatchedNode(node, self._watching.look))
         self._replies = Replies(self, self._publishing)
@@ -218,7 +218,7 @@ class Client:
     def _settings_of(self, text: str, on_full: OnFull | None, queue: int) -> tuple[str, str, OnFull, int]:
         _check_filter(text)
         self._check_open()
-        return self._new_name("s"), text, self._policy(on_full), check_count("queue", queue)
+        return self._new_name("s"), text, chosen_policy(self._spec, on_full), check_count("queue", queue)
 
     async def _begin(self, subscription: S, ready: Ready = "whole") -> S:
         name = subscription.name
@@ -238,14 +238,6 @@ class Client:
         if self._recording is not None:
             self._recording.returns(name)
         return subscription
-
-    def _policy(self, on_full: OnFull | None) -> OnFull:
-        if on_full is None:
-            return "block" if self._spec.paces else "fail"
-        check_choice("on_full", on_full, get_args(OnFull))
-        if on_full == "block" and not self._spec.paces:
-            raise CallError(f"protocol {self.protocol!r} cannot hold events back; subscribe with on_full='fail'")
-        return on_full
 
     async def unsubscribe(self, subscription: BaseSubscription[Any]) -> None:
         """End a subscription; returns when its ending cut is known."""
@@ -489,18 +481,6 @@ class Client:
     def broker(self) -> str:
         """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
         return str(getattr(self._links.host.node, "broker", ""))
-
-    def _serving(self) -> str:
-        """The broker that holds the session, and that we are connected to."""
-        links, node = self._links.links, self._links.host.node
-        if not hasattr(node, "is_attached"):
-            return next((link.name for link in links.values() if link.connection is not None), "")
-        link = links.get(self.broker)
-        return (
-            link.name
-            if getattr(node, "is_attached", False) and link is not None and link.connection is not None
-            else ""
-        )
 
     def changes(self) -> Changes:
         """What becomes of the client's place in the network: connected, lost, moved; first, how it is now."""

@@ -25,13 +25,14 @@ from gapless.runtime.distant_connection import DistantConnection
 from gapless.runtime.doors import Doors
 from gapless.runtime.gate import Gate
 from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
+from gapless.runtime.link import Link
 from gapless.runtime.links import Links
 from gapless.runtime.listener import TlsListener
 from gapless.runtime.logs import logger_of
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.news import News
 from gapless.runtime.waiting import Waiting
-from gapless.runtime.wire import BROKER, CLIENT, REFUSAL, VERSION, Hello, Refusal, Welcome, frame, greeting
+from gapless.runtime.wire import BROKER, CLIENT, DENIED, REFUSAL, VERSION, Hello, Refusal, Welcome, frame, greeting
 from gapless.security.identity import ANYBODY, Identity, user_of
 from gapless.security.users_file import Users
 
@@ -91,7 +92,7 @@ class Broker:
         judging = self.config.spec.judging
         if self.doors is not None and self.doors.users is not None:
             assert judging is not None, "checked with the network's file"
-            links.gate = Gate(self.doors, judging, deny=links.deny, held_by=self._held_by)
+            links.gate = Gate(self.doors, judging, deny=self._deny, held_by=self._held_by)
         return links
 
     def _held_by(self, client: str) -> dict[str, str]:
@@ -306,6 +307,14 @@ class Broker:
             if times:
                 facts = {"peer": peer, "code": refusal.code, "times": times}
                 self.logger.error(f"turned down: {refusal.reason}", extra=facts)
+
+    def _deny(self, link: Link, name: str, reason: str) -> None:
+        """Tell a client that a call of it is refused: what it wanted to have under this name it does not get."""
+        connection = link.connection
+        if connection is not None:
+            who = link.name if connection.identity is None else f"{link.name} ({connection.identity.text})"
+            self._links.refusals.denial(who, connection.peer_address, reason)
+            connection.write((frame(DENIED, (name, reason)),))
 
     def cheated(self, client: str, reason: str) -> None:
         """A client asked for what it may not: its session ends, and it is told."""

@@ -40,7 +40,7 @@ from gapless.runtime.reminders import Reminders
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.turn_meter import TurnMeter
 from gapless.runtime.turns import Turns
-from gapless.runtime.wire import BROKER, BYE, CLIENT, DENIED, PROBE, WELCOME, Hello, Refusal, Welcome, frame
+from gapless.runtime.wire import BROKER, BYE, CLIENT, PROBE, WELCOME, Hello, Refusal, Welcome, frame
 from gapless.security.identity import Identity
 
 __all__ = ["Links"]
@@ -335,14 +335,6 @@ class Links:
                 connection.hold(self.gate.wait_s(link, len(body)))
         finally:
             self.meter.end(begun, link.name, messages)
-
-    def deny(self, link: Link, name: str, reason: str) -> None:
-        """Tell a client that a call of it is refused: what it wanted to have under this name it does not get."""
-        if link.connection is not None:
-            identity = link.connection.identity
-            who = link.name if identity is None else f"{link.name} ({identity.text})"
-            self.refusals.denial(who, link.connection.peer_address, reason)
-            link.connection.write((frame(DENIED, (name, reason)),))
 
     def take_in(self, link: Link, connection: Connection, messages: list[Any]) -> None:
         """Give messages to the node; what there is no time for waits with its connection."""
