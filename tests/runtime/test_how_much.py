@@ -95,6 +95,23 @@ def test_connections_a_second_are_limited_for_users_and_for_brokers(tmp_path: Pa
     run(main())
 
 
+def test_a_crowd_does_not_keep_brokers_out(tmp_path: Path) -> None:
+    """Here all come from one host, which is that of brokers, too: none of them is kept out any more."""
+
+    async def main() -> None:
+        async with secure(chain(2), tmp_path, users={}, broker_limits={"connections_per_s": 0.001}) as network:
+            for _ in range(2):
+                client = await _comes(network, "admin")
+                await client.advertise("TRUE")
+                await client.close()
+            links = network.brokers["b0"].links
+            await network.crash("b1")
+            await network.start("b1")
+            await until(lambda: links.links["b1"].connection is not None)
+
+    run(main())
+
+
 def test_further_subscriptions_and_advertisements_are_refused_until_one_ends(tmp_path: Path) -> None:
     async def main() -> None:
         users = {"ann": _with(subscriptions=2, advertisements=1)}

@@ -60,6 +60,8 @@ class Broker:
         """Who may come in; None if anybody may, in clear text."""
         self.reloading: asyncio.Task[bool] | None = None
         """Reads certificates and users again."""
+        self._broker_hosts: dict[str, None] = {}
+        """From where brokers came who proved to be such: a crowd of others does not keep them out."""
         self._trace = trace
         self._codec = Codec(config.spec, config.runtime.frame_max)
         self._met: dict[str, tuple[int, int]] = {}
@@ -122,6 +124,7 @@ class Broker:
             in_clear_text=frame(REFUSAL, Refusal("tls", f"broker {self.name!r} speaks TLS only; write gapless+tls://")),
             refused=self._turned_away,
             may_come=self._may_come,
+            is_known=self._broker_hosts.__contains__,
         )
         self.doors.changed = self._users_changed
         self.doors.looked = self._end_strangers
@@ -130,7 +133,7 @@ class Broker:
         return listener
 
     def _may_come(self, host: str) -> bool:
-        if self._links.gate is None or self._links.gate.may_come():
+        if host in self._broker_hosts or self._links.gate is None or self._links.gate.may_come():
             return True
         self._links.refusals.stranger(f"{host}:0", "limit", "more connect in a second than this broker takes")
         return False
@@ -223,8 +226,16 @@ class Broker:
         """Who dialled."""
         if self.doors is None:
             then(ANYBODY)
-        else:
-            self.doors.identify(connection, hello, then)
+            return
+
+        def found(who: Identity | Refusal) -> None:
+            if isinstance(who, Identity) and who.kind == "broker":
+                self._broker_hosts[connection.peer_address.rpartition(":")[0]] = None
+                while len(self._broker_hosts) > len(self.config.brokers):
+                    del self._broker_hosts[next(iter(self._broker_hosts))]
+            then(who)
+
+        self.doors.identify(connection, hello, found)
 
     def permits(self, identity: Identity, right: str) -> bool:
         """Whether somebody may do what not everybody may."""

@@ -17,9 +17,10 @@ SHUTDOWN_S = 1.0
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 
-async def dial(make: Callable[[], P], host: str, port: int, context: ssl.SSLContext | None) -> P:
+async def dial(
+    loop: asyncio.AbstractEventLoop, make: Callable[[], P], host: str, port: int, context: ssl.SSLContext | None
+) -> P:
     """A connection to who listens there; `OSError` if there is none to be had."""
-    loop = asyncio.get_running_loop()
     if context is None:
         return (await loop.create_connection(make, host, port))[1]
     dialled = await _connected(loop, host, port)

@@ -146,7 +146,7 @@ class Links:
         host, port = split_address(link.address)
         try:
             async with asyncio.timeout(self.settings.hello_ms / 1000):
-                await dial(lambda: connection, host, port, self._tls())
+                await dial(self.loop, lambda: connection, host, port, self._tls())
         except (OSError, TimeoutError) as error:
             connection.lose()
             reason = why_unreachable(link.address, error)

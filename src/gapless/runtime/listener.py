@@ -25,7 +25,8 @@ PAUSE_S = 0.1
 
 
 class TlsListener:
-    """Listens on one port. `may_come` decides by address, before anything is done for who dialled."""
+    """Listens on one port. `may_come` decides by host, before anything is done for who dialled; who comes from a host
+    that `is_known` is not kept out by a crowd of others."""
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class TlsListener:
         in_clear_text: bytes,
         refused: Callable[[str, str, str], None],
         may_come: Callable[[str], bool] = lambda host: True,
+        is_known: Callable[[str], bool] = lambda host: False,
     ) -> None:
         self._make = make
         self._context = context
@@ -43,6 +45,7 @@ class TlsListener:
         self._in_clear_text = in_clear_text
         self._refused = refused
         self._may_come = may_come
+        self._is_known = is_known
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
@@ -89,7 +92,9 @@ class TlsListener:
                     return
                 await asyncio.sleep(PAUSE_S)
                 continue
-            if len(self._pending) >= PENDING_MAX or not self._may_come(str(address[0])):
+            host = str(address[0])
+            is_crowded = len(self._pending) >= PENDING_MAX and not self._is_known(host)
+            if is_crowded or not self._may_come(host):
                 dialled.close()
                 continue
             task = self._loop.create_task(self._welcome(dialled, f"{address[0]}:{address[1]}"))

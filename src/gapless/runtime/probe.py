@@ -119,7 +119,8 @@ async def _ask(
     hello = greeting(PROBE, name, network=network, token=access.token)
     async with asyncio.timeout(timeout_s):
         try:
-            asking = await dial(lambda: _Probe(settings, hello, address), host, port, access.context())
+            loop = asyncio.get_running_loop()
+            asking = await dial(loop, lambda: _Probe(settings, hello, address), host, port, access.context())
         except ssl.SSLError as error:
             raise WireError(why_dialling_failed(address, error)) from None
         try:
