@@ -24,6 +24,7 @@ def side_subscriptions(
     is_own: Callable[[Link | None], bool],
     coverage: bool,
     told: Mapping[str, SideSubscription],
+    log_first: int,
 ) -> list[SideSubscription]:
     """The subscriptions of the broker's own side, but for those that others of them cover.
 
@@ -46,7 +47,14 @@ def side_subscriptions(
             kept.append(subscription)
             covers.append(subscription.filter)
     return ended + [
-        SideSubscription(item.name, item.filter.text, {**item.former, **item.cuts}, item.client) for item in kept
+        SideSubscription(
+            item.name,
+            item.filter.text,
+            {**item.former, **item.cuts},
+            item.client,
+            log_from=max(0, item.entered_at - log_first),
+        )
+        for item in kept
     ]
 
 

@@ -192,7 +192,9 @@ class Handovers:
             tag=region.tag,
             core=list(region.core),
             status=self._membership.select([*region.core, *region.group]),
-            subscriptions=side_subscriptions(self._name, self._table, is_own, self._options.coverage, told),
+            subscriptions=side_subscriptions(
+                self._name, self._table, is_own, self._options.coverage, told, self._log.first
+            ),
             advertisements=side_advertisements(self._table, is_own, inside),
             known_cuts=side_known_cuts(self._table, is_own),
             log=self._log.share(lambda via: is_inside(region, self._name, via)),

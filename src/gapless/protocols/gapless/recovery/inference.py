@@ -39,18 +39,18 @@ class Inference:
         """
         inferred: dict[str, Cuts] = {}
         candidates = [
-            (item.subscription, item.filter, item.cuts, member)
+            (item.subscription, item.filter, item.cuts, member, item.log_from)
             for member, sync in self._handover.ordered()
             for item in sync.subscriptions
         ]
         for share in self._inherited:
             for name, text in share.record.subscriptions.items():
-                candidates.append((name, text, share.record.cuts.get(name, {}), share.broker))
-        for name, text, cuts, home in candidates:
+                candidates.append((name, text, share.record.cuts.get(name, {}), share.broker, 0))
+        for name, text, cuts, home, log_from in candidates:
             known = {**cuts, **self._known_cuts.get(name, {})}
             pattern = parse(text)
             unprocessed = self._unprocessed(pattern, known)
-            had = {**self._had(pattern, home), **known} if unprocessed else known
+            had = {**self._had(pattern, home, log_from), **known} if unprocessed else known
             bounds = {**unprocessed, **(self._bounds(pattern, known, home) if known else {})}
             for publisher, bound in bounds.items() if had else ():
                 gets = had if publisher in unprocessed else known
@@ -60,15 +60,16 @@ class Inference:
                     inferred.setdefault(name, {})[publisher] = bound.least
         return inferred
 
-    def _had(self, pattern: Filter, member: str) -> Cuts:
+    def _had(self, pattern: Filter, member: str, log_from: int) -> Cuts:
         """What a subscription on the member's side may have got of publishers there, of whom the member knows no cut.
 
         For it is given on the way, and goes to the subscriber alone. If it got none of that, so much the earlier is its
-        cut for what nobody processed; whose effects nobody has processed either.
+        cut for what nobody processed. What passed the member before the subscription did, it did not get: an effect of
+        that may be out, although nobody who is left has processed what is between them.
         """
         had: Cuts = {}
         sync = self._handover.syncs.get(member)
-        for entry in sync.log if sync is not None else ():
+        for entry in sync.log[log_from:] if sync is not None else ():
             if entry.entered and entry.event.publisher not in had and pattern.matches(entry.event.attributes):
                 had[entry.event.publisher] = entry.event.seq
         return had
