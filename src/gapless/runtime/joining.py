@@ -70,7 +70,8 @@ async def choose_incarnation(
 
 async def ask_whether_remembered(config: NetworkConfig, name: str, peer: str, access: Access) -> int | str:
     """The last incarnation of ours that a broker has met, -1 if none; or why it cannot be asked."""
-    timeout_s = config.runtime.suspect_ms / 1000
+    # A handshake costs both ends some work, and those that are started together all shake hands at once.
+    timeout_s = (config.runtime.hello_ms if access.is_tls else config.runtime.suspect_ms) / 1000
     address = config.addresses[peer]
     try:
         welcome = await probe(address, name=name, network=config.fingerprint, timeout_s=timeout_s, access=access)
