@@ -21,10 +21,12 @@ from gapless.security.tokens import hash_secret, make_token
 
 from .local import Local
 
-__all__ = ["PATIENT", "Secure", "secure", "until"]
+__all__ = ["PATIENT", "STEADY", "Secure", "secure", "until"]
 
 PATIENT = RuntimeSettings(heartbeat_ms=50, suspect_ms=600, hello_ms=5_000, join_ms=500, drain_ms=500, redial_max_ms=100)
 """Handshakes take their time on a machine that is busy with other tests."""
+STEADY = msgspec.structs.replace(PATIENT, suspect_ms=30_000)
+"""Where nobody dies, nobody shall be taken for dead."""
 
 
 class Secure(Local):
@@ -121,11 +123,12 @@ async def secure(
     f: int = 1,
     users: Mapping[str, Mapping[str, Any]] | None = None,
     http: Sequence[str] = (),
-    runtime: RuntimeSettings = PATIENT,
+    runtime: RuntimeSettings | None = None,
     protocol: str = "gapless",
     **more: Any,
 ) -> AsyncIterator[Secure]:
     """A network that is up; with `users`, as they say, else with the admin alone."""
+    runtime = runtime or (PATIENT if f else STEADY)
     config = local_network(overlay, f=f, runtime=runtime, protocol=ProtocolEntry(protocol))
     if http:
         ports = dict(zip(http, free_ports(len(http)), strict=True))

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gapless.client import Client, connect
@@ -13,7 +14,7 @@ from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 
 from .logged import logged
-from .secure import Secure, secure, until
+from .secure import PATIENT, Secure, secure, until
 
 EVERYTHING = {"publish": ["TRUE"], "subscribe": ["TRUE"]}
 
@@ -28,9 +29,9 @@ def _with(**limits: float) -> dict[str, Any]:
 
 def test_further_connections_are_refused_with_a_sentence(tmp_path: Path) -> None:
     async def main() -> None:
-        async with secure(chain(2), tmp_path, users={"ann": _with(connections=2)}) as network:
-            first, second, elsewhere = [await _comes(network, "ann", broker) for broker in ("b0", "b0", "b1")]
-            for client in (first, second, elsewhere):
+        async with secure(1, tmp_path, f=0, users={"ann": _with(connections=2)}) as network:
+            first, second = [await _comes(network, "ann") for _ in range(2)]
+            for client in (first, second):
                 await client.advertise("TRUE")
             with logged() as log:
                 third = await _comes(network, "ann")
@@ -43,7 +44,7 @@ def test_further_connections_are_refused_with_a_sentence(tmp_path: Path) -> None
             await until(lambda: network.brokers["b0"].links.client_count == 1)
             again = await _comes(network, "ann")
             await again.advertise("TRUE")
-            for client in (again, second, elsewhere):
+            for client in (again, second):
                 await client.close()
 
     run(main())
@@ -146,30 +147,31 @@ async def _until_allowed(client: Client) -> None:
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("limit", [{"publications_per_s": 200}, {"bytes_per_s": 20_000}])
+@pytest.mark.parametrize("limit", [{"publications_per_s": 100}, {"bytes_per_s": 15_000}])
 def test_who_publishes_too_fast_waits_and_others_do_not(tmp_path: Path, limit: dict[str, float]) -> None:
-    """Ann's 1,000 events take seconds; she is not suspected for it, and Bob is through long before."""
+    """Ann's 600 events take seconds; she is not suspected for it, and Bob is through long before."""
 
     async def main() -> None:
-        async with secure(1, tmp_path, f=0, users={"ann": _with(**limit), "bob": EVERYTHING}) as network:
+        runtime = msgspec.structs.replace(PATIENT, suspect_ms=1_000)
+        users = {"ann": _with(**limit), "bob": EVERYTHING}
+        async with secure(1, tmp_path, f=0, users=users, runtime=runtime) as network:
             ann, bob, admin = [await _comes(network, user) for user in ("ann", "bob", "admin")]
             await ann.advertise("who = 'ann'")
             await bob.advertise("who = 'bob'")
             subscription = await admin.subscribe("TRUE")
             begun = time.monotonic()
-            slow = asyncio.create_task(ann.publish_many([({"who": "ann"}, b"x" * 100)] * 1_000))
+            slow = asyncio.create_task(ann.publish_many([({"who": "ann"}, b"x" * 100)] * 600))
             await asyncio.sleep(0.2)
             for _ in range(20):
                 await bob.publish({"who": "bob"})
             assert not slow.done()
             got = 0
             async with asyncio.timeout(60):
-                while got < 1_020:
+                while got < 620:
                     got += len(await subscription.take())
             await slow
             assert time.monotonic() - begun > 2.0
-            absences = network.brokers["b0"].links.detector.absences
-            assert (absences["suspected"], absences["lost"]) == (0, 0)
+            assert network.brokers["b0"].links.detector.absences["suspected"] == 0
             for client in (ann, bob, admin):
                 await client.close()
 

@@ -32,7 +32,7 @@ from gapless.runtime.network_file import SecurityEntry, check_network
 from gapless.runtime.probe import ask_for_report, ask_to_end
 
 from .logged import logged
-from .secure import Secure, secure, until
+from .secure import STEADY, Secure, secure, until
 from .test_who import Raw
 
 SHOP = {"publish": ["topic LIKE 'shop/%'"], "subscribe": ["topic LIKE 'shop/%'", "topic = 'news'"]}
@@ -232,7 +232,7 @@ async def _is_over(network: Secure, client: str) -> None:
 
 def test_an_event_outside_ends_the_session_of_who_sends_it_and_reaches_nobody(tmp_path: Path) -> None:
     async def main() -> None:
-        async with secure(chain(2), tmp_path, users={"ann": SHOP}) as network:
+        async with secure(chain(2), tmp_path, users={"ann": SHOP}, runtime=STEADY) as network:
             admin = await _comes(network, "admin", "b1")
             everything = await admin.subscribe("TRUE")
             for topic, publisher, why in (
@@ -255,7 +255,7 @@ def test_an_event_outside_ends_the_session_of_who_sends_it_and_reaches_nobody(tm
 
 def test_nobody_gives_names_that_are_others(tmp_path: Path) -> None:
     async def main() -> None:
-        async with secure(1, tmp_path, f=0, users={"ann": SHOP, "bob": SHOP}) as network:
+        async with secure(1, tmp_path, f=0, users={"ann": SHOP, "bob": SHOP}, runtime=STEADY) as network:
             bob = await _comes(network, "bob")
             subscription = await bob.subscribe("topic = 'news'")
             lies = (
@@ -289,7 +289,7 @@ def test_what_only_brokers_say_is_not_taken_from_a_client(kind: type[msgspec.Str
 
 def test_a_client_that_speaks_as_a_broker_is_sent_away(tmp_path: Path) -> None:
     async def main() -> None:
-        async with secure(1, tmp_path, f=0, users={"ann": SHOP}) as network:
+        async with secure(1, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY) as network:
             liar = await Liar.attach(network, "ann")
             liar.say(Fenced(0, {"b0": 1}))
             assert (await liar.refusal()).code == "malformed"
@@ -367,7 +367,7 @@ def test_a_session_does_not_keep_what_its_client_says_it_does_not_have(tmp_path:
     """It began with a filter that was allowed then; its client comes back with the name, and a filter that is now."""
 
     async def main() -> None:
-        async with secure(1, tmp_path, f=0, users={"ann": SHOP}) as network:
+        async with secure(1, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY) as network:
             liar = await Liar.attach(network, "ann")
             liar.say(ClientSubscribe(2, "ann:liar/s1", "topic LIKE 'shop/%'"))
             node: Any = network.brokers["b0"].links.host.node
@@ -423,7 +423,7 @@ def test_a_revoked_user_does_not_get_in_elsewhere_when_its_broker_dies(tmp_path:
                 assert doors is not None
                 assert await doors.reload("the test says so")
             await network.crash("b1")
-            with pytest.raises(DeniedError, match="user 'ann' (may not come in|was revoked)"):
+            with pytest.raises(DeniedError, match=r"user 'ann' (may not come in|was revoked)"):
                 await asyncio.wait_for(news.take(), 60)
             await _is_over(network, ann.name)
             await ann.close()
