@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench chaos fuzz
+.PHONY: help setup demo test check bench chaos fuzz wheels
 
 bin := .venv/bin
 
@@ -21,6 +21,9 @@ check: setup ## Format, lint, types, layers
 
 test: check ## Everything above, and all tests
 	@$(bin)/pytest
+
+wheels: setup ## Put all that a container needs into dist/, as wheels; see deploy/Dockerfile
+	@$(bin)/pip wheel -q --disable-pip-version-check -c requirements.lock -w dist .
 
 bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
 	@$(bin)/python benchmarks $(ARGS)

@@ -17,10 +17,11 @@ from benchmarks.peers.mosquitto_system import Mosquitto
 from benchmarks.peers.nats_system import JetStream, NatsCore
 from benchmarks.peers.redis_system import RedisStreams
 from benchmarks.peers.relay_system import Relay
+from benchmarks.peers.secure_system import SecureGapless
 from benchmarks.peers.system import System
 
 SYSTEMS: dict[str, type[System]] = {
-    system.name: system for system in (Gapless, NatsCore, JetStream, RedisStreams, Mosquitto, Relay)
+    system.name: system for system in (Gapless, SecureGapless, NatsCore, JetStream, RedisStreams, Mosquitto, Relay)
 }
 STAMP = struct.Struct(">QQ")
 PAYLOAD = 100

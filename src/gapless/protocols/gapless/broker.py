@@ -393,6 +393,15 @@ class GaplessBroker:
         """Whether the client's session is here."""
         return client in self._clients.sessions
 
+    def sessions(self) -> list[str]:
+        """The clients whose sessions are here."""
+        return list(self._clients.sessions)
+
+    def held_by(self, client: str) -> dict[str, str]:
+        """The filters of a client's subscriptions, by name."""
+        session = self._clients.sessions.get(client)
+        return {} if session is None else {name: item.filter.text for name, item in session.subscriptions.items()}
+
     # ---- streams ------------------------------------------------------------------------------------------
 
     def _channel(self, peer: str) -> Channel:
