@@ -22,7 +22,7 @@ check: setup ## Format, lint, types, layers
 test: check ## Everything above, and all tests
 	@$(bin)/pytest
 
-bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
+bench: setup ## Run every benchmark; ARGS=--quick for a glance, ARGS="--against FILE" for ratios to an earlier run
 	@$(bin)/python benchmarks $(ARGS)
 
 chaos: setup ## Hurt a real network for 15 minutes, then audit it; ARGS="--minutes 3" is shorter
