@@ -193,7 +193,8 @@ class Segment:
 
     def _members_of(self, bits: int) -> list[Member] | None:
         """The conjunctions of these bits; None if they are more than a few. Counting them first would take longer."""
-        members, found = self.members, []
+        members = self.members
+        found: list[Member] = []
         while bits:
             if len(found) == FEW:
                 return None
