@@ -25,7 +25,7 @@ test: check ## Everything above, and all tests
 wheels: setup ## Put all that a container needs into dist/, as wheels; see deploy/Dockerfile
 	@$(bin)/pip wheel -q --disable-pip-version-check -c requirements.lock -w dist .
 
-bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
+bench: setup ## Run every benchmark; ARGS=--quick for a glance, ARGS="--against FILE" for ratios to an earlier run
 	@$(bin)/python benchmarks $(ARGS)
 
 fuzz: setup ## Hand rubbish to every door; ARGS="--minutes 5 --target frames" is one of them
