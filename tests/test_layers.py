@@ -38,14 +38,15 @@ MAY_IMPORT = {
 ROOMS = {
     "messages": set[str](),
     "options": set[str](),
-    "channel": {"messages"},
+    "clock": set[str](),
+    "channel": {"clock", "messages"},
     "members": set[str](),
-    "retention": {"messages"},
+    "retention": {"clock", "messages"},
     "routing": {"messages"},
     "clients": {"messages", "options", "retention", "routing"},
     "recovery": {"messages", "options", "members", "retention", "routing", "clients"},
     "client": {"messages", "options"},
-    "broker": {"messages", "options", "channel", "members", "retention", "routing", "clients", "recovery"},
+    "broker": {"messages", "options", "clock", "channel", "members", "retention", "routing", "clients", "recovery"},
 }
 """The rooms of the default protocol, each with those below it."""
 

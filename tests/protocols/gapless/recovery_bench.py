@@ -8,6 +8,7 @@ from gapless.events import Event
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.members.contraction import Region, regions_at
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import Statuses
@@ -69,13 +70,15 @@ class Bench:
             send=lambda link, body: self.along.append((link.peer, body)),
             tell_client=lambda subscription, cuts: self.told.append((subscription.name, cuts)),
             advertisement_stable=lambda advertisement: None,
+            log_end=lambda: self.state.log.end,
         )
         for peer in overlay.neighbours(name):
             table.links[peer] = Link(peer, peer, 0)
         table.is_complete = life == 0
-        journal = Journal(lambda peer, body: self.sent.append((peer, body)))
+        clock = Clock()
+        journal = Journal(lambda peer, body: self.sent.append((peer, body)), clock)
         log = EventLog()
-        waves = Waves(log.cut, lambda done: None, lambda: False, lambda: False)
+        waves = Waves(log.cut, lambda done: None, lambda: False, lambda: False, clock)
         estates = Estates(name_life(name, life), membership, journal, lambda body: self.sent.append(("*", body)))
         desk = Desk(
             name_life(name, life), options, table, journal,

@@ -2,6 +2,7 @@
 
 from gapless.events import Event
 from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import Backup, BackupAll, BackupEnd, Body, Cuts, SessionRecord
 from gapless.protocols.gapless.recovery.handover import expand
 from gapless.protocols.gapless.retention.journal import PAST_MAX, WEIGHED, Journal, JournalCopy
@@ -11,7 +12,7 @@ Sent = list[tuple[str, Body]]
 
 def make() -> tuple[Journal, Sent]:
     sent: Sent = []
-    return Journal(lambda name, body: sent.append((name, body))), sent
+    return Journal(lambda name, body: sent.append((name, body)), Clock()), sent
 
 
 def event(publisher: str, seq: int) -> Event:

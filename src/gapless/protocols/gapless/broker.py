@@ -35,6 +35,7 @@ from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.dispatch import dispatch
 from gapless.protocols.gapless.clients.intake import check_message, weigh
 from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import Statuses, alive_status, life_of
@@ -90,6 +91,9 @@ PRESSED = 32
 """A broker asks for wave after wave while it keeps this part of its window: at the pace of the clock it would fill."""
 SHOWN = 10
 """How many of those that a wave waits for, or that lie behind most, an operator is told."""
+SKEW_MAX_US = 3_600_000_000
+"""How far ahead of this broker's clock a client may claim that another's is: an hour. Nobody can push it into a far
+future."""
 RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
 
@@ -150,6 +154,7 @@ class GaplessBroker:
         """A new life: nothing of an earlier one is left."""
         self._life = life
         self._home = name_life(self._name, life)
+        self._clock = Clock()
         self._channels: dict[str, Channel] = {}
         self._membership = Membership(self._name, life, self._overlay, self._f)
         switched_off = frozenset(self._options.switched_off) | (set() if self._options.coverage else {"coverage"})
@@ -158,14 +163,16 @@ class GaplessBroker:
             tell_client=lambda subscription, cuts: self._clients.tell_cuts(subscription, cuts),
             advertisement_stable=lambda advertisement: self._clients.tell_stable(advertisement),
             switched_off=frozenset(switched_off),
+            log_end=lambda: self._log.end,
         )
-        self._journal = Journal(self._send)
+        self._journal = Journal(self._send, self._clock)
         self._log = EventLog()
         self._waves = Waves(
             self._log.cut,
             self._forget,
             is_busy=lambda: len(self._log) > 0,
             is_pressed=lambda: PRESSED * self._journal.weight > self._options.window,
+            clock=self._clock,
         )
         self._estates = Estates(self._home, self._membership, self._journal, self._tell_near)
         self._clients = Desk(
@@ -212,7 +219,7 @@ class GaplessBroker:
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
         self._effects = []
-        self._clients.now = now
+        self._clients.now = self._clock.now = now
         if self._errand is not None or self._waiting:
             self._keep(item)
         else:
@@ -307,6 +314,7 @@ class GaplessBroker:
         elif kind is Fenced:
             self._on_fenced(peer, message)
         elif kind is Attach:
+            self._clock.see(min(message.clock, self._clock.now + SKEW_MAX_US))
             self._clients.attach(peer, message)
             self._echo()
         else:
@@ -379,7 +387,7 @@ class GaplessBroker:
         channel = self._channels.get(peer)
         if channel is None:
             life = self._membership.life(peer)
-            channel = Channel(self._life, life, lambda message: self._effects.append(Send(peer, message)))
+            channel = Channel(self._life, life, lambda message: self._effects.append(Send(peer, message)), self._clock)
             self._channels[peer] = channel
         return channel
 
@@ -509,6 +517,7 @@ class GaplessBroker:
         self._journal.choose_backups({name: self._membership.life(name) for name in alive})
         self._clients.held()
         self._estates.resolve()
+        self._echo()
 
     # ---- hand-over ----------------------------------------------------------------------------------------
 
@@ -544,6 +553,7 @@ class GaplessBroker:
         self._journal.answered(peer, self._channel(peer).peer_life, body.number)
         self._clients.held()
         self._estates.resolve()
+        self._echo()
 
     # ---- the tree -----------------------------------------------------------------------------------------
 
@@ -666,7 +676,7 @@ class GaplessBroker:
         parent = self._parent()
         children = [peer for peer in self._table.links if peer != parent]
         sessions = {client: session.total for client, session in self._clients.sessions.items()}
-        if self._waves.begin(wave, children, sessions):
+        if self._waves.begin(wave, children, sessions, self._journal.number):
             for peer in children:
                 self._send_tree(self._table.links[peer], wave)
             self._echo()
@@ -679,7 +689,7 @@ class GaplessBroker:
         """Echo the wave if nothing is missing any more."""
         if self._handovers.under_way:
             return
-        echo = self._waves.settled(self._clients.confirmed)
+        echo = self._waves.due_echo(self._clients.confirmed, self._journal.held)
         if echo is None:
             return
         parent = self._parent()

@@ -118,6 +118,8 @@ class GaplessClient:
         """How many times longer than usual it waits for an answer: longer each time that none came in time, because the
         way may be long, or what it has to tell large."""
         self._received = 0
+        self._clock = 0
+        """No stamp of what it was delivered is larger."""
         self._delivered = 0
         self._taken = 0
         self._untaken: deque[tuple[int, int]] = deque()
@@ -181,7 +183,9 @@ class GaplessClient:
         ]
         offers = {name: (offer.filter.text, offer.first) for name, offer in self._advertisements.items()}
         first = self._unsafe[0].seq if self._unsafe else self._seq + 1
-        message = Attach(self._attempt, self._home, brought, offers, list(self._unsafe), first, self._received)
+        message = Attach(
+            self._attempt, self._home, brought, offers, list(self._unsafe), first, self._received, self._clock
+        )
         self._effects.append(Send(self._broker, message))
         self._set_timer()
 
@@ -336,6 +340,8 @@ class GaplessClient:
         asked = [(name, self._subscriptions[name].got) for name in message.subscriptions if name in self._subscriptions]
         for event in message.events:
             publisher, seq = event.publisher, event.seq
+            if event.stamp > self._clock:
+                self._clock = event.stamp
             for name, got in asked:
                 if got.get(publisher, 0) < seq:
                     got[publisher] = seq

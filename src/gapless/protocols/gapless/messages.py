@@ -28,6 +28,8 @@ class Frame(_Message, frozen=True):
     to_life: int
     seq: int
     ack: int
+    clock: int
+    """Of the sender: no stamp that it knows of is larger."""
     body: "Body"
 
 
@@ -119,10 +121,16 @@ class Marker(_Message, frozen=True):
 
 
 class Wave(_Message, frozen=True):
-    """From the root to all: a consistent cut of the network. What lay before cut `done` reached everyone."""
+    """From the root to all: a consistent cut of the network, and a position."""
 
     number: int
+    """A stamp. Who has seen the wave stamps nothing with it, or with less, any more."""
+    final: int
+    """All events up to this position are admitted and held: there will be no other."""
+    reached: int
+    """All events up to this position have reached everyone."""
     done: int
+    """What was processed before this wave came by has reached everyone."""
 
 
 class Echo(_Message, frozen=True):
@@ -229,6 +237,8 @@ class SideSubscription(_Message, frozen=True):
     client: str
     ended: str = ""
     """The name of a subscription that has ended and goes on under another, until those it represents took its place."""
+    log_from: int = 0
+    """What stands before this in the sender's log passed the sender before the subscription did."""
 
 
 class SideAdvertisement(_Message, frozen=True):
@@ -351,6 +361,8 @@ class Attach(_Message, frozen=True):
     """The first number not confirmed yet."""
     unread: int = 0
     """What it was delivered and its application has not taken: it counts as the first deliveries of this attempt."""
+    clock: int = 0
+    """No stamp of what it was delivered is larger."""
 
 
 class Invite(_Message, frozen=True):

@@ -289,6 +289,7 @@ class Desk:
             return
         subscription = self._table.enter_subscription(name, text, None, {}, session.client)
         session.subscriptions[name] = subscription
+        self._table.note_arrival(subscription)
         self._make_ready(session, name)
         self._table.spread(subscription)
         self._table.answer(subscription)
@@ -411,6 +412,7 @@ class Desk:
                 events = session.take_publications(room)
                 if not events:
                     return
+                events = self._journal.stamp(events)
                 session.in_flight += len(events)
                 self._admissions.append((self._journal.admit(events), session, events))
             self.held()

@@ -27,6 +27,7 @@ def side_subscriptions(
     is_own: Callable[[Link | None], bool],
     coverage: bool,
     told: Mapping[str, SideSubscription],
+    log_first: int,
 ) -> Pieces[list[SideSubscription]]:
     """The subscriptions of the broker's own side, without those that others of them cover.
 
@@ -55,7 +56,13 @@ def side_subscriptions(
             kept[subscription.name] = subscription
         yield COMPARED + len(before) // COMPARED
     return ended + [
-        SideSubscription(item.name, item.filter.text, {**item.former, **item.cuts}, item.client)
+        SideSubscription(
+            item.name,
+            item.filter.text,
+            {**item.former, **item.cuts},
+            item.client,
+            log_from=max(0, item.entered_at - log_first),
+        )
         for item in kept.values()
     ]
 

@@ -185,7 +185,9 @@ class Handovers:
             if earlier.touches(region)
             for item in items
         }
-        subscriptions = yield from side_subscriptions(self._name, self._table, is_own, self._options.coverage, told)
+        subscriptions = yield from side_subscriptions(
+            self._name, self._table, is_own, self._options.coverage, told, self._log.first
+        )
         return Sync(
             tag=region.tag,
             core=list(region.core),

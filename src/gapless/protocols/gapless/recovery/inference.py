@@ -78,8 +78,8 @@ class Inference:
             had = known
             if unprocessed:
                 if home not in self._had:
-                    self._had[home] = yield from self._find_had(home, candidates)
-                had = {**self._had[home].get(text, {}), **known}
+                    self._had[home] = yield from self._find_had(home)
+                had = {**self._had[home].get(name, {}), **known}
             bounds = dict(unprocessed)
             if known:
                 bounds |= yield from self._bounds(pattern, known, home)
@@ -99,29 +99,33 @@ class Inference:
         events = self._by_publisher.get(publisher, [])
         return events[bisect_left(events, least, key=lambda event: event.seq) :]
 
-    def _find_had(self, member: str, candidates: Iterable[tuple[str, str, Cuts, str]]) -> Pieces[dict[str, Cuts]]:
-        """By filter: the first events that a subscription on the member's side may have got of publishers there.
+    def _find_had(self, member: str) -> Pieces[dict[str, Cuts]]:
+        """The first events that each subscription on the member's side may have got of publishers there.
 
         The member knows no cut of them: it is given on the way, and goes to the subscriber alone.
         Its smallest story: a publisher behind m1 and a subscriber further on, behind the broker that dies, have a cut
         between them that m1 never hears of. The dead broker admits an effect of that publisher's event. Unless m1's
         log counts as got, the subscriber's cut for the effect is put after it.
-        If the subscription got none of that, its cut for what nobody processed is only earlier than it had to be; and
-        nobody has processed the effects of that, either.
+        If the subscription got none of that, its cut for what nobody processed is only earlier than it had to be. But
+        what passed the member before the subscription did, it did not get: an effect of that may be out, although
+        nobody who is left has processed what is between them.
         """
         had: dict[str, Cuts] = {}
         sync = self._contributions.get(member)
         if sync is None:
             return had
         index: FilterIndex[str] = FilterIndex()
-        for _, text, _, home in candidates:
-            if home == member and text not in index:
-                index.add(text, self._patterns.of(text))
-                yield 1
-        for entry in sync.log:
+        log_from: dict[str, int] = {}
+        for item in sync.subscriptions:
+            if item.subscription not in index:
+                index.add(item.subscription, self._patterns.of(item.filter))
+                log_from[item.subscription] = item.log_from
+            yield 1
+        for place, entry in enumerate(sync.log):
             if entry.entered:
-                for text in index.match(entry.event.attributes):
-                    had.setdefault(text, {}).setdefault(entry.event.publisher, entry.event.seq)
+                for name in index.match(entry.event.attributes):
+                    if place >= log_from[name]:
+                        had.setdefault(name, {}).setdefault(entry.event.publisher, entry.event.seq)
                 yield 1
         return had
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 import msgspec
 
 from gapless.events import Event
+from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import (
     Admission,
     Backup,
@@ -118,9 +119,10 @@ class JournalCopy:
 class Journal:
     """A broker's own journal and its backups."""
 
-    def __init__(self, send: Callable[[str, Body], None]) -> None:
+    def __init__(self, send: Callable[[str, Body], None], clock: Clock) -> None:
         self.copy = JournalCopy()
         self._send = send
+        self._clock = clock
         self._number = 0
         self._forgotten = 0
         self._done: set[int] = set()
@@ -153,8 +155,13 @@ class Journal:
         self._tell(Backup(self._number, self._forgotten, {}, records, [], None, gone))
         return self._number
 
+    def stamp(self, events: list[Event]) -> list[Event]:
+        """The publications as they are admitted: with a stamp, one for all, as one client published them in order."""
+        stamp = self._clock.next()
+        return [Event(event.publisher, event.seq, event.attributes, event.payload, stamp) for event in events]
+
     def admit(self, events: list[Event], original: Cuts | None = None) -> int:
-        """Note a client's publications before they are admitted; return the number of the last."""
+        """Note a client's publications, stamped, before they are admitted; return the number of the last."""
         self._number += len(events)
         after, self._fresh = self._fresh, {}
         self.copy.admit(self._number, after, events, original)
