@@ -72,7 +72,7 @@ class Bench:
             advertisement_stable=lambda advertisement: None,
             log_end=lambda: self.state.log.end,
         )
-        for peer in overlay.neighbours(name):
+        for peer in overlay.neighbours(name) if life == 0 else ():
             table.links[peer] = Link(peer, peer, 0)
         table.is_complete = life == 0
         clock = Clock()
