@@ -70,8 +70,9 @@ class Bench:
             send=lambda link, body: self.along.append((link.peer, body)),
             tell_client=lambda subscription, cuts: self.told.append((subscription.name, cuts)),
             advertisement_stable=lambda advertisement: None,
+            log_end=lambda: self.state.log.end,
         )
-        for peer in overlay.neighbours(name):
+        for peer in overlay.neighbours(name) if life == 0 else ():
             table.links[peer] = Link(peer, peer, 0)
         table.is_complete = life == 0
         clock = Clock()

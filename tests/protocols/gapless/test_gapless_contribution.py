@@ -29,7 +29,7 @@ def is_own(link: Link | None) -> bool:
 
 
 def told(table: RoutingTable, coverage: bool = True, /, **before: SideSubscription) -> list[SideSubscription]:
-    return finish(side_subscriptions("b0", table, is_own, coverage, before, 0))
+    return finish(side_subscriptions("b0", table, is_own, coverage, before, 10))
 
 
 def table_of(*subscriptions: tuple[str, str, Link | None]) -> RoutingTable:
@@ -58,6 +58,13 @@ def test_only_the_own_side_is_told_with_the_cuts_it_has() -> None:
         SideSubscription("own", "x = 1", {"p": 4}, "client of own"),
         SideSubscription("beside", "x = 2", {"q": 2}, ""),
     ]
+
+
+def test_it_is_told_what_passed_before_a_subscription_came() -> None:
+    table = table_of(("old", "x = 1", None), ("new", "x = 2", None))
+    table.subscriptions["old"].entered_at = 7
+    table.subscriptions["new"].entered_at = 13
+    assert [item.log_from for item in told(table)] == [0, 3], "the log that is kept begins with place 10"
 
 
 def test_what_was_told_before_is_told_again_also_if_it_has_ended_or_is_covered_by_now() -> None:

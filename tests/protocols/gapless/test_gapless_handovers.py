@@ -150,6 +150,15 @@ def test_who_is_settled_after_the_hand_over_was_completed_is_not_doubted() -> No
     assert bench.handovers.doubt(settled) == {}
 
 
+def test_who_has_only_just_returned_and_has_no_links_doubts_nobody() -> None:
+    bench = Bench("b0", chain(3), life=1)
+    bench.learn({"b1": alive_status(1)})
+    assert set(next(iter(bench.handovers.under_way.values())).region.core) == {"b0", "b1"}
+    settled = {"b1": alive_status(1) + 1}
+    bench.state.membership.merge(settled)
+    assert bench.handovers.doubt(settled) == {}
+
+
 def test_waves_that_the_members_have_seen_are_void() -> None:
     bench = begun()
     for member in ("b2", "b3"):

@@ -77,6 +77,9 @@ def test_where_no_event_comes_after_those_the_next_one_is_the_cut() -> None:
 
 def test_nothing_is_inferred_without_a_covering_one_or_for_who_holds_no_cut() -> None:
     assert lost_with_pivot(events=EVENTS, filters={"wide": "x > 7"}).inferred == {}
+    assert lost_with_pivot(events=EVENTS, filters={"wide": "x < 5"}).inferred == {}, (
+        "what it covers in part is not enough"
+    )
     fresh = contribution(REGION, subscriptions=[SideSubscription("t", "x >= 0 AND y = 1", {}, "c")])
     assert lost_with_pivot(events=EVENTS, b1=fresh).inferred == {}
     elsewhere = contribution(REGION, advertisements=[offer("q", "x < 0")], known_cuts={"wide": {"q": 3}})
@@ -107,10 +110,10 @@ def test_the_earliest_of_several_covering_ones_counts() -> None:
 # ---- let out to nobody who is left ----------------------------------------------------------------------------
 
 
-def never_let_out(b1_log: list[LogEntry], cuts: Cuts, passed: int = 0) -> Case:
+def never_let_out(b1_log: list[LogEntry], cuts: Cuts, passed: int = 0, log_from: int = 0) -> Case:
     """c published c:1 at the dead broker, after p:4, and nobody has it but the backups; t, behind b1, may get p."""
     share = Inheritance(record("c", advertisements={"a": (WIDE, 1, True)}), "b1", "b0")
-    side = SideSubscription("t", WIDE, cuts, "d")
+    side = SideSubscription("t", WIDE, cuts, "d", log_from=log_from)
     return Case(
         contribution(REGION, subscriptions=[side], log=b1_log, passed={"c": passed}),
         contribution(REGION),
@@ -128,7 +131,13 @@ def test_an_event_that_died_with_its_broker_is_not_before_the_cut_of_who_gets_it
 def test_what_passed_on_its_way_counts_as_got() -> None:
     assert never_let_out(logged(event("p", 4)), {}).known == {"t": {"c": 1}}
     assert never_let_out(logged(event("p", 4), entered=False), {}).known == {}
+    assert never_let_out(logged(event("p", 5)), {}).known == {}, "what it may have got is no cause"
     assert never_let_out(logged(event("p", 4, -1)), {}).known == {}, "it does not match"
+
+
+def test_what_passed_before_the_subscription_came_does_not_count_as_got() -> None:
+    assert never_let_out(logged(event("p", 4)), {}, log_from=1).known == {}
+    assert never_let_out(logged(event("p", 3), event("p", 4)), {}, log_from=1).known == {"t": {"c": 1}}
 
 
 def test_what_somebody_has_processed_needs_no_inference() -> None:

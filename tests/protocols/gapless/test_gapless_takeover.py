@@ -10,6 +10,7 @@ from gapless.protocols.gapless.messages import (
     AddAdvertisement,
     AddSubscription,
     Admission,
+    AdvertisementStable,
     Attach,
     Estate,
     Marker,
@@ -271,3 +272,59 @@ def test_a_subscription_that_was_not_told_takes_the_cuts_of_what_covers_it() -> 
     assert table.subscriptions["wide"].cuts == {"p": 4}
     assert table.subscriptions["narrow"].cuts == {"p": 7}, "from what this broker passes from now on"
     assert table.is_complete
+
+
+def test_cuts_are_fixed_before_the_log_moves_on() -> None:
+    bench = Bench("b1", STAR)
+    table = bench.state.table
+    table.is_complete = False
+    subscribed(bench, "wide", "x >= 0")
+    subscribed(bench, "narrow", "x = 1")
+    table.passed["p"] = 6
+    theirs = contribution(
+        REGION, advertisements=[OFFER], known_cuts={"wide": {"p": 4}}, log=logged(event("p", 7, 1)), passed={"p": 7}
+    )
+    complete(bench, b2=theirs)
+    assert table.subscriptions["narrow"].cuts == {"p": 7}, "what the log brings is for it, too"
+
+
+def test_who_was_represented_by_one_that_ended_takes_the_cuts_that_others_know_of_that_one() -> None:
+    bench = Bench("b1", STAR)
+    table = bench.state.table
+    table.enter_advertisement("a", "p", "x >= 0", table.links["b0"], 1)
+    subscribed(bench, "mine", "x = 1")
+    table.links["b0"].ghosts["gone"] = {"mine": None}
+    complete(bench, b2=contribution(REGION, advertisements=[OFFER], known_cuts={"gone": {"p": 4}}))
+    assert table.subscriptions["mine"].cuts == {"p": 4}
+
+
+def test_what_a_subscription_represented_when_it_ended_in_a_hand_over_inherits_from_it() -> None:
+    bench = Bench("b1", STAR)
+    subscribed(bench, "wide", "x >= 0")
+    subscribed(bench, "narrow", "x = 1")
+    bench.learn(OUT)
+    bench.state.table.remove_subscription("wide")
+    complete(bench, b2=contribution(REGION, advertisements=[OFFER]))
+    sent = [(peer, body.subscription, body.inherits) for peer, body in bench.along if isinstance(body, AddSubscription)]
+    assert sent == [("b2", "narrow", "wide")]
+
+
+def test_an_advertisement_that_is_awaited_is_answered_when_all_behind_have() -> None:
+    awaited = SideAdvertisement("a", "p", "x >= 0", 1, True)
+    middle = Bench("b1", STAR)
+    complete(middle, b3=contribution(REGION, advertisements=[awaited]))
+    assert list(middle.state.table.advertisements["a"].waiting) == ["b2"]
+    assert along(middle, AdvertisementStable) == []
+    end = Bench("b2", STAR)
+    complete(end, b3=contribution(REGION, advertisements=[awaited]))
+    assert along(end, AdvertisementStable) == [("b1", AdvertisementStable("a"))]
+
+
+def test_what_a_client_ended_elsewhere_is_over_where_its_session_is_inherited_again() -> None:
+    bench = Bench("b1", STAR)
+    subscribed(bench, "s", "x >= 0", "c")
+    subscribed(bench, "ended", "x = 1", "c")
+    complete(bench, b2=contribution(REGION, estates=[lost()]))
+    assert list(bench.state.table.subscriptions) == ["s"]
+    assert list(bench.state.clients.sessions["c"].subscriptions) == ["s"]
+    assert bench.state.clients.sessions["c"].epoch == 5

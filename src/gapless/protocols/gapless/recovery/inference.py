@@ -57,29 +57,29 @@ class Inference:
             for publisher, seq in sync.passed.items():
                 self._passed[publisher] = max(seq, self._passed.get(publisher, 0))
         self._unseen = self._find_unseen(events)
-        self._entered: dict[str, dict[str, list[tuple[int, str, int]]]] = {}
+        self._had: dict[str, dict[str, Cuts]] = {}
         self._index: FilterIndex[str] | None = None
 
     def infer_cuts(self) -> Pieces[dict[str, Cuts]]:
         """Note the inferred cuts among the known ones; return, by subscription, how early each of them may be."""
         inferred: dict[str, Cuts] = {}
         candidates = [
-            (item.subscription, item.filter, item.cuts, member, item.log_from)
+            (item.subscription, item.filter, item.cuts, member)
             for member, sync in self._contributions.items()
             for item in sync.subscriptions
         ]
         for share in self._inherited:
             for name, text in share.record.subscriptions.items():
-                candidates.append((name, text, share.record.cuts.get(name, {}), share.broker, 0))
-        for name, text, cuts, home, log_from in candidates:
+                candidates.append((name, text, share.record.cuts.get(name, {}), share.broker))
+        for name, text, cuts, home in candidates:
             known = {**cuts, **self._known_cuts.get(name, {})}
             pattern = self._patterns.of(text)
             unprocessed = self._unprocessed(pattern, known)
             had = known
             if unprocessed:
-                if home not in self._entered:
-                    self._entered[home] = yield from self._find_entered(home, candidates)
-                had = {**self._had(home, text, log_from), **known}
+                if home not in self._had:
+                    self._had[home] = yield from self._find_had(home)
+                had = {**self._had[home].get(name, {}), **known}
             bounds = dict(unprocessed)
             if known:
                 bounds |= yield from self._bounds(pattern, known, home)
@@ -99,42 +99,35 @@ class Inference:
         events = self._by_publisher.get(publisher, [])
         return events[bisect_left(events, least, key=lambda event: event.seq) :]
 
-    def _had(self, member: str, text: str, log_from: int) -> Cuts:
-        """The first events that a subscription on the member's side has got of publishers there.
+    def _find_had(self, member: str) -> Pieces[dict[str, Cuts]]:
+        """The first events that each subscription on the member's side may have got of publishers there.
 
         The member knows no cut of them: it is given on the way, and goes to the subscriber alone.
         Its smallest story: a publisher behind m1 and a subscriber further on, behind the broker that dies, have a cut
         between them that m1 never hears of. The dead broker admits an effect of that publisher's event. Unless m1's
         log counts as got, the subscriber's cut for the effect is put after it.
-        What passed the member before the subscription did, it did not get. Its smallest story: the dead broker admits
-        an effect of such an event, and lets it out to one client of its own, whose answer passes the member. To take
-        the subscription for one that got the first of the three would start it with the second, too late for the third.
+        If the subscription got none of that, its cut for what nobody processed is only earlier than it had to be. But
+        what passed the member before the subscription did, it did not get: an effect of that may be out, although
+        nobody who is left has processed what is between them.
         """
-        had: Cuts = {}
-        entered = self._entered[member].get(text, [])
-        for _, publisher, seq in entered[bisect_left(entered, log_from, key=lambda item: item[0]) :]:
-            had.setdefault(publisher, seq)
-        return had
-
-    def _find_entered(
-        self, member: str, candidates: Iterable[tuple[str, str, Cuts, str, int]]
-    ) -> Pieces[dict[str, list[tuple[int, str, int]]]]:
-        """By filter: what of it entered at the member; its place in the log, its publisher and number."""
-        found: dict[str, list[tuple[int, str, int]]] = {}
+        had: dict[str, Cuts] = {}
         sync = self._contributions.get(member)
         if sync is None:
-            return found
+            return had
         index: FilterIndex[str] = FilterIndex()
-        for _, text, _, home, _ in candidates:
-            if home == member and text not in index:
-                index.add(text, self._patterns.of(text))
-                yield 1
+        log_from: dict[str, int] = {}
+        for item in sync.subscriptions:
+            if item.subscription not in index:
+                index.add(item.subscription, self._patterns.of(item.filter))
+                log_from[item.subscription] = item.log_from
+            yield 1
         for place, entry in enumerate(sync.log):
             if entry.entered:
-                for text in index.match(entry.event.attributes):
-                    found.setdefault(text, []).append((place, entry.event.publisher, entry.event.seq))
+                for name in index.match(entry.event.attributes):
+                    if place >= log_from[name]:
+                        had.setdefault(name, {}).setdefault(entry.event.publisher, entry.event.seq)
                 yield 1
-        return found
+        return had
 
     def _bounds(self, pattern: Filter, known: Cuts, home: str) -> Pieces[dict[str, Bound]]:
         """For publishers that the subscription has no cut of: from where on a covering one attracted their events."""
