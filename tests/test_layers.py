@@ -35,6 +35,21 @@ MAY_IMPORT = {
 }  # fmt: skip
 """Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""
 
+ROOMS = {
+    "messages": set[str](),
+    "options": set[str](),
+    "clock": set[str](),
+    "channel": {"clock", "messages"},
+    "members": set[str](),
+    "retention": {"clock", "messages"},
+    "routing": {"messages"},
+    "clients": {"messages", "options", "retention", "routing"},
+    "recovery": {"messages", "options", "members", "retention", "routing", "clients"},
+    "client": {"messages", "options"},
+    "broker": {"messages", "options", "clock", "channel", "members", "retention", "routing", "clients", "recovery"},
+}
+"""The rooms of the default protocol, each with those below it."""
+
 PUBLIC = {"client", "errors", "events", "sync"}
 """What `gapless` itself gives out by name, loaded when it is asked for."""
 
@@ -95,6 +110,18 @@ def test_arrows_point_down() -> None:
             allowed = {"__init__": PUBLIC, "__main__": {"cli"}}.get(own) or MAY_IMPORT.get(own, set())
             if _part(module) not in allowed | {own}:
                 complaints.append(f"{file}:{line}: {own or 'gapless'} must not import {module}")
+    _show(complaints)
+
+
+def test_arrows_point_down_between_the_rooms_of_the_default_protocol() -> None:
+    house = "gapless.protocols.gapless."
+    complaints = []
+    for file in (SOURCE / "gapless/protocols/gapless").rglob("*.py"):
+        own = _module(file).removeprefix(house).split(".")[0]
+        for line, module in _imports(file):
+            room = module.removeprefix(house).split(".")[0]
+            if own != "__init__" and module.startswith(house) and room not in ROOMS[own] | {own}:
+                complaints.append(f"{file}:{line}: {own} must not import {module}")
     _show(complaints)
 
 

@@ -20,6 +20,9 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     seq: int
     attributes: Attributes
     payload: bytes = b""
+    stamp: int = 0
+    """Given by the broker that admitted it: a time in microseconds, larger than the stamps of all its causes. 0 before
+    that, and in protocols that know no positions."""
 
     @property
     def id(self) -> str:

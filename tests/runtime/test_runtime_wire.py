@@ -129,7 +129,7 @@ def bodies(pieces: list[bytes]) -> list[memoryview]:
 def test_a_batch_comes_back_as_it_was() -> None:
     event = Event("p", 7, {"name": "x", "price": 2.5, "count": -(2**63), "sold": True}, b"\x00\xff")
     told = [
-        gapless_messages.Frame(0, 0, 1, 0, gapless_messages.Tree(0, gapless_messages.Publication([event]))),
+        gapless_messages.Frame(0, 0, 1, 0, 0, gapless_messages.Tree(0, gapless_messages.Publication([event]))),
         gapless_messages.Delivery(1, 2, [event], ["s"]),
         gapless_messages.Ack(1, 2, 3),
     ]

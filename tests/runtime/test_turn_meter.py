@@ -27,7 +27,7 @@ def test_the_longest_turn_is_known_with_the_longest_of_its_pieces() -> None:
     async def main() -> None:
         meter = TurnMeter(asyncio.get_running_loop(), logger_of("b0"))
         messages: list[Any] = [ClientPublish(1, [Event("ann", 1, {})]), ClientPublish(1, [Event("ann", 2, {})])]
-        messages.append(Frame(0, 0, 1, 0, Tree(1, Wave(1, 0))))
+        messages.append(Frame(0, 0, 1, 0, 0, Tree(1, Wave(1, 0, 0, 0))))
         for milliseconds, who, what in ((3, "ann", messages), (15, "ann", messages), (2, "", TimerFired("wave"))):
             begun = meter.begin()
             inner = meter.begin()

@@ -20,7 +20,7 @@ from gapless.cli.exit_codes import code_of
 from gapless.cli.svg_picture import save_svg
 from gapless.cli.terminal import output_console
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.contraction import stand_in
+from gapless.protocols.gapless.members.contraction import stand_in
 from gapless.simulator import parse_scenario
 from gapless.simulator.networks import overlay_of
 from gapless.trace import write_trace

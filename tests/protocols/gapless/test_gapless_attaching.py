@@ -29,7 +29,6 @@ from gapless.protocols.gapless.messages import (
     ClientUnsubscribe,
     Cut,
     Delivery,
-    Edge,
     Expired,
     Frame,
     Gone,
@@ -37,8 +36,9 @@ from gapless.protocols.gapless.messages import (
     NotYet,
     Redirect,
     Safe,
+    SessionRecord,
     Stable,
-    Standing,
+    SubscriptionProgress,
     Unsubscribed,
 )
 from gapless.protocols.gapless.options import GaplessOptions
@@ -61,8 +61,8 @@ class Desk:
         """What the client is told for its message."""
         return [answer for peer, answer in self.give(Received(client, message)) if peer == client]
 
-    def attach(self, client: str, attempt: int = 2, *standings: Standing) -> list[Any]:
-        return self.hear(client, Attach(attempt, "b0/0", list(standings), {}, [], 1))
+    def attach(self, client: str, attempt: int = 2, *brought: SubscriptionProgress) -> list[Any]:
+        return self.hear(client, Attach(attempt, "b0/0", list(brought), {}, [], 1))
 
 
 def event(seq: int) -> Event:
@@ -116,8 +116,9 @@ def test_a_subscription_starts_at_the_next_number_of_a_publisher_next_door() -> 
         Cut(2, "s", {"p": 2}),
         Cut(2, "s", {}, is_whole=True),
     ]
-    told = desk.give(Received("p", ClientPublish(2, [event(2)])))
-    assert told == [("p", Safe(2, 2)), ("c", Delivery(2, 1, [event(2)], ["s"]))]
+    (first, safe), (second, delivery) = desk.give(Received("p", ClientPublish(2, [event(2)])))
+    assert (first, safe) == ("p", Safe(2, 2))
+    assert (second, delivery.number, delivery.events[0].id) == ("c", 1, "p:2")
 
 
 def test_a_subscription_that_nobody_serves_is_active_at_once() -> None:
@@ -131,9 +132,9 @@ def test_a_subscription_is_ready_when_its_backup_knows_it() -> None:
     desk.attach("c")
     effects = desk.give(Received("c", ClientSubscribe(2, "s", "TRUE")))
     [backup] = [message.body for peer, message in effects if isinstance(getattr(message, "body", None), Backup)]
-    assert "s" in backup.edges[0].subscriptions
+    assert "s" in backup.records[0].subscriptions
     assert not [message for peer, message in effects if peer == "c"]
-    told = desk.give(Received("b1", Frame(0, 0, 1, 0, BackupHeld(backup.number))))
+    told = desk.give(Received("b1", Frame(0, 0, 1, 0, 0, BackupHeld(backup.number))))
     assert [message for peer, message in told if peer == "c"] == [Cut(2, "s", {}, is_whole=True)]
 
 
@@ -158,8 +159,9 @@ def test_who_resumes_gets_what_it_lacks_once() -> None:
     for seq in (1, 2, 3):
         desk.hear("p", ClientPublish(2, [event(seq)]))
     desk.hear("c", ClientGot(2, 1))
-    told = desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {"p": 2}, True))
-    assert [message for message in told if isinstance(message, Delivery)] == [Delivery(3, 1, [event(3)], ["s"])]
+    told = desk.attach("c", 3, SubscriptionProgress("s", "TRUE", {"p": 1}, {"p": 2}, True))
+    [delivery] = [message for message in told if isinstance(message, Delivery)]
+    assert (delivery.number, [item.id for item in delivery.events]) == (1, ["p:3"])
     assert told[0] == Attached(3, "b0/0", [], ["b0"])
 
 
@@ -179,7 +181,7 @@ def test_who_stays_away_for_too_long_is_told_so_and_begins_anew() -> None:
     [key] = [key for key, delay_us in desk.timers.items() if delay_us == 7_000_000]
     desk.give(TimerFired(key))
     assert desk.node.state_size()["subscriptions"] == 0
-    assert desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {}, True)) == [Expired(3)]
+    assert desk.attach("c", 3, SubscriptionProgress("s", "TRUE", {"p": 1}, {}, True)) == [Expired(3)]
     assert desk.hear("c", Attach(4, "", [], {}, [], 1)) == [Invite(4, "b0/0")]
     assert desk.attach("c", 5)[0] == Attached(5, "b0/0", [], ["b0"])
 
@@ -188,7 +190,7 @@ def test_a_session_that_is_inherited_unclaimed_waits_half_as_long_each_time() ->
     desk = Desk(session_s=60.0)
     for epoch, seconds in ((2000, 60), (2001, 30), (2002, 15), (3000, 60)):
         desk.node.step(Start(), 0)
-        desk.node._clients.inherit(Edge("c", epoch, 1, {}, {}, {}, 0, {}))
+        desk.node._clients.inherit(SessionRecord("c", epoch, 1, {}, {}, {}, 0, {}))
         timers = [effect for effect in desk.node._effects if isinstance(effect, SetTimer)]
         assert timers[-1] == SetTimer("session/c", seconds * 1_000_000)
 
@@ -205,7 +207,7 @@ def test_a_session_that_ends_holds_no_wave_up_any_longer() -> None:
         desk.give(ending)
         assert desk.node.overview()["held_up_by"] == {}
         assert desk.node.overview()["waits_for"] == [], "the wave went on in the same step"
-        assert desk.attach("c", 3, Standing("s", "TRUE", {"p": 1}, {}, True)) == [Expired(3)]
+        assert desk.attach("c", 3, SubscriptionProgress("s", "TRUE", {"p": 1}, {}, True)) == [Expired(3)]
         assert not desk.node.has_session("c")
 
 

@@ -49,7 +49,7 @@ from gapless.protocols.gapless.messages import (
     Redirect,
     Safe,
     Stable,
-    Standing,
+    SubscriptionProgress,
     Unsubscribed,
 )
 from gapless.protocols.gapless.options import GaplessOptions
@@ -234,8 +234,8 @@ def test_everything_it_knows_goes_with_it() -> None:
     bench.hear(Delivery(2, 1, [Event("p", 5, {})], ["s"]))
     [(peer, message)] = attaches(bench.step(Connected("b")))
     unsafe = [Event("c", seq, {"x": 1}) for seq in (2, 3)]
-    standing = Standing("s", "TRUE", {"p": 4, "q": 2}, {"p": 5}, True)
-    assert (peer, message) == ("b", Attach(3, "b/0", [standing], {"a": ("x = 1", 1)}, unsafe, 2, unread=1))
+    progress = SubscriptionProgress("s", "TRUE", {"p": 4, "q": 2}, {"p": 5}, True)
+    assert (peer, message) == ("b", Attach(3, "b/0", [progress], {"a": ("x = 1", 1)}, unsafe, 2, unread=1))
 
 
 def test_what_was_not_taken_before_it_attached_again_is_confirmed_to_the_new_broker() -> None:
@@ -325,7 +325,7 @@ def test_a_subscription_that_was_about_to_end_ends_where_it_stands_when_its_brok
     bench.step(Unsubscribe("s"))
     effects = bench.step(Suspected("b"))
     assert effects[0] == Ended("s", {"p": 5})
-    assert attaches(effects)[0][1].standings == []
+    assert attaches(effects)[0][1].brought == []
 
 
 def test_it_is_attached_only_while_a_broker_holds_its_session() -> None:

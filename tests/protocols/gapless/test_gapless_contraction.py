@@ -5,8 +5,8 @@ import random
 import pytest
 
 from gapless.overlay import Overlay, binary, chain, random_tree
-from gapless.protocols.gapless.contraction import effective_links, path_inside, stand_in, units_at
-from gapless.protocols.gapless.status import Statuses, alive_status, excluded_status, is_excluded, is_unsettled
+from gapless.protocols.gapless.members.contraction import effective_links, path_inside, regions_at, stand_in
+from gapless.protocols.gapless.members.status import Statuses, alive_status, excluded_status, is_excluded, is_unsettled
 
 SEEDS = range(120)
 OUT = excluded_status(0)
@@ -87,59 +87,59 @@ def test_a_link_leads_over_the_excluded_brokers_that_it_stands_for(seed: int) ->
 @pytest.mark.parametrize("seed", SEEDS)
 def test_everyone_in_a_group_computes_the_same_unit(seed: int) -> None:
     overlay, status = draw(seed)
-    found = {unit for name in alive(overlay, status) for unit in units_at(overlay, status, name)}
-    for unit in found:
-        for member in unit.group:
-            assert unit in units_at(overlay, status, member)
+    found = {region for name in alive(overlay, status) for region in regions_at(overlay, status, name)}
+    for region in found:
+        for member in region.group:
+            assert region in regions_at(overlay, status, member)
     for name in overlay.brokers:
-        holding = [unit for unit in found if name in unit.core]
-        assert len(holding) == is_unsettled(status.get(name, 0)), "every unsettled broker is in one unit"
+        holding = [region for region in found if name in region.core]
+        assert len(holding) == is_unsettled(status.get(name, 0)), "every unsettled broker is in one region"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_group_is_connected_in_the_contracted_tree(seed: int) -> None:
     overlay, status = draw(seed)
     for name in alive(overlay, status):
-        for unit in units_at(overlay, status, name):
-            towards = path_inside(overlay, status, unit.group, name)
-            assert set(towards) == set(unit.group) - {name}
+        for region in regions_at(overlay, status, name):
+            towards = path_inside(overlay, status, region.group, name)
+            assert set(towards) == set(region.group) - {name}
             for member in towards:
                 at, steps = name, 0
                 while at != member:
-                    at = path_inside(overlay, status, unit.group, at)[member]
+                    at = path_inside(overlay, status, region.group, at)[member]
                     steps += 1
-                    assert steps <= len(unit.group)
+                    assert steps <= len(region.group)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_news_from_inside_a_unit_gives_it_another_tag(seed: int) -> None:
     overlay, status = draw(seed)
     for name in alive(overlay, status):
-        for unit in units_at(overlay, status, name):
-            for broker in unit.core:
+        for region in regions_at(overlay, status, name):
+            for broker in region.core:
                 later = {**status, broker: status[broker] + 1}
-                tags = {item.tag for seen in alive(overlay, later) for item in units_at(overlay, later, seen)}
-                assert unit.tag not in tags
+                tags = {item.tag for seen in alive(overlay, later) for item in regions_at(overlay, later, seen)}
+                assert region.tag not in tags
 
 
 def test_tags_differ_where_cores_do() -> None:
     overlay = chain(9)
     status = {"b1": OUT, "b4": OUT, "b7": OUT}
-    tags = {unit.tag for name in alive(overlay, status) for unit in units_at(overlay, status, name)}
+    tags = {region.tag for name in alive(overlay, status) for region in regions_at(overlay, status, name)}
     assert len(tags) == 3
 
 
 def test_who_is_settled_takes_part_but_belongs_to_no_unit() -> None:
     overlay, status = chain(5), {"b2": BACK, "b3": OUT}
-    [large] = units_at(overlay, status, "b2")
-    [small] = units_at(overlay, {**status, "b2": TAKEN_IN}, "b2")
+    [large] = regions_at(overlay, status, "b2")
+    [small] = regions_at(overlay, {**status, "b2": TAKEN_IN}, "b2")
     assert (large.core, large.group) == (("b2", "b3"), ("b2", "b1", "b4"))
     assert (small.core, small.group) == (("b3",), ("b2", "b4"))
 
 
 def test_a_unit_that_comes_back_after_a_neighbour_was_taken_in_gets_another_tag() -> None:
     overlay = chain(5)
-    [first] = units_at(overlay, {"b3": OUT}, "b4")
-    [again] = units_at(overlay, {"b2": TAKEN_IN, "b3": OUT}, "b4")
+    [first] = regions_at(overlay, {"b3": OUT}, "b4")
+    [again] = regions_at(overlay, {"b2": TAKEN_IN, "b3": OUT}, "b4")
     assert first.core == again.core
     assert first.tag != again.tag

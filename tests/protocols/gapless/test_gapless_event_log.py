@@ -1,8 +1,8 @@
 """The log of a broker: cut by waves, shared in a hand-over."""
 
 from gapless.events import Event
-from gapless.protocols.gapless.event_log import EventLog, Logged
 from gapless.protocols.gapless.messages import LogEntry
+from gapless.protocols.gapless.retention.event_log import EventLog, Logged
 
 
 def event(seq: int) -> Event:

@@ -1,27 +1,28 @@
 """The journal: what the backups hold, who they are, and what they may forget."""
 
 from gapless.events import Event
-from gapless.protocols.gapless.handover import expand
-from gapless.protocols.gapless.journal import PAST_MAX, WEIGHED, Journal, JournalCopy
-from gapless.protocols.gapless.messages import Backup, BackupAll, BackupEnd, Body, Cuts, Edge
-from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.gapless.messages import Backup, BackupAll, BackupEnd, Body, Cuts, SessionRecord
+from gapless.protocols.gapless.recovery.handover import expand
+from gapless.protocols.gapless.retention.journal import PAST_MAX, WEIGHED, Journal, JournalCopy
 
 Sent = list[tuple[str, Body]]
 
 
 def make() -> tuple[Journal, Sent]:
     sent: Sent = []
-    return Journal(lambda name, body: sent.append((name, body))), sent
+    return Journal(lambda name, body: sent.append((name, body)), Clock()), sent
 
 
 def event(publisher: str, seq: int) -> Event:
     return Event(publisher, seq, {})
 
 
-def edge(client: str, admitted: int = 0) -> Edge:
+def record(client: str, admitted: int = 0) -> SessionRecord:
     session = Session(client, 1000)
     session.admitted = admitted
-    return session.edge()
+    return session.record()
 
 
 def held(copy: JournalCopy) -> list[tuple[Event, Cuts]]:
@@ -45,7 +46,7 @@ def restored(body: Body) -> JournalCopy:
 
 def test_without_backups_everything_is_held() -> None:
     journal, sent = make()
-    assert journal.write([edge("c")]) == journal.held == journal.number == 1
+    assert journal.write([record("c")]) == journal.held == journal.number == 1
     assert sent == []
 
 
@@ -54,7 +55,7 @@ def test_admissions_weigh_by_number_and_by_bytes_until_they_are_forgotten() -> N
     journal.admit([event("p", 1), event("p", 2)])
     assert journal.weight == 2
     journal.admit([Event("p", 3, {"text": "x" * 5 * WEIGHED}, bytes(5 * WEIGHED))])
-    journal.write([edge("c")])
+    journal.write([record("c")])
     assert journal.weight == 2 + 1 + 10
     journal.forget([1])
     assert journal.weight == 2 + 1 + 10, "a batch weighs until all of it is forgotten"
@@ -94,7 +95,7 @@ def test_entries_go_to_all_backups_with_what_was_processed_since_the_entry_befor
     journal.choose_backups({"u": 0})
     journal.processed([event("q", 1)])
     journal.processed([event("q", 2)])
-    journal.write([edge("c")])
+    journal.write([record("c")])
     journal.admit([event("p", 1)])
     journal.processed([event("r", 1)])
     journal.admit([event("p", 2)])
@@ -108,7 +109,7 @@ def test_entries_go_to_all_backups_with_what_was_processed_since_the_entry_befor
 def test_a_replaced_backup_is_dismissed_and_the_new_one_gets_everything_first() -> None:
     journal, sent = make()
     journal.choose_backups({"u": 0, "w": 0})
-    journal.write([edge("p")])
+    journal.write([record("p")])
     journal.processed([event("q", 5)])
     journal.admit([event("p", 1)])
     for name in ("u", "w"):
@@ -119,7 +120,7 @@ def test_a_replaced_backup_is_dismissed_and_the_new_one_gets_everything_first() 
     (name, everything), last = sent
     assert name == "x"
     assert held(restored(everything)) == [(event("p", 1), {"q": 5})]
-    assert restored(everything).edges["p"].admitted == 1
+    assert restored(everything).records["p"].admitted == 1
     assert last == ("w", BackupEnd())
     assert journal.held == 0, "nothing more is let out before the new one answers"
     journal.answered("x", 0, 2)
@@ -129,7 +130,7 @@ def test_a_replaced_backup_is_dismissed_and_the_new_one_gets_everything_first() 
 def test_a_new_life_of_a_backup_starts_from_nothing() -> None:
     journal, sent = make()
     journal.choose_backups({"u": 0})
-    journal.write([edge("c")])
+    journal.write([record("c")])
     journal.answered("u", 0, 1)
     sent.clear()
     journal.choose_backups({"u": 0})
@@ -137,7 +138,7 @@ def test_a_new_life_of_a_backup_starts_from_nothing() -> None:
     journal.choose_backups({"u": 2})
     [(name, everything)] = sent
     assert name == "u"
-    assert list(restored(everything).edges) == ["c"]
+    assert list(restored(everything).records) == ["c"]
     assert journal.held == 0
 
 
@@ -178,7 +179,7 @@ def test_what_is_done_out_of_order_waits_for_what_stands_before_it() -> None:
 
 def test_a_copy_restored_from_the_whole_journal_is_the_same() -> None:
     journal, sent = make()
-    journal.write([edge("p"), edge("c")])
+    journal.write([record("p"), record("c")])
     for seq in (1, 2, 3):
         journal.processed([event("q", seq)])
         journal.admit([event("p", seq)])
@@ -188,7 +189,7 @@ def test_a_copy_restored_from_the_whole_journal_is_the_same() -> None:
     copy = restored(message)
     assert held(copy) == held(journal.copy) == [(event("p", 3), {"q": 3})]
     assert copy.estate("b", 0) == journal.copy.estate("b", 0)
-    assert copy.edges["p"].admitted == 3
+    assert copy.records["p"].admitted == 3
 
 
 def test_what_is_admitted_after_a_restart_from_the_whole_journal_comes_after_all_of_it() -> None:

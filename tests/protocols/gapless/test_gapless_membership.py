@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from gapless.overlay import binary
 from gapless.protocols.gapless.broker import LIFE_STEP
-from gapless.protocols.gapless.membership import Membership
-from gapless.protocols.gapless.status import alive_status, excluded_status, is_excluded, is_unsettled, life_of
+from gapless.protocols.gapless.members.membership import Membership
+from gapless.protocols.gapless.members.status import alive_status, excluded_status, is_excluded, is_unsettled, life_of
 
 TREE = binary(2)
 F = 1

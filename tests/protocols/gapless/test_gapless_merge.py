@@ -6,10 +6,10 @@ from collections import deque
 import pytest
 
 from gapless.events import Event
-from gapless.protocols.gapless.handover import expand
-from gapless.protocols.gapless.journal import JournalCopy
-from gapless.protocols.gapless.merge import find_pasts, merge_logs
 from gapless.protocols.gapless.messages import Admission, LogEntry
+from gapless.protocols.gapless.recovery.handover import expand
+from gapless.protocols.gapless.recovery.merge import find_pasts, merge_logs
+from gapless.protocols.gapless.retention.journal import JournalCopy
 
 Id = tuple[str, int]
 

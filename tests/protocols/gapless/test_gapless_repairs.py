@@ -25,7 +25,7 @@ FIRST_SEEDS = {
     "pivots": ("none", 677),
     "make-before-break": ("none", 3),
     "hand-over": ("crash", 0),
-    "held-start": ("crash", 81),
+    "held-start": ("crash", 253),
 }
 """By repair: the faults under which it is needed, and the first seed that shows it."""
 

@@ -13,7 +13,7 @@ from gapless.protocols.gapless.messages import (
     RemoveSubscription,
     TreeBody,
 )
-from gapless.protocols.gapless.routing_table import SILENT_MAX, Link, RoutingTable, Subscription
+from gapless.protocols.gapless.routing.routing_table import SILENT_MAX, Link, RoutingTable, Subscription
 
 Sent = list[tuple[str, TreeBody]]
 

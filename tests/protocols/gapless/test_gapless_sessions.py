@@ -2,9 +2,9 @@
 
 from gapless.events import Event
 from gapless.filters import parse
-from gapless.protocols.gapless.messages import Attach, Delivery, Standing, Unsubscribed
-from gapless.protocols.gapless.routing_table import Advertisement, Subscription
-from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.messages import Attach, Delivery, SubscriptionProgress, Unsubscribed
+from gapless.protocols.gapless.routing.routing_table import Advertisement, Subscription
 
 EPOCH_STEP = 1_000
 WINDOW = 100
@@ -22,13 +22,13 @@ def make(attempt: int = 1, **filters: str) -> Session:
     return session
 
 
-def claim(session: Session, attempt: int, *standings: Standing) -> None:
+def claim(session: Session, attempt: int, *brought: SubscriptionProgress) -> None:
     """The client comes back with these subscriptions."""
-    session.claim(Attach(attempt, "b/0", list(standings), {}, [], 1), EPOCH_STEP, [])
+    session.claim(Attach(attempt, "b/0", list(brought), {}, [], 1), EPOCH_STEP, [])
 
 
-def standing(name: str, cuts: dict[str, int], got: dict[str, int]) -> Standing:
-    return Standing(name, "TRUE", cuts, got, True)
+def progress(name: str, cuts: dict[str, int], got: dict[str, int]) -> SubscriptionProgress:
+    return SubscriptionProgress(name, "TRUE", cuts, got, True)
 
 
 def numbers(found: list[Delivery | Unsubscribed]) -> list[tuple[int, str]]:
@@ -72,8 +72,8 @@ def test_no_more_is_sent_than_a_window_ahead_of_what_was_taken() -> None:
 def test_what_its_application_has_not_taken_counts_against_the_window_of_who_comes_back() -> None:
     session = make(s="TRUE")
     session.put([(event("p", seq), ["s"]) for seq in range(1, 7)])
-    standings = [standing("s", {"p": 1}, {"p": 3})]
-    session.claim(Attach(2, "b/0", standings, {}, [], 1, unread=3), EPOCH_STEP, [])
+    brought = [progress("s", {"p": 1}, {"p": 3})]
+    session.claim(Attach(2, "b/0", brought, {}, [], 1, unread=3), EPOCH_STEP, [])
     assert numbers(session.unsent(4)) == [(4, "p:4")]
     session.got(3)
     assert numbers(session.unsent(4)) == [(5, "p:5"), (6, "p:6")]
@@ -107,7 +107,7 @@ def test_who_comes_back_gets_what_lies_after_its_cut_and_its_position() -> None:
     for seq in range(1, 7):
         session.put([(event("p", seq), ["s", "t"])])
     session.put([(event("q", 1), ["s"])])
-    claim(session, 2, standing("s", {"p": 2}, {"p": 4}), standing("t", {"p": 6}, {}))
+    claim(session, 2, progress("s", {"p": 2}, {"p": 4}), progress("t", {"p": 6}, {}))
     assert not session.is_orphan
     assert session.epoch == 2 * EPOCH_STEP
     found = [
@@ -123,7 +123,7 @@ def test_a_cut_that_only_the_broker_knows_counts_too() -> None:
     session.subscriptions["s"].cuts["q"] = 2
     for seq in (1, 2):
         session.put([(event("q", seq), ["s"])])
-    claim(session, 2, standing("s", {"p": 1}, {}))
+    claim(session, 2, progress("s", {"p": 1}, {}))
     assert numbers(session.unsent(WINDOW)) == [(1, "q:2")]
     assert session.cuts_missing("s", {"p": 1}) == {"q": 2}
 
@@ -134,7 +134,7 @@ def test_a_subscription_that_the_client_no_longer_holds_gets_nothing() -> None:
         session.subscriptions[name].cuts["p"] = 1
     session.put([(event("p", 1), ["s"])])
     session.put([(event("p", 2), ["s", "t"])])
-    claim(session, 2, standing("t", {"p": 1}, {}))
+    claim(session, 2, progress("t", {"p": 1}, {}))
     assert [item.subscriptions for item in session.unsent(WINDOW) if isinstance(item, Delivery)] == [["t"]]
 
 
@@ -144,7 +144,7 @@ def test_resuming_in_the_middle_starts_the_numbers_anew() -> None:
         session.put([(event("p", seq), ["s"])])
     session.unsent(WINDOW)
     session.got(1)
-    claim(session, 2, standing("s", {"p": 1}, {"p": 2}))
+    claim(session, 2, progress("s", {"p": 1}, {"p": 2}))
     assert numbers(session.unsent(WINDOW)) == [(1, "p:3")]
     session.got(1)
     assert session.confirmed == session.total
@@ -197,10 +197,10 @@ def test_an_event_leaves_only_under_a_stable_advertisement() -> None:
 def test_each_version_of_an_edge_tells_it_all() -> None:
     session = make(s="x = 1")
     session.advertisements["a"] = Advertisement("a", "c", parse("TRUE"), None, 3)
-    first = session.edge()
+    first = session.record()
     session.stable["a"] = None
     session.admitted = 4
-    second = session.edge()
+    second = session.record()
     assert first.version < second.version
     assert (first.advertisements, second.advertisements) == ({"a": ("TRUE", 3, False)}, {"a": ("TRUE", 3, True)})
     assert second.subscriptions == {"s": "x = 1"}

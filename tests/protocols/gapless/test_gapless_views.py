@@ -9,8 +9,8 @@ import random
 import pytest
 
 from gapless.protocols.gapless.broker import GaplessBroker
-from gapless.protocols.gapless.handovers import Handovers, Missing
-from gapless.protocols.gapless.status import is_unsettled
+from gapless.protocols.gapless.members.status import is_unsettled
+from gapless.protocols.gapless.recovery.handovers import Handovers, Missing
 from gapless.simulator import NodeError, Scenario
 from gapless.simulator.generator_trees import draw_tree
 from gapless.simulator.scenario import Crash, Delay, Fault, LatencySpec, Network, ProtocolChoice, Restart, Run
@@ -84,7 +84,7 @@ def test_after_a_storm_all_agree(seed: int) -> None:
 def test_without_doubts_some_would_wait_for_links_that_nobody_installs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Handovers, "doubt", lambda handovers, news: {})
     for seed in DOUBTED:
-        with pytest.raises(NodeError, match="a link that is not used has to be in a unit that is handed over"):
+        with pytest.raises(NodeError, match="a link that is not used has to be in a region that is handed over"):
             after(storm(seed))
 
 

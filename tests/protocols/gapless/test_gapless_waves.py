@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from gapless.events import Event
-from gapless.protocols.gapless.event_log import EventLog, Logged
+from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import Echo, Wave
-from gapless.protocols.gapless.waves import IDLE_MAX, PATIENCE_MAX, PATIENCE_MIN, Waves
+from gapless.protocols.gapless.retention.event_log import EventLog, Logged
+from gapless.protocols.gapless.retention.waves import IDLE_MAX, PATIENCE_MAX, PATIENCE_MIN, Waves
 
 
 class Root:
@@ -15,7 +16,7 @@ class Root:
         self.log = EventLog()
         self.forgotten: list[int] = []
         self.is_pressed = False
-        self.waves = Waves(self.log.cut, self.forget, lambda: len(self.log) > 0, lambda: self.is_pressed)
+        self.waves = Waves(self.log.cut, self.forget, lambda: len(self.log) > 0, lambda: self.is_pressed, Clock())
         self.confirmed = 0
         self.next: Wave | None = None
 
@@ -35,7 +36,7 @@ class Root:
     def echo(self, wave: Wave, busy: bool = False) -> bool:
         """The child echoes; tell whether that completes the wave."""
         self.waves.echoed("u", Echo(wave.number, busy, False))
-        echo = self.waves.settled(lambda client: self.confirmed)
+        echo = self.waves.due_echo(lambda client: self.confirmed)
         if echo is not None:
             self.next = self.waves.completed(echo)
         return echo is not None
@@ -46,10 +47,10 @@ def test_an_entry_is_forgotten_with_the_second_wave_after_the_one_that_cut_it_of
     root.add(1)
     for number in (1, 2):
         wave = root.start()
-        assert wave == Wave(number, 0)
+        assert (wave.number, wave.done) == (number, 0)
         assert len(root.log) == 1
         assert root.echo(wave)
-    assert root.start() == Wave(3, 1)
+    assert root.start() == Wave(3, final=2, reached=0, done=1)
     assert len(root.log) == 0
 
 
@@ -80,9 +81,9 @@ def test_nothing_is_done_while_a_client_owes_its_confirmation() -> None:
 def test_nothing_is_done_while_a_child_is_silent() -> None:
     root = Root()
     wave = root.start()
-    assert root.waves.settled(lambda client: 0) is None
+    assert root.waves.due_echo(lambda client: 0) is None
     root.waves.echoed("u", Echo(wave.number - 1, False, False))
-    assert root.waves.settled(lambda client: 0) is None
+    assert root.waves.due_echo(lambda client: 0) is None
     assert root.echo(wave)
 
 
@@ -93,34 +94,34 @@ def test_a_hand_over_voids_the_waves_that_its_members_have_seen() -> None:
     root.waves.void(7)
     assert not root.echo(wave)
     later = root.start()
-    assert later == Wave(8, 0)
-    assert not root.echo(Wave(7, 0))
+    assert later == Wave(8, 0, 0, 0)
+    assert not root.echo(Wave(7, 0, 0, 0))
     assert root.echo(later)
     assert len(root.log) == 1
 
 
 def test_a_wave_that_was_seen_or_voided_does_not_begin() -> None:
     root = Root()
-    assert root.waves.begin(Wave(3, 0), [], {})
-    assert not root.waves.begin(Wave(3, 0), [], {})
+    assert root.waves.begin(Wave(3, 0, 0, 0), [], {})
+    assert not root.waves.begin(Wave(3, 0, 0, 0), [], {})
     root.waves.void(5)
-    assert not root.waves.begin(Wave(5, 3), [], {})
+    assert not root.waves.begin(Wave(5, 0, 0, 3), [], {})
     assert root.forgotten == [0]
 
 
 def test_a_leaf_echoes_at_once_and_tells_whether_anyone_below_it_is_busy() -> None:
     leaf = Root()
-    leaf.waves.begin(Wave(1, 0), [], {})
-    assert leaf.waves.settled(lambda client: 0) == Echo(1, False, False)
-    assert leaf.waves.settled(lambda client: 0) is None
+    leaf.waves.begin(Wave(1, 0, 0, 0), [], {})
+    assert leaf.waves.due_echo(lambda client: 0) == Echo(1, False, False)
+    assert leaf.waves.due_echo(lambda client: 0) is None
     leaf.add(1)
-    leaf.waves.begin(Wave(2, 0), [], {})
-    assert leaf.waves.settled(lambda client: 0) == Echo(2, True, False)
+    leaf.waves.begin(Wave(2, 0, 0, 0), [], {})
+    assert leaf.waves.due_echo(lambda client: 0) == Echo(2, True, False)
     inner = Root()
-    inner.waves.begin(Wave(1, 0), ["u", "w"], {})
+    inner.waves.begin(Wave(1, 0, 0, 0), ["u", "w"], {})
     inner.waves.echoed("u", Echo(1, True, False))
     inner.waves.echoed("w", Echo(1, False, False))
-    assert inner.waves.settled(lambda client: 0) == Echo(1, True, False)
+    assert inner.waves.due_echo(lambda client: 0) == Echo(1, True, False)
 
 
 def ticks_until(tick: Callable[[], Wave | None]) -> int:
@@ -133,7 +134,7 @@ def test_the_root_starts_another_wave_when_no_echo_comes_and_grows_patient() -> 
     waits = []
     for _ in range(8):
         waits.append(ticks_until(root.waves.tick))
-        root.waves.begin(Wave(root.waves.number + 1, 0), ["u"], {})
+        root.waves.begin(Wave(root.waves.number + 1, 0, 0, 0), ["u"], {})
     assert waits[:3] == [PATIENCE_MIN, 2 * PATIENCE_MIN, 4 * PATIENCE_MIN]
     assert waits[-1] == PATIENCE_MAX
 
@@ -143,8 +144,8 @@ def test_the_pace_falls_when_nothing_is_kept_and_is_back_at_once_when_something_
     waits = []
     for _ in range(7):
         waits.append(ticks_until(root.waves.tick))
-        root.waves.begin(Wave(root.waves.number + 1, 0), ["u"], {})
-        root.echo(Wave(root.waves.number, 0))
+        root.waves.begin(Wave(root.waves.number + 1, 0, 0, 0), ["u"], {})
+        root.echo(Wave(root.waves.number, 0, 0, 0))
     assert waits == [1, 2, 4, 8, IDLE_MAX, IDLE_MAX, IDLE_MAX]
     root.add(1)
     assert ticks_until(root.waves.tick) == 1
@@ -156,13 +157,13 @@ def test_the_next_wave_follows_at_once_while_someone_is_pressed() -> None:
     assert root.next is None, "nobody is pressed"
     root.is_pressed = True
     root.echo(root.start())
-    assert root.next == Wave(3, 1)
+    assert root.next == Wave(3, final=2, reached=0, done=1)
     root.is_pressed = False
-    assert root.waves.begin(Wave(3, 1), ["u"], {})
+    assert root.waves.begin(Wave(3, 0, 0, 1), ["u"], {})
     root.waves.echoed("u", Echo(3, True, True))
-    echo = root.waves.settled(lambda client: 0)
+    echo = root.waves.due_echo(lambda client: 0)
     assert echo == Echo(3, True, True)
-    assert root.waves.completed(echo) == Wave(4, 2)
+    assert root.waves.completed(echo) == Wave(4, final=3, reached=1, done=2)
 
 
 def test_an_operator_can_see_whom_a_wave_waits_for() -> None:
@@ -174,3 +175,32 @@ def test_an_operator_can_see_whom_a_wave_waits_for() -> None:
     root.confirmed = 3
     assert root.echo(wave)
     assert root.waves.missing(lambda client: 0) == []
+
+
+def test_a_wave_is_echoed_only_when_the_backups_hold_what_was_stamped_before_it() -> None:
+    leaf = Root()
+    leaf.waves.begin(Wave(1, 0, 0, 0), [], {}, journalled=5)
+    assert leaf.waves.due_echo(lambda client: 0, held=4) is None
+    assert leaf.waves.due_echo(lambda client: 0, held=5) == Echo(1, False, False)
+
+
+def test_the_number_of_a_wave_is_a_stamp_and_what_comes_after_it_is_larger() -> None:
+    clock = Clock()
+    clock.now = 1_000
+    root = Waves(lambda wave: None, lambda done: None, lambda: True, lambda: False, clock)
+    wave = root.tick()
+    assert wave is not None
+    assert wave.number == 1_000
+    other = Clock()
+    leaf = Waves(lambda wave: None, lambda done: None, lambda: True, lambda: False, other)
+    leaf.begin(wave, [], {})
+    assert other.next() == 1_001
+
+
+def test_a_position_has_reached_everyone_when_the_wave_after_it_is_done() -> None:
+    root = Root()
+    for _ in range(3):
+        assert root.echo(root.start())
+    wave = root.start()
+    assert (wave.final, wave.done, wave.reached) == (3, 2, 1)
+    assert (root.waves.final, root.waves.reached) == (3, 1)

@@ -1,4 +1,14 @@
-"""`gapless`, the default: gapless causal delivery while subscribers, publishers and brokers come and go."""
+"""`gapless`, the default: gapless causal delivery while subscribers, publishers and brokers come and go.
+
+A map. `broker` feeds each input to the part whose rule it is; `client` is the other end; `messages` is what they say.
+Arrows point down: a part knows those in the lines below it, and nothing in its own line or above.
+
+    broker                     client
+    recovery/                              going round the dead, and back
+    clients/                               sessions, admission, delivery
+    routing/    retention/    members/     who subscribes; what is kept; who lives
+    channel     messages      options      streams between lives; words; what can be set
+"""
 
 from gapless.protocol import ProtocolSpec
 from gapless.protocols.gapless.broker import GaplessBroker

@@ -1,18 +1,9 @@
 """A broker of the `gapless` protocol: feeds each input to the part whose rule it is.
 
-| rule | file |
-| --- | --- |
-| reliable streams between lives of brokers | `channel` |
-| who lives | `membership` |
-| who is next to whom | `contraction` |
-| who publishes, who subscribes, from which cut on | `routing_table` |
-| what survives a broker, and who inherits it | `journal`, `estates` |
-| where an event goes | `sorting` |
-| what may be forgotten | `waves`, `event_log` |
-| going round the dead, and back | `handovers`, `handover`, `contribution`, `merge`, `inference`, `takeover` |
-| clients | `sessions`, `client_side` |
+The package is the map: reliable streams (`channel`), who lives (`members`), who subscribes from which cut on
+(`routing`), what is kept (`retention`), clients (`clients`), going round the dead (`recovery`).
 
-The broker itself holds one more: `process`, the way of an event through it. An event is processed once (numbers of
+The broker itself holds one rule: `process`, the way of an event through it. An event is processed once (numbers of
 a publisher only grow), logged, sent over every link behind which someone wants it, and delivered here. On a tree
 with FIFO links that alone keeps effects behind their causes; everything else is there to make it true while
 subscriptions, publishers and brokers come and go.
@@ -39,14 +30,13 @@ from gapless.protocol import (
     Trusted,
 )  # fmt: skip
 from gapless.protocols.gapless.channel import Channel
-from gapless.protocols.gapless.client_side import ClientSide
-from gapless.protocols.gapless.contraction import Unit
-from gapless.protocols.gapless.estates import Estates
-from gapless.protocols.gapless.event_log import EventLog, Logged
-from gapless.protocols.gapless.handover import name_life
-from gapless.protocols.gapless.handovers import Handovers
-from gapless.protocols.gapless.journal import Journal
-from gapless.protocols.gapless.membership import Membership
+from gapless.protocols.gapless.clients.desk import Desk
+from gapless.protocols.gapless.clients.dispatch import dispatch
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.gapless.members.contraction import Region
+from gapless.protocols.gapless.members.membership import Membership
+from gapless.protocols.gapless.members.status import Statuses, alive_status, life_of
 from gapless.protocols.gapless.messages import (
     Accuse,
     Ack,
@@ -78,11 +68,13 @@ from gapless.protocols.gapless.messages import (
 )  # fmt: skip
 from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.options import GaplessOptions
-from gapless.protocols.gapless.routing_table import Link, RoutingTable
-from gapless.protocols.gapless.sessions import Session
-from gapless.protocols.gapless.sorting import sort_out
-from gapless.protocols.gapless.status import Statuses, alive_status, life_of
-from gapless.protocols.gapless.waves import Waves
+from gapless.protocols.gapless.recovery.estates import Estates
+from gapless.protocols.gapless.recovery.handover import name_life
+from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.retention.event_log import EventLog, Logged
+from gapless.protocols.gapless.retention.journal import Journal
+from gapless.protocols.gapless.retention.waves import Waves
+from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable
 
 __all__ = ["GaplessBroker"]
 
@@ -94,6 +86,9 @@ PRESSED = 32
 """A broker asks for wave after wave while it keeps this part of its window: at the pace of the clock it would fill."""
 SHOWN = 10
 """How many of those that a wave waits for, or that lie behind most, an operator is told."""
+SKEW_MAX_US = 3_600_000_000
+"""How far ahead of this broker's clock a client may claim that another's is: an hour. Nobody can push it into a far
+future."""
 RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
 
@@ -148,6 +143,7 @@ class GaplessBroker:
         """A new life: nothing of an earlier one is left."""
         self._life = life
         self._home = name_life(self._name, life)
+        self._clock = Clock()
         self._channels: dict[str, Channel] = {}
         self._membership = Membership(self._name, life, self._overlay, self._f)
         switched_off = frozenset(self._options.switched_off) | (set() if self._options.coverage else {"coverage"})
@@ -156,17 +152,19 @@ class GaplessBroker:
             tell_client=lambda subscription, cuts: self._clients.tell_cuts(subscription, cuts),
             advertisement_stable=lambda advertisement: self._clients.tell_stable(advertisement),
             switched_off=frozenset(switched_off),
+            log_end=lambda: self._log.end,
         )
-        self._journal = Journal(self._send)
+        self._journal = Journal(self._send, self._clock)
         self._log = EventLog()
         self._waves = Waves(
             self._log.cut,
             self._forget,
             is_busy=lambda: len(self._log) > 0,
             is_pressed=lambda: PRESSED * self._journal.weight > self._options.window,
+            clock=self._clock,
         )
         self._estates = Estates(self._home, self._membership, self._journal, self._tell_near)
-        self._clients = ClientSide(
+        self._clients = Desk(
             self._home,
             self._options,
             self._table,
@@ -205,7 +203,7 @@ class GaplessBroker:
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
         self._effects = []
-        self._clients.now = now
+        self._clients.now = self._clock.now = now
         self._inputs[type(item)](item)
         return self._effects
 
@@ -230,7 +228,7 @@ class GaplessBroker:
             "settled": self._membership.was_taken_in,
             "stand_ins": {name: self._membership.stand_in(name) for name in out},
             "hand_overs": [
-                {"of": list(item.unit.core), "waits_for": [name for name in item.unit.group if name not in item.syncs]}
+                {"of": list(item.region.core), "waits_for": item.missing()}
                 for item in self._handovers.under_way.values()
             ],
             "cut_off": not self._clients.is_serving,
@@ -263,6 +261,7 @@ class GaplessBroker:
         elif kind is Fenced:
             self._on_fenced(peer, message)
         elif kind is Attach:
+            self._clock.see(min(message.clock, self._clock.now + SKEW_MAX_US))
             self._clients.attach(peer, message)
             self._echo()
         else:
@@ -332,7 +331,7 @@ class GaplessBroker:
         channel = self._channels.get(peer)
         if channel is None:
             life = self._membership.life(peer)
-            channel = Channel(self._life, life, lambda message: self._effects.append(Send(peer, message)))
+            channel = Channel(self._life, life, lambda message: self._effects.append(Send(peer, message)), self._clock)
             self._channels[peer] = channel
         return channel
 
@@ -373,7 +372,7 @@ class GaplessBroker:
         """Someone knows more of who lives, or of who is settled."""
         if not self._membership.is_news(status):
             return
-        units = self._handovers.units()
+        regions = self._handovers.regions()
         before = dict(self._membership.status)
         news = self._membership.merge(status)
         news |= self._membership.merge(self._handovers.doubt(news))
@@ -385,7 +384,7 @@ class GaplessBroker:
             for name in born:
                 if name in self._channels:
                     self._channels[name].meet(self._membership.life(name))
-            self._spread_news(news, units)
+            self._spread_news(news, regions)
             for name in born:
                 if self._membership.suspects(name):
                     self._effects.append(SetTimer(f"renew/{name}", RENEW_US))
@@ -394,16 +393,16 @@ class GaplessBroker:
             self._repeat_accusations()
             self._refresh()
 
-    def _spread_news(self, news: Mapping[str, int], units: Sequence[Unit] = ()) -> None:
-        """Tell everyone near, and those who share a unit with it: the given ones, and those that are now."""
-        units = (*units, *self._handovers.units())
+    def _spread_news(self, news: Mapping[str, int], regions: Sequence[Region] = ()) -> None:
+        """Tell everyone near, and those who share a region with it: the given ones, and those that are now."""
+        regions = (*regions, *self._handovers.regions())
         told: dict[str, Statuses] = {}
         for name, value in news.items():
             for peer in self._overlay.within(name, self._radius):
                 told.setdefault(peer, {})[name] = value
-            for unit in units:
-                if unit.concerns(name):
-                    for peer in unit.group:
+            for region in regions:
+                if region.concerns(name):
+                    for peer in region.group:
                         told.setdefault(peer, {})[name] = value
         for peer, part in told.items():
             if peer != self._name:
@@ -462,6 +461,7 @@ class GaplessBroker:
         self._journal.choose_backups({name: self._membership.life(name) for name in alive})
         self._clients.held()
         self._estates.resolve()
+        self._echo()
 
     # ---- hand-over ----------------------------------------------------------------------------------------
 
@@ -497,6 +497,7 @@ class GaplessBroker:
         self._journal.answered(peer, self._channel(peer).peer_life, body.number)
         self._clients.held()
         self._estates.resolve()
+        self._echo()
 
     # ---- the tree -----------------------------------------------------------------------------------------
 
@@ -538,12 +539,12 @@ class GaplessBroker:
     ) -> None:
         """The way of events through the broker; those that it admits have numbers from `number` on."""
         fresh = self._log_fresh(events, via, number, after)
-        sorted_out = sort_out(fresh, self._table, self._clients.sessions, origin)
-        for link, passing in sorted_out.onward.items():
+        dispatched = dispatch(fresh, self._table, self._clients.sessions, origin)
+        for link, passing in dispatched.onward.items():
             if self._table.links.get(link.peer) is link:
                 self._send_tree(link, Publication(passing))
         self._handovers.note(fresh, via)
-        for client, deliveries in sorted_out.local.items():
+        for client, deliveries in dispatched.local.items():
             if deliveries and client not in self._inheriting:
                 self._clients.deliver(client, deliveries)
 
@@ -607,11 +608,11 @@ class GaplessBroker:
             self._begin_wave(body)
 
     def _begin_wave(self, wave: Wave) -> None:
-        self._clients.hear_those_behind()
+        self._clients.admit_lagging_clients()
         parent = self._parent()
         children = [peer for peer in self._table.links if peer != parent]
         sessions = {client: session.total for client, session in self._clients.sessions.items()}
-        if self._waves.begin(wave, children, sessions):
+        if self._waves.begin(wave, children, sessions, self._journal.number):
             for peer in children:
                 self._send_tree(self._table.links[peer], wave)
             self._echo()
@@ -624,7 +625,7 @@ class GaplessBroker:
         """Echo the wave if nothing is missing any more."""
         if self._handovers.under_way:
             return
-        echo = self._waves.settled(self._clients.confirmed)
+        echo = self._waves.due_echo(self._clients.confirmed, self._journal.held)
         if echo is None:
             return
         parent = self._parent()

@@ -16,6 +16,7 @@ Acknowledgements ride on frames; one is sent alone after `ACK_EVERY` frames with
 from collections import deque
 from collections.abc import Callable
 
+from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import Ack, Body, Frame, Resume
 
 __all__ = ["Channel"]
@@ -27,11 +28,14 @@ NOBODY = -1
 class Channel:
     """One end of the stream. `send` puts a raw message on the connection to the peer."""
 
-    def __init__(self, life: int, peer_life: int, send: Callable[[Frame | Ack | Resume], None]) -> None:
+    def __init__(
+        self, life: int, peer_life: int, send: Callable[[Frame | Ack | Resume], None], clock: Clock | None = None
+    ) -> None:
         self.life = life
         self.peer_life = peer_life
         self._was_heard = False
         self._send = send
+        self._clock = Clock() if clock is None else clock
         self._next_seq = 1
         self._unacknowledged: deque[tuple[int, Body]] = deque()
         self._received = 0
@@ -80,6 +84,7 @@ class Channel:
         if frame.seq != self._received + 1:
             return None
         self._received = frame.seq
+        self._clock.see(frame.clock)
         if self._received - self._acknowledged >= ACK_EVERY:
             self._acknowledged = self._received
             self._send(Ack(self.life, self.peer_life, self._received))
@@ -96,7 +101,7 @@ class Channel:
 
     def _frame(self, seq: int, body: Body) -> Frame:
         self._acknowledged = self._received
-        return Frame(self.life, self.peer_life, seq, self._received, body)
+        return Frame(self.life, self.peer_life, seq, self._received, self._clock.last, body)
 
     def meet(self, life: int) -> bool:
         """Follow the peer into a new life; False for a message out of an old one."""

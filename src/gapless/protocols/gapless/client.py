@@ -61,7 +61,7 @@ from gapless.protocols.gapless.messages import (
     Redirect,
     Safe,
     Stable,
-    Standing,
+    SubscriptionProgress,
     Unsubscribed,
 )  # fmt: skip
 from gapless.protocols.gapless.options import GaplessOptions
@@ -118,6 +118,8 @@ class GaplessClient:
         """How many times longer than usual it waits for an answer: longer each time that none came in time, because the
         way may be long, or what it has to tell large."""
         self._received = 0
+        self._clock = 0
+        """No stamp of what it was delivered is larger."""
         self._delivered = 0
         self._taken = 0
         self._untaken: deque[tuple[int, int]] = deque()
@@ -175,13 +177,15 @@ class GaplessClient:
         self._untaken = deque([(self._delivered, self._received)])
         for name in [name for name, held in self._subscriptions.items() if held.is_ending]:
             self._end(name, self._subscriptions[name].last())
-        standings = [
-            Standing(name, held.text, dict(held.cuts), dict(held.got), held.is_whole)
+        brought = [
+            SubscriptionProgress(name, held.text, dict(held.cuts), dict(held.got), held.is_whole)
             for name, held in self._subscriptions.items()
         ]
         offers = {name: (offer.filter.text, offer.first) for name, offer in self._advertisements.items()}
         first = self._unsafe[0].seq if self._unsafe else self._seq + 1
-        message = Attach(self._attempt, self._home, standings, offers, list(self._unsafe), first, self._received)
+        message = Attach(
+            self._attempt, self._home, brought, offers, list(self._unsafe), first, self._received, self._clock
+        )
         self._effects.append(Send(self._broker, message))
         self._set_timer()
 
@@ -336,6 +340,8 @@ class GaplessClient:
         asked = [(name, self._subscriptions[name].got) for name in message.subscriptions if name in self._subscriptions]
         for event in message.events:
             publisher, seq = event.publisher, event.seq
+            if event.stamp > self._clock:
+                self._clock = event.stamp
             for name, got in asked:
                 if got.get(publisher, 0) < seq:
                     got[publisher] = seq

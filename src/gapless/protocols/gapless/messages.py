@@ -28,6 +28,8 @@ class Frame(_Message, frozen=True):
     to_life: int
     seq: int
     ack: int
+    clock: int
+    """Of the sender: no stamp that it knows of is larger."""
     body: "Body"
 
 
@@ -119,10 +121,16 @@ class Marker(_Message, frozen=True):
 
 
 class Wave(_Message, frozen=True):
-    """From the root to all: a consistent cut of the network. What lay before cut `done` reached everyone."""
+    """From the root to all: a consistent cut of the network, and a position."""
 
     number: int
+    """A stamp. Who has seen the wave stamps nothing with it, or with less, any more."""
+    final: int
+    """All events up to this position are admitted and held: there will be no other."""
+    reached: int
+    """All events up to this position have reached everyone."""
     done: int
+    """What was processed before this wave came by has reached everyone."""
 
 
 class Echo(_Message, frozen=True):
@@ -166,7 +174,7 @@ class Accuse(_Message, frozen=True):
     guilty: bool
 
 
-class Edge(_Message, frozen=True):
+class SessionRecord(_Message, frozen=True):
     """One client's session as its broker's backups know it."""
 
     client: str
@@ -203,14 +211,14 @@ class Estate(_Message, frozen=True):
 
     broker: str
     life: int
-    edges: dict[str, Edge]
+    records: dict[str, SessionRecord]
     before: Cuts
     """What precedes all admissions."""
     admissions: list[Admission]
 
 
 class LogEntry(_Message, frozen=True):
-    """An event that a broker processed; `entered` if it came from the broker's own side of the unit.
+    """An event that a broker processed; `entered` if it came from the broker's own side of the region.
 
     What came out of a merged log has no place of its own in this one; `after` tells what it comes after.
     """
@@ -229,10 +237,12 @@ class SideSubscription(_Message, frozen=True):
     client: str
     ended: str = ""
     """The name of a subscription that has ended and goes on under another, until those it represents took its place."""
+    log_from: int = 0
+    """What stands before this in the sender's log passed the sender before the subscription did."""
 
 
 class SideAdvertisement(_Message, frozen=True):
-    """An advertisement on the sender's side; `awaited` if its publisher still waits for the unit's answer."""
+    """An advertisement on the sender's side; `awaited` if its publisher still waits for the region's answer."""
 
     advertisement: str
     publisher: str
@@ -242,15 +252,15 @@ class SideAdvertisement(_Message, frozen=True):
 
 
 class Sync(_Message, frozen=True):
-    """All that one member of a unit contributes to its hand-over."""
+    """All that one member of a region contributes to its hand-over."""
 
     tag: int
     core: list[str]
     status: dict[str, int]
     subscriptions: list[SideSubscription]
     advertisements: list[SideAdvertisement]
-    marks: dict[str, Cuts]
-    """For subscriptions from inside the unit: the cuts that they have at the sender."""
+    known_cuts: dict[str, Cuts]
+    """For subscriptions from inside the region: the cuts that they have at the sender."""
     log: list[LogEntry]
     passed: Cuts
     wave: int
@@ -264,7 +274,7 @@ class Sync(_Message, frozen=True):
 
 
 class Completed(_Message, frozen=True):
-    """To the members of a unit: I have completed this hand-over."""
+    """To the members of a region: I have completed this hand-over."""
 
     tag: int
 
@@ -289,7 +299,7 @@ class Backup(_Message, frozen=True):
     """Admissions up to this number have reached everyone."""
     after: Cuts
     """What the sender has processed since the entry before."""
-    edges: list[Edge]
+    records: list[SessionRecord]
     events: list[Event]
     original: Cuts | None
     """For what another broker had admitted: all that came before it there."""
@@ -301,7 +311,7 @@ class BackupAll(_Message, frozen=True):
     """The whole journal, for a backup that starts now, or that has gathered too much."""
 
     number: int
-    edges: list[Edge]
+    records: list[SessionRecord]
     admissions: list[Admission]
     before: Cuts
     """What the sender had processed before all these, but for what has reached everyone."""
@@ -325,7 +335,7 @@ Body: TypeAlias = (
 # ---- between a client and its broker ----------------------------------------------------------------------
 
 
-class Standing(_Message, frozen=True):
+class SubscriptionProgress(_Message, frozen=True):
     """A subscription as its client holds it: what is fixed, and how far it got with each publisher."""
 
     subscription: str
@@ -342,7 +352,7 @@ class Attach(_Message, frozen=True):
     attempt: int
     home: str
     """The life that held the session last (`name/life`), or empty."""
-    standings: list[Standing]
+    brought: list[SubscriptionProgress]
     advertisements: dict[str, tuple[str, int]]
     """Filter and first number."""
     publications: list[Event]
@@ -351,6 +361,8 @@ class Attach(_Message, frozen=True):
     """The first number not confirmed yet."""
     unread: int = 0
     """What it was delivered and its application has not taken: it counts as the first deliveries of this attempt."""
+    clock: int = 0
+    """No stamp of what it was delivered is larger."""
 
 
 class Invite(_Message, frozen=True):

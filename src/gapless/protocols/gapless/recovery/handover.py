@@ -1,7 +1,7 @@
 """Handing a part of the tree over to those who are left, or back to those who return.
 
-Whenever the statuses around a broker change, the units it belongs to change (`contraction`). For each new unit
-the broker stops using its links into the unit, and sends every other member one `Sync`: what subscribes and
+Whenever the statuses around a broker change, the regions it belongs to change (`contraction`). For each new region
+the broker stops using its links into the region, and sends every other member one `Sync`: what subscribes and
 publishes on its own side, and its log. When it has the `Sync` of every member it *completes*, in one step:
 
 1. It takes over the markers that others know and it may have missed, so that cuts come before the events.
@@ -28,29 +28,29 @@ import msgspec
 
 from gapless.events import Event
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.contraction import Unit, excluded, stand_in
-from gapless.protocols.gapless.messages import Admission, Cuts, Edge, Estate, Sync, TreeBody
-from gapless.protocols.gapless.status import Statuses
+from gapless.protocols.gapless.members.contraction import Region, excluded, stand_in
+from gapless.protocols.gapless.members.status import Statuses
+from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, Sync, TreeBody
 
 __all__ = [
     "Handover",
     "Inheritance",
     "alias_of",
+    "decide_owners",
     "divide_estates",
     "expand",
     "find_holders",
     "join_admissions",
     "name_life",
-    "settle_claims",
 ]
 
 
 class Handover:
-    """A unit's hand-over in progress at one member."""
+    """A region's hand-over in progress at one member."""
 
-    def __init__(self, unit: Unit, own: Sync, name: str, told: dict[str, Cuts]) -> None:
+    def __init__(self, region: Region, own: Sync, name: str, told: dict[str, Cuts]) -> None:
         self._name = name
-        self.unit = unit
+        self.region = region
         self.told = told
         """The cuts, by subscription, that this member had when it sent its contribution."""
         self.syncs: dict[str, Sync] = {name: own}
@@ -64,20 +64,24 @@ class Handover:
         """This member's contribution."""
         return self.syncs[self._name]
 
+    def missing(self) -> list[str]:
+        """The members that have not contributed yet."""
+        return [member for member in self.region.group if member not in self.syncs]
+
     @property
     def is_ready(self) -> bool:
         """Whether every member has contributed."""
-        return len(self.syncs) == len(self.unit.group)
+        return len(self.syncs) == len(self.region.group)
 
     def ordered(self) -> list[tuple[str, Sync]]:
         """The contributions in rank order, the same at every member."""
-        return [(member, self.syncs[member]) for member in self.unit.group]
+        return [(member, self.syncs[member]) for member in self.region.group]
 
 
 class Inheritance(msgspec.Struct, frozen=True):
     """A session that passes to an heir."""
 
-    edge: Edge
+    record: SessionRecord
     heir: str
     broker: str
     """Where it was."""
@@ -90,7 +94,7 @@ def name_life(broker: str, life: int) -> str:
 
 def divide_estates(
     overlay: Overlay, status: Statuses, syncs: Mapping[str, Sync]
-) -> tuple[list[Inheritance], dict[tuple[str, int], str], dict[tuple[str, int], dict[str, Edge]]]:
+) -> tuple[list[Inheritance], dict[tuple[str, int], str], dict[tuple[str, int], dict[str, SessionRecord]]]:
     """Who inherits which session, who is the heir of which life, and the estates put together."""
     owned: dict[str, int] = {}
     elsewhere = {
@@ -99,43 +103,45 @@ def divide_estates(
         for client, home in sync.homes.items()
         if home.rpartition("/")[0] not in syncs  # whoever takes part speaks for itself
     }
-    edges: dict[tuple[str, int], dict[str, Edge]] = {}
+    records: dict[tuple[str, int], dict[str, SessionRecord]] = {}
     for sync in syncs.values():
         for client, epoch in sync.owned.items():
             owned[client] = max(epoch, owned.get(client, 0))
         for estate in sync.estates:
-            _unite(edges.setdefault((estate.broker, estate.life), {}), estate)
+            _unite(records.setdefault((estate.broker, estate.life), {}), estate)
     heirs: dict[tuple[str, int], str] = {}
     newest: dict[str, Inheritance] = {}
-    for broker, life in sorted(edges):
+    for broker, life in sorted(records):
         chief = _claimant(syncs, name_life(broker, life))
         if chief is None:
             chief = stand_in(overlay, status, broker) if excluded(status, broker) else broker
         assert chief is not None
         heirs[broker, life] = chief
-        for edge in edges[broker, life].values():
-            if edge.client in elsewhere:
+        for record in records[broker, life].values():
+            if record.client in elsewhere:
                 continue
-            known = newest.get(edge.client)
-            if edge.epoch > owned.get(edge.client, -1) and (known is None or edge.epoch > known.edge.epoch):
-                newest[edge.client] = Inheritance(edge, chief, broker)
-    return [share for _, share in sorted(newest.items())], heirs, edges
+            known = newest.get(record.client)
+            if record.epoch > owned.get(record.client, -1) and (known is None or record.epoch > known.record.epoch):
+                newest[record.client] = Inheritance(record, chief, broker)
+    return [share for _, share in sorted(newest.items())], heirs, records
 
 
-def find_holders(syncs: Mapping[str, Sync], estates: Mapping[tuple[str, int], dict[str, Edge]]) -> dict[str, str]:
+def find_holders(
+    syncs: Mapping[str, Sync], estates: Mapping[tuple[str, int], dict[str, SessionRecord]]
+) -> dict[str, str]:
     """By client of the estates: the member, if any, that holds a session of its already.
 
     Whoever divides one of these estates again, without that member, has to know.
     """
     holders: dict[str, tuple[int, str]] = {}
-    clients = {client for edges in estates.values() for client in edges}
+    clients = {client for records in estates.values() for client in records}
     for member, sync in syncs.items():
         for client in clients & sync.owned.keys():
             holders[client] = max(holders.get(client, (-1, "")), (sync.owned[client], member))
     return {client: holders[client][1] for client in sorted(holders)}
 
 
-def settle_claims(handover: Handover, inherited: list[Inheritance]) -> dict[str, str]:
+def decide_owners(handover: Handover, inherited: list[Inheritance]) -> dict[str, str]:
     """Who keeps the session of a client that several members hold, and what becomes of what the others list for it.
 
     Two halves that lost sight of each other may both have inherited it, or it is inherited anew from a life that the
@@ -146,9 +152,9 @@ def settle_claims(handover: Handover, inherited: list[Inheritance]) -> dict[str,
     for member, sync in handover.ordered():
         for client, epoch in sync.owned.items():
             claims.setdefault(client, []).append((epoch, member))
-    renewed = {share.edge.client for share in inherited if share.edge.client in claims}
+    renewed = {share.record.client for share in inherited if share.record.client in claims}
     for share in inherited:
-        claims.setdefault(share.edge.client, []).append((share.edge.epoch, share.heir))
+        claims.setdefault(share.record.client, []).append((share.record.epoch, share.heir))
     owners = {client: max(held, key=lambda claim: claim[0])[1] for client, held in claims.items() if len(held) > 1}
     if owners:
         for member, sync in handover.ordered():
@@ -202,8 +208,12 @@ def _claimant(syncs: Mapping[str, Sync], life: str) -> str | None:
     return None
 
 
-def _unite(known: dict[str, Edge], estate: Estate) -> None:
-    for client, edge in estate.edges.items():
+def _unite(known: dict[str, SessionRecord], estate: Estate) -> None:
+    for client, record in estate.records.items():
         other = known.get(client)
-        if other is None or (edge.epoch, edge.version, edge.admitted) > (other.epoch, other.version, other.admitted):
-            known[client] = edge
+        if other is None or (record.epoch, record.version, record.admitted) > (
+            other.epoch,
+            other.version,
+            other.admitted,
+        ):
+            known[client] = record

@@ -14,7 +14,17 @@ from collections.abc import Callable, Container, Iterable, Sequence
 import msgspec
 
 from gapless.events import Event
-from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, BackupEnd, Body, Cuts, Edge, Estate
+from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.gapless.messages import (
+    Admission,
+    Backup,
+    BackupAll,
+    BackupEnd,
+    Body,
+    Cuts,
+    Estate,
+    SessionRecord,
+)
 
 __all__ = ["Journal", "JournalCopy"]
 
@@ -29,7 +39,7 @@ class JournalCopy:
     """A journal as it is held: sessions, and admissions that may not have reached everyone."""
 
     def __init__(self) -> None:
-        self.edges: dict[str, Edge] = {}
+        self.records: dict[str, SessionRecord] = {}
         self._base: Cuts = {}
         self._entries: deque[Admission] = deque()
 
@@ -38,16 +48,16 @@ class JournalCopy:
 
     def restore(self, message: BackupAll) -> None:
         """Start from a whole journal."""
-        self.edges = {edge.client: edge for edge in message.edges}
+        self.records = {record.client: record for record in message.records}
         self._base = dict(message.before)
         self._entries = deque(message.admissions)
 
-    def note_edges(self, edges: Iterable[Edge]) -> None:
+    def note_records(self, records: Iterable[SessionRecord]) -> None:
         """Sessions began or changed."""
-        for edge in edges:
-            known = self.edges.get(edge.client)
-            admitted = edge.admitted if known is None else max(edge.admitted, known.admitted)
-            self.edges[edge.client] = msgspec.structs.replace(edge, admitted=admitted)
+        for record in records:
+            known = self.records.get(record.client)
+            admitted = record.admitted if known is None else max(record.admitted, known.admitted)
+            self.records[record.client] = msgspec.structs.replace(record, admitted=admitted)
 
     def admit(self, number: int, after: Cuts, events: Sequence[Event], original: Cuts | None = None) -> None:
         """A client's publications, the last with this number, are to be admitted.
@@ -58,9 +68,9 @@ class JournalCopy:
         for place, event in enumerate(events):
             self._entries.append(Admission(first + place, event, after, original is not None, original))
             after = {}
-        edge = self.edges.get(event.publisher)
-        if edge is not None and edge.admitted < event.seq:
-            self.edges[event.publisher] = msgspec.structs.replace(edge, admitted=event.seq)
+        record = self.records.get(event.publisher)
+        if record is not None and record.admitted < event.seq:
+            self.records[event.publisher] = msgspec.structs.replace(record, admitted=event.seq)
 
     def forget(self, number: int) -> None:
         """Admissions up to this number have reached everyone."""
@@ -98,20 +108,21 @@ class JournalCopy:
         self._entries.append(Admission(item.number, item.event, {}, item.is_inherited, item.after))
 
     def estate(self, broker: str, life: int) -> Estate:
-        """The copy as a member of a unit contributes it."""
-        return Estate(broker, life, dict(self.edges), dict(self._base), list(self._entries))
+        """The copy as a member of a region contributes it."""
+        return Estate(broker, life, dict(self.records), dict(self._base), list(self._entries))
 
     def whole(self, number: int) -> BackupAll:
         """The copy for one who becomes a backup when the journal has reached that number."""
-        return BackupAll(number, list(self.edges.values()), list(self._entries), dict(self._base))
+        return BackupAll(number, list(self.records.values()), list(self._entries), dict(self._base))
 
 
 class Journal:
     """A broker's own journal and its backups."""
 
-    def __init__(self, send: Callable[[str, Body], None]) -> None:
+    def __init__(self, send: Callable[[str, Body], None], clock: Clock) -> None:
         self.copy = JournalCopy()
         self._send = send
+        self._clock = clock
         self._number = 0
         self._forgotten = 0
         self._done: set[int] = set()
@@ -136,16 +147,21 @@ class Journal:
         """The broker processed events: whatever it notes from now on comes after them."""
         self._fresh.update([(event.publisher, event.seq) for event in events])
 
-    def write(self, edges: list[Edge], gone: str = "") -> int:
+    def write(self, records: list[SessionRecord], gone: str = "") -> int:
         """Note sessions that changed or are over, and tell the backups; return the number of the entry."""
         self._number += 1
-        self.copy.note_edges(edges)
-        self.copy.edges.pop(gone, None)
-        self._tell(Backup(self._number, self._forgotten, {}, edges, [], None, gone))
+        self.copy.note_records(records)
+        self.copy.records.pop(gone, None)
+        self._tell(Backup(self._number, self._forgotten, {}, records, [], None, gone))
         return self._number
 
+    def stamp(self, events: list[Event]) -> list[Event]:
+        """The publications as they are admitted: with a stamp, one for all, as one client published them in order."""
+        stamp = self._clock.next()
+        return [Event(event.publisher, event.seq, event.attributes, event.payload, stamp) for event in events]
+
     def admit(self, events: list[Event], original: Cuts | None = None) -> int:
-        """Note a client's publications before they are admitted; return the number of the last."""
+        """Note a client's publications, stamped, before they are admitted; return the number of the last."""
         self._number += len(events)
         after, self._fresh = self._fresh, {}
         self.copy.admit(self._number, after, events, original)

@@ -1,6 +1,6 @@
 """Completing a hand-over at one member: the steps that `handover` explains, on this broker's state.
 
-Everything here runs within one step of the broker. Until `_install` the unit's links are not among the table's, so
+Everything here runs within one step of the broker. Until `_install` the region's links are not among the table's, so
 whatever the rules of the table send goes to this broker's own side alone.
 """
 
@@ -9,22 +9,10 @@ from collections.abc import Callable
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.client_side import ClientSide
-from gapless.protocols.gapless.contraction import effective_links, path_inside
-from gapless.protocols.gapless.contribution import MERGED, is_inside
-from gapless.protocols.gapless.event_log import EventLog, Logged
-from gapless.protocols.gapless.handover import (
-    Handover,
-    Inheritance,
-    alias_of,
-    divide_estates,
-    find_holders,
-    join_admissions,
-    settle_claims,
-)  # fmt: skip
-from gapless.protocols.gapless.inference import Inference
-from gapless.protocols.gapless.journal import Journal
-from gapless.protocols.gapless.merge import find_pasts, merge_cuts, merge_logs
+from gapless.protocols.gapless.clients.desk import Desk
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.members.contraction import effective_links, path_inside
+from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import (
     Admission,
     Cuts,
@@ -35,9 +23,21 @@ from gapless.protocols.gapless.messages import (
     SideAdvertisement,
     TreeBody,
 )  # fmt: skip
-from gapless.protocols.gapless.routing_table import Advertisement, Link, RoutingTable
-from gapless.protocols.gapless.sessions import Session
-from gapless.protocols.gapless.status import Statuses
+from gapless.protocols.gapless.recovery.contribution import MERGED, is_inside
+from gapless.protocols.gapless.recovery.handover import (
+    Handover,
+    Inheritance,
+    alias_of,
+    decide_owners,
+    divide_estates,
+    find_holders,
+    join_admissions,
+)  # fmt: skip
+from gapless.protocols.gapless.recovery.inference import Inference
+from gapless.protocols.gapless.recovery.merge import find_pasts, merge_cuts, merge_logs
+from gapless.protocols.gapless.retention.event_log import EventLog, Logged
+from gapless.protocols.gapless.retention.journal import Journal
+from gapless.protocols.gapless.routing.routing_table import Advertisement, Link, RoutingTable
 
 __all__ = ["Takeover"]
 
@@ -55,7 +55,7 @@ class Takeover:
         handover: Handover,
         table: RoutingTable,
         retired: dict[str, Link],
-        clients: ClientSide,
+        clients: Desk,
         send: Callable[[Link, TreeBody], None],
         process: Callable[[Event, str, Cuts | None, dict[str, Session], int], None],
         journal: Journal,
@@ -64,7 +64,7 @@ class Takeover:
     ) -> None:
         self._name = name
         self._overlay = overlay
-        self._unit = handover.unit
+        self._region = handover.region
         self._handover = handover
         self._table = table
         self._retired = retired
@@ -77,28 +77,28 @@ class Takeover:
         self.inherited: list[Inheritance] = inherited
         self.holders = find_holders(dict(handover.ordered()), self.estates)
         """Of the clients in these estates: who holds a session of theirs already."""
-        self.owners = settle_claims(handover, inherited)
+        self.owners = decide_owners(handover, inherited)
         """Of the clients that several members held: who keeps the session."""
-        self._towards = path_inside(overlay, status, handover.unit.group, name)
+        self._towards = path_inside(overlay, status, handover.region.group, name)
         self._links = {
-            peer: Link(peer, via, handover.unit.tag)
+            peer: Link(peer, via, handover.region.tag)
             for via, peer in effective_links(overlay, status, name)
-            if name in self._unit.core or via in self._unit.core
+            if name in self._region.core or via in self._region.core
         }
-        self._via = next((n for n in overlay.neighbours(name) if n in self._unit.core), MERGED)
-        if name in self._unit.core:
+        self._via = next((n for n in overlay.neighbours(name) if n in self._region.core), MERGED)
+        if name in self._region.core:
             self._via = MERGED
         self.sessions: dict[str, Session] = {}
         """The sessions inherited here."""
-        self._marks: dict[str, Cuts] = {}
+        self._known_cuts: dict[str, Cuts] = {}
         """What anyone knows of the cuts of another's subscriptions. The latest is nearest to the subscriber."""
         for _, sync in handover.ordered():
-            for subscription, cuts in sync.marks.items():
-                merge_cuts(self._marks.setdefault(subscription, {}), cuts)
+            for subscription, cuts in sync.known_cuts.items():
+                merge_cuts(self._known_cuts.setdefault(subscription, {}), cuts)
         for _, sync in handover.ordered():
             for item in sync.subscriptions:
-                if item.ended in self._marks:
-                    merge_cuts(self._marks.setdefault(item.subscription, {}), self._marks[item.ended])
+                if item.ended in self._known_cuts:
+                    merge_cuts(self._known_cuts.setdefault(item.subscription, {}), self._known_cuts[item.ended])
         logs = [sync.log for _, sync in handover.ordered()]
         self.admissions: dict[tuple[str, int], list[Admission]] = {}
         """By life: what it had admitted, or was about to."""
@@ -112,12 +112,12 @@ class Takeover:
             item.subscription: parse(item.filter) for _, sync in handover.ordered() for item in sync.subscriptions
         }
         for share in inherited:
-            filters.update({name: parse(text) for name, text in share.edge.subscriptions.items()})
+            filters.update({name: parse(text) for name, text in share.record.subscriptions.items()})
         for known in table.subscriptions.values():
             filters.setdefault(known.name, known.filter)
         self._note_later_publishers()
-        inference = Inference(handover, inherited, self._events, self._pasts, filters, self._marks)
-        self._inferred = inference.infer_marks()
+        inference = Inference(handover, inherited, self._events, self._pasts, filters, self._known_cuts)
+        self._inferred = inference.infer_cuts()
         """By subscription and publisher: how early a cut may be that was inferred."""
         self._ended: dict[str, list[str]] = {}
         """By peer: the subscriptions that ended on this side since it sent its contribution."""
@@ -125,11 +125,11 @@ class Takeover:
     def run(self) -> None:
         """All steps, in order."""
         lasting = self._yield_sessions() + self._outdate_sessions() + self._revive_ended()
-        self._take_marks()
+        self._take_known_cuts()
         gone_advertisements = self._enter_advertisements()
         gone_subscriptions = self._enter_subscriptions()
         self._inherit()
-        self._note_marks()
+        self._note_known_cuts()
         self._process_logs()
         for subscription in list(self._table.subscriptions.values()):
             self._table.answer(subscription)
@@ -140,7 +140,7 @@ class Takeover:
         self._install()
         for name in lasting:
             self._table.remove_subscription(name)
-        self._send_late_marks()
+        self._send_late_cuts()
         self._answer_advertisements()
         self._pass_on_late()
         if not self._table.is_complete:
@@ -148,13 +148,13 @@ class Takeover:
             self._clients.all_known()
 
     def _is_inside(self, link: Link | None) -> bool:
-        return link is not None and is_inside(self._unit, self._name, link.via)
+        return link is not None and is_inside(self._region, self._name, link.via)
 
     def _link_to(self, member: str) -> Link:
         return self._links[self._towards[member]]
 
     def _others(self) -> list[str]:
-        return [member for member in self._unit.group if member != self._name]
+        return [member for member in self._region.group if member != self._name]
 
     def _yield_sessions(self) -> list[str]:
         """Another member holds a newer session of the client: what it subscribes and publishes comes from there.
@@ -184,9 +184,9 @@ class Takeover:
         """
         ended = []
         for share in self._own_shares():
-            session = self._clients.sessions.get(share.edge.client)
+            session = self._clients.sessions.get(share.record.client)
             if session is not None:
-                for name in session.subscriptions.keys() - share.edge.subscriptions.keys():
+                for name in session.subscriptions.keys() - share.record.subscriptions.keys():
                     session.subscriptions[name].client = ""
                     ended.append(name)
         return sorted(ended)
@@ -197,7 +197,7 @@ class Takeover:
         Returns the names of those subscriptions, which go on here until the links are installed.
         """
         alive = {item.subscription for member in self._others() for item in self._handover.syncs[member].subscriptions}
-        alive |= {name for share in self.inherited for name in share.edge.subscriptions}
+        alive |= {name for share in self.inherited for name in share.record.subscriptions}
         alive |= self._table.subscriptions.keys()
         ended = [item for item in self._handover.own.subscriptions if item.subscription not in alive]
         for item in ended:
@@ -217,22 +217,22 @@ class Takeover:
             for item in sync.advertisements
         ]
         for share in self.inherited:
-            offers += [(share.edge.client, text, first) for text, first, _ in share.edge.advertisements.values()]
+            offers += [(share.record.client, text, first) for text, first, _ in share.record.advertisements.values()]
         for share in self.inherited:
-            for name, text in share.edge.subscriptions.items():
-                awaited = share.edge.awaited.get(name)
+            for name, text in share.record.subscriptions.items():
+                awaited = share.record.awaited.get(name)
                 if awaited is None:
                     continue
-                known = share.edge.cuts.get(name, {}).keys() | set(awaited)
+                known = share.record.cuts.get(name, {}).keys() | set(awaited)
                 for publisher, offer, first in offers:
                     if publisher not in known and parse(offer).overlaps(parse(text)):
-                        marks = self._marks.setdefault(name, {})
-                        marks[publisher] = min(first, marks.get(publisher, first))
+                        known_cuts = self._known_cuts.setdefault(name, {})
+                        known_cuts[publisher] = min(first, known_cuts.get(publisher, first))
 
     # ---- 1: markers ---------------------------------------------------------------------------------------
 
-    def _take_marks(self) -> None:
-        for name, cuts in self._marks.items():
+    def _take_known_cuts(self) -> None:
+        for name, cuts in self._known_cuts.items():
             for link in self._retired.values():
                 if self._is_inside(link):
                     self._table.receive_marker(link, name, cuts)
@@ -247,14 +247,14 @@ class Takeover:
                 arriving[item.advertisement] = (item, self._link_to(member))
         kept = {}
         for share in self.inherited:
-            for name, (text, first, is_stable) in share.edge.advertisements.items():
+            for name, (text, first, is_stable) in share.record.advertisements.items():
                 if share.heir == self._name:
                     if not self._is_outdated(share):
-                        kept[name] = (share.edge.client, text, first)
+                        kept[name] = (share.record.client, text, first)
                 else:
-                    item = SideAdvertisement(name, share.edge.client, text, first, not is_stable)
+                    item = SideAdvertisement(name, share.record.client, text, first, not is_stable)
                     arriving[name] = (item, self._link_to(share.heir))
-        own = {share.edge.client for share in self._own_shares()}
+        own = {share.record.client for share in self._own_shares()}
         gone = []
         for advertisement in list(self._table.advertisements.values()):
             if advertisement.origin is None and advertisement.publisher in own and advertisement.name not in kept:
@@ -293,10 +293,10 @@ class Takeover:
                 arriving[item.subscription] = (item.filter, item.cuts, self._link_to(member))
         kept = {}
         for share in self.inherited:
-            for name, text in share.edge.subscriptions.items():
+            for name, text in share.record.subscriptions.items():
                 if share.heir == self._name:
                     if not self._is_outdated(share):
-                        kept[name] = (share.edge.client, text)
+                        kept[name] = (share.record.client, text)
                 else:
                     arriving[name] = (text, {}, self._link_to(share.heir))
         gone = []
@@ -319,9 +319,9 @@ class Takeover:
                 self._table.spread(self._table.enter_subscription(name, text, None, {}, client))
         return gone
 
-    def _note_marks(self) -> None:
+    def _note_known_cuts(self) -> None:
         """The same for publishers that were not known here before, and for the others' subscriptions."""
-        for name, cuts in self._marks.items():
+        for name, cuts in self._known_cuts.items():
             if name in self._table.subscriptions:
                 self._table.inherit_cuts(self._table.subscriptions[name], cuts)
         self._answer_represented()
@@ -332,8 +332,8 @@ class Takeover:
         For publishers that are, or were, on the others' sides; and not of subscriptions that it inherits.
         """
         shared = {item.subscription for item in self._handover.own.subscriptions}
-        inherited = {name for share in self.inherited for name in share.edge.subscriptions}
-        inside = {share.edge.client for share in self.inherited}
+        inherited = {name for share in self.inherited for name in share.record.subscriptions}
+        inside = {share.record.client for share in self.inherited}
         inside |= {ad.publisher for ad in self._table.advertisements.values() if self._is_inside(ad.origin)}
         covers = [
             (cover.filter, {publisher: cut for publisher, cut in cover.cuts.items() if publisher in inside})
@@ -354,16 +354,16 @@ class Takeover:
 
     def _inherit(self) -> None:
         for share in self._own_shares():
-            session = self._clients.inherit(share.edge)
-            session.admitted = min(session.admitted, self._doubtful.get(share.edge.client, NEVER) - 1)
-            self.sessions[share.edge.client] = session
-            for name in share.edge.subscriptions:
+            session = self._clients.inherit(share.record)
+            session.admitted = min(session.admitted, self._doubtful.get(share.record.client, NEVER) - 1)
+            self.sessions[share.record.client] = session
+            for name in share.record.subscriptions:
                 subscription = session.subscriptions[name] = self._table.subscriptions[name]
-                awaited = share.edge.awaited.get(name)
+                awaited = share.record.awaited.get(name)
                 subscription.awaited = None if awaited is None else dict.fromkeys(awaited)
                 if name in self._inferred:
                     session.inferred[name] = self._inferred[name]
-            for name, (_, _, is_stable) in share.edge.advertisements.items():
+            for name, (_, _, is_stable) in share.record.advertisements.items():
                 advertisement = self._table.advertisements[name]
                 session.advertisements[name] = advertisement
                 if is_stable:
@@ -374,23 +374,27 @@ class Takeover:
 
     def _is_outdated(self, share: Inheritance) -> bool:
         """Whether the client has come here already since the contributions were sent."""
-        session = self._clients.sessions.get(share.edge.client)
-        return session is not None and session.epoch >= share.edge.epoch
+        session = self._clients.sessions.get(share.record.client)
+        return session is not None and session.epoch >= share.record.epoch
 
     # ---- 3: the logs --------------------------------------------------------------------------------------
 
     def _give_inherited_cuts(self) -> None:
         """The cuts that inherited subscriptions had. Where none is known, nothing was delivered either."""
         for share in self.inherited:
-            session = self.sessions.get(share.edge.client)
+            session = self.sessions.get(share.record.client)
             if session is None:
                 continue
-            for name in share.edge.subscriptions:
+            for name in share.record.subscriptions:
                 subscription = self._table.subscriptions[name]
-                for cuts in (share.edge.cuts.get(name, {}), self._marks.get(name, {})):
+                for cuts in (share.record.cuts.get(name, {}), self._known_cuts.get(name, {})):
                     for publisher, cut in cuts.items():
                         subscription.cuts.setdefault(publisher, cut)
-                if not share.edge.cuts.get(name) and name not in self._marks and share.edge.awaited.get(name) != []:
+                if (
+                    not share.record.cuts.get(name)
+                    and name not in self._known_cuts
+                    and share.record.awaited.get(name) != []
+                ):
                     session.untold[name] = None
 
     def _process_logs(self) -> None:
@@ -426,8 +430,8 @@ class Takeover:
             self._process(event, self._via, None, self.sessions, 0)
         for sync in self._handover.syncs.values():
             merge_cuts(self._table.passed, sync.passed)
-        for edges in self.estates.values():
-            merge_cuts(self._table.passed, {edge.client: edge.admitted for edge in edges.values()})
+        for records in self.estates.values():
+            merge_cuts(self._table.passed, {record.client: record.admitted for record in records.values()})
 
     def _join_admissions(self) -> None:
         """Up to the last that anybody is known to have processed, a life had admitted everything."""
@@ -464,7 +468,7 @@ class Takeover:
                     self._note_sent(link, item.subscription)
             for share in self.inherited:
                 if share.heir == self._name or self._link_to(share.heir) is not link:
-                    for name in share.edge.subscriptions:
+                    for name in share.record.subscriptions:
                         self._note_sent(link, name)
             self._table.links[link.peer] = link
         known = {item.advertisement for item in self._handover.own.advertisements}
@@ -494,7 +498,7 @@ class Takeover:
             item.advertisement for sync in self._handover.syncs.values() for item in sync.advertisements if item.awaited
         }
         for share in self.inherited:
-            awaited |= {name for name, (_, _, is_stable) in share.edge.advertisements.items() if not is_stable}
+            awaited |= {name for name, (_, _, is_stable) in share.record.advertisements.items() if not is_stable}
         for advertisement in list(self._table.advertisements.values()):
             for peer in [
                 peer for peer in advertisement.waiting if peer not in self._table.links and peer not in self._retired
@@ -508,7 +512,7 @@ class Takeover:
 
     # ---- what came meanwhile ------------------------------------------------------------------------------
 
-    def _send_late_marks(self) -> None:
+    def _send_late_cuts(self) -> None:
         """Markers for the others' subscriptions that came after this broker sent its contribution."""
         for subscription in self._table.subscriptions.values():
             if subscription.origin is not None and self._is_inside(subscription.origin):
@@ -529,7 +533,7 @@ class Takeover:
         told = dict.fromkeys(item.advertisement for item in self._handover.own.advertisements)
         for share in self.inherited:
             if share.heir == self._name:
-                told.update(dict.fromkeys(share.edge.advertisements))
+                told.update(dict.fromkeys(share.record.advertisements))
         for name in told:
             if name not in self._table.advertisements:
                 for link in self._links.values():

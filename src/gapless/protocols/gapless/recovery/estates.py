@@ -10,12 +10,12 @@ longer lives has an heir, or at least a successor in its place, who may begin th
 
 from collections.abc import Callable
 
-from gapless.protocols.gapless.contraction import Unit
-from gapless.protocols.gapless.handover import name_life
-from gapless.protocols.gapless.journal import Journal, JournalCopy
-from gapless.protocols.gapless.membership import Membership
-from gapless.protocols.gapless.messages import Backup, BackupAll, Edge, Estate, Resolved
-from gapless.protocols.gapless.takeover import Takeover
+from gapless.protocols.gapless.members.contraction import Region
+from gapless.protocols.gapless.members.membership import Membership
+from gapless.protocols.gapless.messages import Backup, BackupAll, Estate, Resolved, SessionRecord
+from gapless.protocols.gapless.recovery.handover import name_life
+from gapless.protocols.gapless.recovery.takeover import Takeover
+from gapless.protocols.gapless.retention.journal import Journal, JournalCopy
 
 __all__ = ["Estates"]
 
@@ -54,8 +54,8 @@ class Estates:
         if copy is None:
             return False
         copy.forget(message.forget)
-        copy.note_edges(message.edges)
-        copy.edges.pop(message.gone, None)
+        copy.note_records(message.records)
+        copy.records.pop(message.gone, None)
         if message.events:
             copy.admit(message.number, message.after, message.events, message.original)
         return True
@@ -66,13 +66,13 @@ class Estates:
 
     # ---- hand-over ----------------------------------------------------------------------------------------
 
-    def share(self, unit: Unit) -> list[Estate]:
-        """The estates to be divided in the unit: of its own lives, and of those whose heir is in it."""
+    def share(self, region: Region) -> list[Estate]:
+        """The estates to be divided in the region: of its own lives, and of those whose heir is in it."""
         return [
             copy.estate(broker, life)
             for (broker, life), copy in self._copies.items()
             if not self._membership.lives(broker, life)
-            and (broker in unit.core or self.heirs.get(name_life(broker, life), "").rpartition("/")[0] in unit.core)
+            and (broker in region.core or self.heirs.get(name_life(broker, life), "").rpartition("/")[0] in region.core)
         ]
 
     def homes(self) -> dict[str, str]:
@@ -89,7 +89,7 @@ class Estates:
         for client, holder in takeover.holders.items():
             self._remember(self._homes, client, self._current_life(holder))
         for share in takeover.inherited:
-            self._remember(self._homes, share.edge.client, self._current_life(share.heir))
+            self._remember(self._homes, share.record.client, self._current_life(share.heir))
         for client, owner in takeover.owners.items():
             self._remember(self._homes, client, self._current_life(owner))
         for life, heir in takeover.heirs.items():
@@ -118,9 +118,9 @@ class Estates:
             self._copies.pop((message.broker, message.life), None)
         self._remember(self.heirs, name_life(message.broker, message.life), self._current_life(peer))
 
-    def _keep(self, broker: str, life: int, edges: dict[str, Edge], takeover: Takeover) -> None:
+    def _keep(self, broker: str, life: int, records: dict[str, SessionRecord], takeover: Takeover) -> None:
         copy = self._copies[broker, life] = JournalCopy()
-        copy.note_edges(edges.values())
+        copy.note_records(records.values())
         for item in takeover.admissions[broker, life]:
             copy.keep(item)
 

@@ -5,8 +5,8 @@ The tree is *contracted*: a connected set of excluded brokers merges into one li
 rank, which is the parent of the set's topmost broker, or, where the set contains the root, the highest of its
 children. Everybody computes this from the tree and the statuses alone.
 
-A **unit** is a part of the tree that has to be handed over together: a connected set of unsettled brokers. Its
-**group** is its live brokers and all live brokers next to it. Since a unit is a function of the statuses, brokers
+A **region** is a part of the tree that has to be handed over together: a connected set of unsettled brokers. Its
+**group** is its live brokers and all live brokers next to it. Since a region is a function of the statuses, brokers
 that agree on the statuses agree on the group. Its `tag` names the statuses in it and around it; as statuses only grow
 it never comes back once superseded, and so names one hand-over.
 """
@@ -16,12 +16,12 @@ from hashlib import blake2b
 import msgspec
 
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.status import Statuses, is_excluded, is_unsettled
+from gapless.protocols.gapless.members.status import Statuses, is_excluded, is_unsettled
 
-__all__ = ["Unit", "effective_links", "excluded", "path_inside", "stand_in", "units_at"]
+__all__ = ["Region", "effective_links", "excluded", "path_inside", "regions_at", "stand_in"]
 
 
-class Unit(msgspec.Struct, frozen=True):
+class Region(msgspec.Struct, frozen=True):
     """A part of the tree to be handed over together."""
 
     core: tuple[str, ...]
@@ -34,7 +34,7 @@ class Unit(msgspec.Struct, frozen=True):
         """Whether the broker's status is one of those that the tag names."""
         return name in self.core or name in self.group
 
-    def touches(self, other: "Unit") -> bool:
+    def touches(self, other: "Region") -> bool:
         """Whether the two have an unsettled broker in common."""
         return not set(self.core).isdisjoint(other.core)
 
@@ -62,13 +62,13 @@ def effective_links(overlay: Overlay, status: Statuses, name: str) -> list[tuple
     return links
 
 
-def units_at(overlay: Overlay, status: Statuses, name: str) -> list[Unit]:
-    """All units whose group contains the broker."""
-    units: list[Unit] = []
+def regions_at(overlay: Overlay, status: Statuses, name: str) -> list[Region]:
+    """All regions whose group contains the broker."""
+    regions: list[Region] = []
     for seed in (name, *overlay.neighbours(name)):
-        if _unsettled(status, seed) and not any(seed in unit.core for unit in units):
-            units.append(_unit(overlay, status, seed))
-    return units
+        if _unsettled(status, seed) and not any(seed in region.core for region in regions):
+            regions.append(_region(overlay, status, seed))
+    return regions
 
 
 def path_inside(overlay: Overlay, status: Statuses, group: tuple[str, ...], name: str) -> dict[str, str]:
@@ -105,7 +105,7 @@ def _unsettled(status: Statuses, name: str) -> bool:
     return is_unsettled(status.get(name, 0))
 
 
-def _unit(overlay: Overlay, status: Statuses, seed: str) -> Unit:
+def _region(overlay: Overlay, status: Statuses, seed: str) -> Region:
     core, stack = {seed}, [seed]
     group = set() if excluded(status, seed) else {seed}
     while stack:
@@ -122,4 +122,4 @@ def _unit(overlay: Overlay, status: Statuses, seed: str) -> Unit:
     members = sorted(group, key=overlay.rank.__getitem__)
     text = ";".join(",".join(f"{name}={status.get(name, 0)}" for name in names) for names in (ordered, members))
     tag = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
-    return Unit(tuple(ordered), tuple(members), tag)
+    return Region(tuple(ordered), tuple(members), tag)

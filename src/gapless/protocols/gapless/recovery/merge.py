@@ -1,7 +1,7 @@
-"""Putting the logs of a unit's members into one causal order.
+"""Putting the logs of a region's members into one causal order.
 
 Each member brings the events it processed and nobody has proved delivered everywhere, in its own order, and for
-each whether it *entered* the unit there. The backups of excluded brokers bring the publications that those had
+each whether it *entered* the region there. The backups of excluded brokers bring the publications that those had
 admitted. An event comes after
 
 - the earlier ones of its publisher,
@@ -10,7 +10,7 @@ admitted. An event comes after
 
 Each rule only says "was there before it entered", so in real time; hence there is no cycle, whatever the logs.
 (Except of events that were in merged logs before: these keep the past that they had there. Two events that were on
-their way towards each other entered one unit in one order, and another unit in the other; and an event that its client
+their way towards each other entered one region in one order, and another in the other; and an event that its client
 had to send again elsewhere entered twice. Neither of the two is a cause of the other then, for a cause is first
 everywhere. So where events wait for one another, one of them need not; but what only waits for them does not go first.)
 It is enough, because whoever published an effect had the cause delivered by a broker that had processed it, and

@@ -11,8 +11,8 @@ from typing import Any
 from gapless.errors import EventError
 from gapless.events import Event
 from gapless.protocol import SetTimer
-from gapless.protocols.gapless.journal import Journal
-from gapless.protocols.gapless.latencies import Latencies
+from gapless.protocols.gapless.clients.latencies import Latencies
+from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import (
     Attach,
     Attached,
@@ -24,21 +24,21 @@ from gapless.protocols.gapless.messages import (
     ClientUnsubscribe,
     Cut,
     Cuts,
-    Edge,
     Expired,
     Gone,
     Invite,
     NotYet,
     Redirect,
     Safe,
+    SessionRecord,
     Stable,
     Unsubscribed,
 )  # fmt: skip
 from gapless.protocols.gapless.options import GaplessOptions
-from gapless.protocols.gapless.routing_table import Advertisement, RoutingTable, Subscription
-from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.retention.journal import Journal
+from gapless.protocols.gapless.routing.routing_table import Advertisement, RoutingTable, Subscription
 
-__all__ = ["ClientSide"]
+__all__ = ["Desk"]
 
 NEVER = 1 << 62
 EPOCH_STEP = 1_000
@@ -50,7 +50,7 @@ BEHIND = 4
 """How many windows are open to clients that everybody waits for."""
 
 
-class ClientSide:
+class Desk:
     """All sessions of one broker."""
 
     def __init__(
@@ -115,7 +115,7 @@ class ClientSide:
             if where != self._home:
                 self._send(client, Redirect(message.attempt, where.rpartition("/")[0]))
                 return
-            if any(standing.got for standing in message.standings):
+            if any(progress.got for progress in message.brought):
                 self._send(client, Expired(message.attempt))
                 return
             session = self.sessions[client] = Session(client, 0)
@@ -127,26 +127,24 @@ class ClientSide:
         self._resume(session, message)
 
     def _resume(self, session: Session, message: Attach) -> None:
-        standings = {standing.subscription: standing for standing in message.standings}
-        for name in [name for name in session.subscriptions if name not in standings]:
+        brought = {progress.subscription: progress for progress in message.brought}
+        for name in [name for name in session.subscriptions if name not in brought]:
             self._end_subscription(session, name)
-        fresh = [name for name in standings if name not in session.subscriptions]
-        voided = [
-            name for name, item in standings.items() if name in session.untold and not (item.got or item.is_whole)
-        ]
-        for name, standing in standings.items():
+        fresh = [name for name in brought if name not in session.subscriptions]
+        voided = [name for name, item in brought.items() if name in session.untold and not (item.got or item.is_whole)]
+        for name, progress in brought.items():
             if name not in fresh and name not in voided:
-                session.reconcile(standing)
-                self._table.restore_cuts(session.subscriptions[name], standing.cuts)
+                session.reconcile(progress)
+                self._table.restore_cuts(session.subscriptions[name], progress.cuts)
         session.claim(message, EPOCH_STEP, voided)
         self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts))
-        for name, standing in standings.items():
+        for name, progress in brought.items():
             if name not in fresh:
-                held = {} if name in voided else standing.cuts
+                held = {} if name in voided else progress.cuts
                 cuts = session.cuts_missing(name, held)
                 if cuts:
                     self._send(session.client, Cut(session.attempt, name, cuts))
-                if not standing.is_whole:
+                if not progress.is_whole:
                     self._make_ready(session, name)
         for name in session.advertisements:
             if name not in message.advertisements:
@@ -157,7 +155,7 @@ class ClientSide:
             elif name not in session.advertisements:
                 self._advertise(session, name, text, first)
         for name in fresh:
-            self._subscribe(session, name, standings[name].filter)
+            self._subscribe(session, name, brought[name].filter)
         passed = self._table.passed.get(session.client, 0)
         session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)
         session.queued = max(session.queued, session.admitted, passed)
@@ -166,12 +164,12 @@ class ClientSide:
         self._confirm(session)
         self._advance(session)
 
-    def inherit(self, edge: Edge) -> Session:
+    def inherit(self, record: SessionRecord) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
-        session = self.sessions[edge.client] = Session(edge.client, edge.epoch + 1)
-        self._unready.pop(edge.client, None)
-        session.admitted = session.queued = edge.admitted
-        self._table.moved[edge.client] = None
+        session = self.sessions[record.client] = Session(record.client, record.epoch + 1)
+        self._unready.pop(record.client, None)
+        session.admitted = session.queued = record.admitted
+        self._table.moved[record.client] = None
         self._await(session.client)
         return session
 
@@ -290,6 +288,7 @@ class ClientSide:
             return
         subscription = self._table.enter_subscription(name, text, None, {}, session.client)
         session.subscriptions[name] = subscription
+        self._table.note_arrival(subscription)
         self._make_ready(session, name)
         self._table.spread(subscription)
         self._table.answer(subscription)
@@ -413,6 +412,7 @@ class ClientSide:
                 events = session.take_publications(room)
                 if not events:
                     return
+                events = self._journal.stamp(events)
                 session.in_flight += len(events)
                 self._admissions.append((self._journal.admit(events), session, events))
             self.held()
@@ -430,7 +430,7 @@ class ClientSide:
         window = self._options.window * (BEHIND if session.outbox else 1)
         return min(self._journal.room(window), ADMITTED_MAX)
 
-    def hear_those_behind(self) -> None:
+    def admit_lagging_clients(self) -> None:
         """Go on with those that had no room and lie behind by now."""
         for client in [c for c in self._stuck if c in self.sessions and self.sessions[c].outbox]:
             del self._stuck[client]
@@ -438,7 +438,7 @@ class ClientSide:
 
     def secure(self, session: Session) -> None:
         """Write the session to the journal; deliveries wait until the backups hold it."""
-        session.secure_at = self._journal.write([session.edge()])
+        session.secure_at = self._journal.write([session.record()])
         self._insecure[session.client] = None
         for name, number in session.unready.items():
             session.unready[name] = number or session.secure_at

@@ -8,13 +8,13 @@ numbers of a publisher grow, one that was due makes all later ones of its publis
 from collections.abc import Mapping
 
 from gapless.events import Event
-from gapless.protocols.gapless.routing_table import Link, RoutingTable, Subscription
-from gapless.protocols.gapless.sessions import Session
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable, Subscription
 
-__all__ = ["Sorted", "sort_out"]
+__all__ = ["Dispatched", "dispatch"]
 
 
-class Sorted:
+class Dispatched:
     """A batch, sorted out."""
 
     def __init__(self) -> None:
@@ -47,9 +47,11 @@ class _Share:
             self.pile.append((event, names))
 
 
-def sort_out(events: list[Event], table: RoutingTable, sessions: Mapping[str, Session], origin: Link | None) -> Sorted:
+def dispatch(
+    events: list[Event], table: RoutingTable, sessions: Mapping[str, Session], origin: Link | None
+) -> Dispatched:
     """Where each of the events goes, except back to where they came from."""
-    result = Sorted()
+    result = Dispatched()
     plans: dict[tuple[str, ...], tuple[list[list[Event]], list[_Share]]] = {}
     for event, names in zip(events, table.match_many(events), strict=True):
         key = tuple(names)
@@ -64,7 +66,11 @@ def sort_out(events: list[Event], table: RoutingTable, sessions: Mapping[str, Se
 
 
 def _plan(
-    names: tuple[str, ...], table: RoutingTable, sessions: Mapping[str, Session], origin: Link | None, result: Sorted
+    names: tuple[str, ...],
+    table: RoutingTable,
+    sessions: Mapping[str, Session],
+    origin: Link | None,
+    result: Dispatched,
 ) -> tuple[list[list[Event]], list[_Share]]:
     links: dict[Link, list[Event]] = {}
     shares: dict[str, _Share] = {}

@@ -21,8 +21,8 @@ suspects the broker, the suspicion is renewed after a while.
 from collections.abc import Iterable, Mapping
 
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.contraction import excluded, stand_in
-from gapless.protocols.gapless.status import Statuses, alive_status, excluded_status, is_unsettled, life_of
+from gapless.protocols.gapless.members.contraction import excluded, stand_in
+from gapless.protocols.gapless.members.status import Statuses, alive_status, excluded_status, is_unsettled, life_of
 
 __all__ = ["Membership"]
 

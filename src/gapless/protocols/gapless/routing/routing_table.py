@@ -98,6 +98,9 @@ class Subscription:
         self.awaited: dict[str, None] | None = None
         """Of a client of this broker: the publishers whose cuts are on their way, and maybe some that have left or
         whose cuts have come. None while the broker does not know all advertisements."""
+        self.entered_at = 0
+        """What this broker had processed before this place of its log came from elsewhere before the subscription did:
+        if it came from the same side, the subscription does not get it. 0 if nothing can be said."""
 
     def still_awaited(self) -> list[str] | None:
         """The publishers whose cuts are on their way; None if they are not known."""
@@ -128,6 +131,7 @@ class RoutingTable:
         tell_client: Callable[[Subscription, Cuts], None],
         advertisement_stable: Callable[[Advertisement], None],
         switched_off: frozenset[str] = frozenset(),
+        log_end: Callable[[], int] = lambda: 0,
     ) -> None:
         self.links: dict[str, Link] = {}
         self.subscriptions: dict[str, Subscription] = {}
@@ -146,6 +150,7 @@ class RoutingTable:
         self._tell_client = tell_client
         self._advertisement_stable = advertisement_stable
         self._off = switched_off
+        self._log_end = log_end
 
     # ---- events -------------------------------------------------------------------------------------------
 
@@ -166,7 +171,10 @@ class RoutingTable:
         subscription = self.enter_subscription(message.subscription, message.filter, link, message.cuts)
         self.spread(subscription)
         predecessor = self.subscriptions.get(message.inherits)
+        if not message.inherits:
+            self.note_arrival(subscription)
         if predecessor is not None:
+            subscription.entered_at = predecessor.entered_at
             self.inherit_cuts(subscription, predecessor.cuts)
         self.answer(subscription)
 
@@ -178,6 +186,10 @@ class RoutingTable:
         self._index.add(name, subscription.filter)
         self.take_cuts(subscription, cuts)
         return subscription
+
+    def note_arrival(self, subscription: Subscription) -> None:
+        """A subscription that nothing has represented here comes after all that was processed so far."""
+        subscription.entered_at = self._log_end()
 
     def inherit_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
         """Take over cuts as they are, and report them."""

@@ -37,6 +37,16 @@ class EventLog:
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def first(self) -> int:
+        """The place of the first entry that is kept. Places only grow."""
+        return self._dropped
+
+    @property
+    def end(self) -> int:
+        """The place of the next entry."""
+        return self._dropped + len(self._entries)
+
     def append(self, entry: Logged) -> None:
         """Another event was processed."""
         self._entries.append(entry)
@@ -66,7 +76,7 @@ class EventLog:
 
     def cut(self, wave: int) -> None:
         """The wave came by."""
-        self._cuts.append((wave, self._dropped + len(self._entries)))
+        self._cuts.append((wave, self.end))
 
     def forget(self, done: int) -> list[int]:
         """Drop what lay before the wave `done`; return the journal numbers among it."""
@@ -82,7 +92,7 @@ class EventLog:
         return numbers
 
     def share(self, is_inside: Callable[[str], bool]) -> list[LogEntry]:
-        """The log for a hand-over; `is_inside` tells whether what came that way came from inside the unit."""
+        """The log for a hand-over; `is_inside` tells whether what came that way came from inside the region."""
         return [
             LogEntry(item.event, item.after is None and not is_inside(item.via), item.after) for item in self._entries
         ]

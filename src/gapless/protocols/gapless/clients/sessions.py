@@ -18,8 +18,16 @@ from collections import deque
 from itertools import islice
 
 from gapless.events import Event
-from gapless.protocols.gapless.messages import Attach, ClientUnadvertise, Cuts, Delivery, Edge, Standing, Unsubscribed
-from gapless.protocols.gapless.routing_table import Advertisement, Subscription
+from gapless.protocols.gapless.messages import (
+    Attach,
+    ClientUnadvertise,
+    Cuts,
+    Delivery,
+    SessionRecord,
+    SubscriptionProgress,
+    Unsubscribed,
+)
+from gapless.protocols.gapless.routing.routing_table import Advertisement, Subscription
 
 __all__ = ["Session"]
 
@@ -91,10 +99,10 @@ class Session:
         """How many of them need not be kept."""
         return self._total - len(self.outbox)
 
-    def edge(self) -> Edge:
+    def record(self) -> SessionRecord:
         """The session as the backups have to know it, in a new version."""
         self._version += 1
-        return Edge(
+        return SessionRecord(
             self.client,
             self.epoch,
             self._version,
@@ -118,21 +126,21 @@ class Session:
         self.outbox += deliveries
         self._total += len(deliveries)
 
-    def reconcile(self, standing: Standing) -> None:
+    def reconcile(self, progress: SubscriptionProgress) -> None:
         """The client knows its cuts; where the heir took one for later, it did so for those that it inferred, too.
 
         Each of them is where the first effect is of what the client gets.
         """
-        subscription = self.subscriptions[standing.subscription]
-        if all(subscription.cuts.get(publisher, 0) <= cut for publisher, cut in standing.cuts.items()):
+        subscription = self.subscriptions[progress.subscription]
+        if all(subscription.cuts.get(publisher, 0) <= cut for publisher, cut in progress.cuts.items()):
             return
-        least = {p: seq for p, seq in self.inferred.get(subscription.name, {}).items() if p not in standing.cuts}
+        least = {p: seq for p, seq in self.inferred.get(subscription.name, {}).items() if p not in progress.cuts}
         for event, names in self.outbox:
             publisher, seq = event.publisher, event.seq
             if seq < least.get(publisher, NEVER) or subscription.name not in names:
                 continue
             past = self.pasts.get((publisher, seq), {})
-            if any(past.get(other, 0) >= cut for other, cut in standing.cuts.items()):
+            if any(past.get(other, 0) >= cut for other, cut in progress.cuts.items()):
                 del least[publisher]
                 for known in (subscription.cuts, self.last_cuts.get(subscription.name, {})):
                     if seq < known.get(publisher, 0):
@@ -204,11 +212,11 @@ class Session:
         self.is_away = False
         self.epoch = message.attempt * epoch_step
         self.farewells.clear()
-        standings = {standing.subscription: standing for standing in message.standings}
+        brought = {progress.subscription: progress for progress in message.brought}
         self.pasts = {}
         self.inferred = {}
         self.untold = {}
-        due = {name: self._due(standings[name], name in voided) for name in standings if name in self.subscriptions}
+        due = {name: self._due(brought[name], name in voided) for name in brought if name in self.subscriptions}
         kept = []
         for event, names in self.outbox:
             publisher, seq = event.publisher, event.seq
@@ -219,11 +227,11 @@ class Session:
         self._sent = self._taken = 0
         self._first = message.unread + 1
 
-    def _due(self, standing: Standing, is_voided: bool) -> Cuts:
+    def _due(self, progress: SubscriptionProgress, is_voided: bool) -> Cuts:
         """By publisher: from where on the client lacks what is there for the subscription."""
-        known = self._cuts(standing.subscription)
-        cuts = known if is_voided else {**known, **standing.cuts}
-        return {publisher: max(cut, standing.got.get(publisher, 0) + 1) for publisher, cut in cuts.items()}
+        known = self._cuts(progress.subscription)
+        cuts = known if is_voided else {**known, **progress.cuts}
+        return {publisher: max(cut, progress.got.get(publisher, 0) + 1) for publisher, cut in cuts.items()}
 
     def take_publications(self, most: int) -> list[Event]:
         """The next publications out of the inbox that may go out."""

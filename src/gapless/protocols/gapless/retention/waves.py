@@ -13,10 +13,19 @@ The root starts a wave each interval, and at once after the last one while a bro
 for round trips, not for the clock.
 
 A hand-over voids the waves that its members have seen; the root starts another one when no echo comes.
+
+**Positions.** The number of a wave is a stamp of the root's `clock`. Whoever sees it stamps only larger from then on,
+and echoes it only when its backups hold all that it had stamped before. So when everyone has echoed a wave, its number
+is a *final* position: every event with such a stamp, or a smaller one, is admitted and held, and there will be no
+other. What a dead broker had stamped before it echoed is held by its heir before that one echoes.
+
+An event up to a final position was processed where it was admitted before the next wave came by there. So once that
+next one is done, everything up to the position has *reached* everyone.
 """
 
 from collections.abc import Callable, Iterable
 
+from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import Echo, Wave
 
 __all__ = ["Waves"]
@@ -35,8 +44,14 @@ class Waves:
         forget: Callable[[int], None],
         is_busy: Callable[[], bool],
         is_pressed: Callable[[], bool],
+        clock: Clock,
     ) -> None:
         self.number = 0
+        self.final = 0
+        """All events up to this position are admitted and held."""
+        self.reached = 0
+        """All events up to this position that go through this broker have done so."""
+        self._clock = clock
         self._cut_here = cut_here
         self._forget = forget
         self._is_busy = is_busy
@@ -48,6 +63,9 @@ class Waves:
         self._pressed = False
         self._completed = 0
         self._done = 0
+        self._before_done = 0
+        self._journalled = 0
+        """What this broker had noted in its journal when the wave came by."""
         self._patience = PATIENCE_MIN
         self._silent = 0
         self._idle = 1
@@ -73,13 +91,18 @@ class Waves:
         return self._next()
 
     def _next(self) -> Wave:
-        return Wave(self.number + 1, self._done)
+        number = max(self.number + 1, self._clock.next())
+        return Wave(number, self._completed, self._before_done, self._done)
 
-    def begin(self, wave: Wave, children: Iterable[str], sessions: dict[str, int]) -> bool:
+    def begin(self, wave: Wave, children: Iterable[str], sessions: dict[str, int], journalled: int = 0) -> bool:
         """The wave comes by: cut here, and wait for the children and for what the sessions still owe."""
         if wave.number <= self.number:
             return False
         self.number = wave.number
+        self.final = max(self.final, wave.final)
+        self.reached = max(self.reached, wave.reached)
+        self._clock.see(wave.number)
+        self._journalled = journalled
         self._forget(wave.done)
         self._cut_here(wave.number)
         self._children = dict.fromkeys(children)
@@ -106,9 +129,12 @@ class Waves:
             self._busy |= echo.busy
             self._pressed |= echo.pressed
 
-    def settled(self, confirmed: Callable[[str], int]) -> Echo | None:
-        """The echo, once nothing is missing. `confirmed` tells how many deliveries a client has confirmed."""
-        if not self._open or self._children:
+    def due_echo(self, confirmed: Callable[[str], int], held: int = 0) -> Echo | None:
+        """The echo, once nothing is missing.
+
+        `confirmed` tells how many deliveries a client has confirmed; the backups hold the journal up to `held`.
+        """
+        if not self._open or self._children or held < self._journalled:
             return None
         for client in list(self._sessions):
             if confirmed(client) < self._sessions[client]:
@@ -119,7 +145,7 @@ class Waves:
 
     def completed(self, echo: Echo) -> Wave | None:
         """At the root: everyone has echoed. Returns the wave to start at once, if there is need."""
-        self._done, self._completed = self._completed, echo.number
+        self._before_done, self._done, self._completed = self._done, self._completed, echo.number
         self._patience = PATIENCE_MIN
         self._idle = 1 if echo.busy else min(2 * self._idle, IDLE_MAX)
         return self._next() if echo.pressed else None

@@ -1,0 +1,9 @@
+"""The broker's side of its clients.
+
+| rule | file |
+| --- | --- |
+| one client: what it subscribes, publishes, was delivered and has confirmed | `sessions` |
+| all of them: attaching, leaving, expiring, admission, delivery | `desk` |
+| which events go over which link, and to which client | `dispatch` |
+| how long publications and deliveries take | `latencies` |
+"""

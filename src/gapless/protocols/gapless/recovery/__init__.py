@@ -1,0 +1,14 @@
+"""Going round the dead, and back.
+
+A hand-over replaces a region of the tree. `handover` explains it; read it first.
+
+| rule | file |
+| --- | --- |
+| when one begins, is dropped, is complete; who is settled | `handovers` |
+| what one is, and how estates are divided | `handover` |
+| what a member tells the others | `contribution` |
+| one order out of several logs | `merge` |
+| cuts that were on their way to somebody who died | `inference`, `starting_cut` |
+| the steps of a completion | `takeover` |
+| copies of others' journals, and where their clients went | `estates` |
+"""

@@ -1,0 +1,1 @@
+"""Who publishes, who subscribes, and from which cut on: `routing_table`."""
