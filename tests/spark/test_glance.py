@@ -113,7 +113,14 @@ def test_acts_may_stand_in_any_order() -> None:
     assert agree(trace, 2)
 
 
-@pytest.mark.parametrize("bound", ["ENTRIES_MAX", "MATCHES_MAX"])
+@pytest.mark.parametrize("bound", ["ENTRIES_MAX", "MATCHES_MAX", "PAIRS_MAX"])
 def test_a_run_that_is_too_large_is_not_looked_at(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
     monkeypatch.setattr(glance, bound, 3)
     assert glanced(record(Model(4).run(), "honest"), 1) is None
+
+
+def test_more_gaps_than_a_share_tells_are_left_to_the_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    [trace] = [trace for kind, trace in planted_runs(1) if kind == "dropped in the middle"]
+    assert agree(trace, 1)
+    monkeypatch.setattr(glance, "GAPS_MAX", 0)
+    assert glanced(trace, 1) is None

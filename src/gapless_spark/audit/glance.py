@@ -34,6 +34,9 @@ ENTRIES_MAX = 100_000_000
 MATCHES_MAX = 50_000_000
 """Pairs of a filter and a text of attributes that match."""
 
+PAIRS_MAX = 20_000_000_000
+"""Pairs of a subscription and an event: a task looks at so many in about a minute."""
+
 GAPS_MAX = 10_000
 """Gaps that a share tells. Where there are more, something else is wrong, too, as a rule."""
 
@@ -88,6 +91,7 @@ class _Events:
         publisher, seq = _whole(table.column("publisher")), table.column("seq").to_numpy()
         ids = _whole(table.column("event_id"))
         self.publishers = pc.unique(publisher).sort()
+        self.place_of = {name: at for at, name in enumerate(self.publishers.to_pylist())}
         self.width = len(self.publishers)
         place = _codes(publisher, self.publishers)
         _sure(not len(seq) or (seq.min() >= 1 and seq.max() <= SEQ_MAX))
@@ -195,6 +199,7 @@ class Glance:
         _sure(run.guarantee in ("gcd", "gfd"))
         self._run = run
         self._events = _Events(events)
+        _sure(len(self._events) * len(subscriptions) <= PAIRS_MAX)
         self._pasts = _claimed_pasts(self._events, claims)
         self._subscriptions = subscriptions
         self._ids = pa.array([row.subscription_id for row in subscriptions], pa.string())
@@ -332,7 +337,7 @@ class _Subscription:
         return [self._gap(int(event)) for event in self._missing[self._within]]
 
     def _take_cuts(self, cuts: Mapping[str, CutRow]) -> None:
-        places = {name: place for place, name in enumerate(self._events.publishers.to_pylist()) if name in cuts}
+        places = {name: self._events.place_of[name] for name in cuts if name in self._events.place_of}
         self._from = np.zeros(self._events.width, np.int64)
         self._to = np.full(self._events.width, _NONE)
         self._has_cut = np.zeros(self._events.width, bool)
