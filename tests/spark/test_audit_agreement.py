@@ -34,7 +34,7 @@ from .traces import (
     runs_that_went_wrong,
 )
 
-pytestmark = pytest.mark.timeout(1_200)
+pytestmark = pytest.mark.timeout(2_400)
 SEEDS: dict[Guarantee, int] = {"gcd": 900, "gfd": 300, "topic-causal": 300, "best-effort": 100}
 CHAIN = 30
 """Clients of a chain of answers."""
