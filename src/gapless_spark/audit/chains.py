@@ -5,7 +5,7 @@ both judges show the same witness. What it needs of a relation is little beside 
 delivered, and the pasts of its events. That goes to one worker, which walks all chains of the relation there, of any
 length, with arrays in its hands: one step of Spark for all anomalies of all runs.
 
-A relation whose pasts have more than `ENTRIES_MAX` entries is sent to nobody; its witnesses are cause and effect alone.
+A relation that has more than `ENTRIES_MAX` entries is sent to nobody; its witnesses are cause and effect alone.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,10 @@ from gapless_spark.audit.relations import Relations
 __all__ = ["ENTRIES_MAX", "Causes", "Reads", "Search", "find_chains"]
 
 ENTRIES_MAX = 100_000_000
-"""Entries of the pasts of a relation: some 400 megabytes, in the hands of one worker."""
+"""Entries of the pasts of a relation, and what its publishers read: some 400 megabytes, in the hands of one worker."""
+
+READ_ENTRIES = 12
+"""What was read once takes as much memory as so many entries of a past."""
 
 Numbers = npt.NDArray[Any]
 Event = tuple[int, int]
@@ -47,7 +50,8 @@ def find_chains(encoded: Encoded, relations: Relations, effects: DataFrame, caus
     `effects` has id, rel, p, seq; `causes` has id, rel, p, seq and place, the order in which they are preferred.
     """
     concerned = effects.select("rel").distinct()
-    sizes = relations.nodes.join(concerned, "rel", "left_semi").groupBy("rel").agg(F.sum("width").alias("entries"))
+    held = relations.nodes.select("rel", "width").union(relations.reads.select("rel", F.lit(READ_ENTRIES)))
+    sizes = held.join(concerned, "rel", "left_semi").groupBy("rel").agg(F.sum("width").alias("entries"))
     concerned = shared(sizes.where(F.col("entries") <= ENTRIES_MAX).select("rel"))
     place = place_of("p")
     named = encoded.names.select(run_of("actor").alias("run_no"), F.col("actor").alias("p"), "name", "width")
