@@ -92,11 +92,14 @@ class Synthetic:
 
     def write(self) -> None:
         """The whole trace."""
-        self._put("runs", [["r1"], ["synthetic"], ["gcd"], ["rounds"], [7], [1], [0], [True], ["{}"]])
+        self._put("runs", [["r1"], ["synthetic"], ["gcd"], ["rounds"], [7], [1], [0], [True], ["{}"], [0.0]])
         filters = [f"topic = 't{topic}' AND price < {PRICES // 2}" for topic in self.topic_of]
         ids, nothing = [f"s-{name}" for name in self.names], [None] * CLIENTS
         began = self.start * 1000.0
-        self._put("subscriptions", [["r1"] * CLIENTS, ids, self.names, filters, began, began + 1, nothing])
+        self._put(
+            "subscriptions",
+            [["r1"] * CLIENTS, ids, self.names, filters, began, began + 1, nothing, ["first"] * CLIENTS],
+        )
         pairs = CLIENTS * PUBLISHERS
         self._put(
             "cuts",

@@ -56,6 +56,13 @@ def spark() -> "Iterator[SparkSession]":
         yield session
 
 
+WITHOUT_THE_SESSION = (
+    "test_lab_cluster.py", "test_lab_experiment_file.py", "test_lab_figures.py", "test_lab_workloads.py",
+    "test_chains.py", "test_glance.py",
+)  # fmt: skip
+"""Files of `tests/spark` and `tests/lab` that do not use the session of Spark."""
+
+
 class _SparkInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
     """Deals out tests one by one, save those that share the session of Spark: one worker starts it and does them all.
 
@@ -63,7 +70,8 @@ class _SparkInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        shares = nodeid.startswith(("tests/spark/", "tests/lab/")) and "/test_lab_cluster.py" not in nodeid
+        file = nodeid.partition("::")[0]
+        shares = file.startswith(("tests/spark/", "tests/lab/")) and not file.endswith(WITHOUT_THE_SESSION)
         return "spark" if shares else nodeid
 
 

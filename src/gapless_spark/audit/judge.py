@@ -1,10 +1,12 @@
-"""The judge on Spark: runs that fit into a worker are judged there (`small_runs`), the others by joins.
+"""The judge on Spark: runs that fit into a worker are judged there, by the checkers (`small_runs`) or, if they are
+larger, by arrays (`large_runs`); what does not fit, or is not clear at a glance, by joins.
 
 For those, it asks every rule that their guarantees call for, and sums up. What most traces have none of is looked for
 in one summary; only where that shows something is a rule asked for its anomalies, so a valid trace costs one pass of
 each kind, whatever its runs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -18,11 +20,12 @@ from gapless_spark.audit.cut_short import with_cut_short
 from gapless_spark.audit.due import BLURRED, all_due, is_much, nearest_due
 from gapless_spark.audit.encoding import Encoded, encode, refuse, run_of
 from gapless_spark.audit.keeping import Keeper, settle, shared
+from gapless_spark.audit.large_runs import EVENTS_MAX, glance_at
 from gapless_spark.audit.matching import match_events, number_filters
 from gapless_spark.audit.missing_effects import find_missing_effects
 from gapless_spark.audit.pairs import ACCEPTED, AFTER_LAST, BEFORE_START, OTHER, WITHIN, lay_pairs
 from gapless_spark.audit.relations import Relations, relate
-from gapless_spark.audit.small_runs import PAIRS_MAX, ROWS_MAX, Sizes, judge_in_workers, sizes_of_runs
+from gapless_spark.audit.small_runs import PAIRS_MAX, ROWS_MAX, judge_in_workers, sizes_of_runs
 from gapless_spark.audit.witnesses import find_witnesses
 from gapless_spark.tables import TraceTables
 
@@ -48,31 +51,51 @@ class Audit:
 
 
 def audit(
-    spark: SparkSession, tables: TraceTables, *, rows_max: int = ROWS_MAX, look_first: bool | None = None
+    spark: SparkSession,
+    tables: TraceTables,
+    *,
+    rows_max: int = ROWS_MAX,
+    events_max: int = EVENTS_MAX,
+    look_first: bool | None = None,
 ) -> Audit:
     """Judge every run of the trace by the guarantee that it claims; a `TraceError` if no run can have left it.
 
-    `rows_max` is how many rows a run may have to be judged in one worker. `look_first` decides whether there is a first
-    look at the others (see `due`); if it is not given, the trace does.
+    `rows_max` is how many rows a run may have to be judged by the checkers, and `events_max` how many events a trace
+    may have for others to be judged by arrays. `look_first` decides whether there is a first look at what is left for
+    joins (see `due`); if it is not given, the trace does.
     """
-    small, large = sizes_of_runs(tables, rows_max, PAIRS_MAX)
-    if not large:
-        return _audited_in_workers(spark, tables, small)
-    acts = sum(large.values())
-    if not small:
-        return _audited_by_joins(spark, tables, acts, look_first)
-    chosen = spark.createDataFrame([(run,) for run in large], "run string")
-    by_joins = _audited_by_joins(spark, tables.only(chosen), acts, look_first)
-    in_workers = _audited_in_workers(spark, tables, small)
+    small, large = sizes_of_runs(spark, tables, rows_max, PAIRS_MAX)
+    parts: list[Audit] = []
+    if large and tables.rows["events"] <= events_max:
+        glanced, unclear = glance_at(spark, tables, large)
+        if len(unclear) < len(large):
+            parts.append(_told(glanced))
+        large = unclear
+    if large:
+        chosen = spark.createDataFrame([(run,) for run in large], "run string")
+        some = tables.only(chosen) if small or parts else tables
+        parts.append(_audited_by_joins(spark, some, sum(large.values()), look_first))
+    if small or not parts:
+        parts.append(_told(judge_in_workers(spark, tables, small)))
+    return _together(parts)
+
+
+def _together(parts: Sequence[Audit]) -> Audit:
+    if len(parts) == 1:
+        return parts[0]
+    keeper = Keeper()
+    for part in parts:
+        keeper.take_over(part.keeper)
     return Audit(
-        settle(by_joins.verdicts.unionByName(in_workers.verdicts)),
-        settle(by_joins.anomalies.unionByName(in_workers.anomalies)),
-        by_joins.keeper,
+        settle(reduce(DataFrame.unionByName, (part.verdicts for part in parts))),
+        settle(reduce(DataFrame.unionByName, (part.anomalies for part in parts))),
+        keeper,
     )
 
 
-def _audited_in_workers(spark: SparkSession, tables: TraceTables, runs: Sizes) -> Audit:
-    found = settle(judge_in_workers(spark, tables, runs))
+def _told(judged: DataFrame) -> Audit:
+    """What was found in workers: a row for each run."""
+    found = settle(judged)
     refuse(found)
     counted = F.size("found").cast("bigint").alias("anomalies")
     verdicts = found.select(

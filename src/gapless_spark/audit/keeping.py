@@ -26,6 +26,10 @@ class Keeper:
         self._kept.append(frame)
         return frame.persist()
 
+    def take_over(self, other: "Keeper") -> None:
+        """Remember, too, what another keeps."""
+        self._kept += other._kept
+
     def release(self) -> None:
         """Forget it all."""
         while self._kept:

@@ -12,7 +12,8 @@ What cannot be judged comes out as a sentence, since an exception on an executor
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial, reduce
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.checkers import Verdict, check
 from gapless.errors import TraceError
@@ -28,7 +28,19 @@ from gapless.trace import RunRow, Trace
 from gapless.trace.tables import TABLES, table_to_rows
 from gapless_spark.tables import TraceTables, located
 
-__all__ = ["PAIRS_MAX", "ROWS_MAX", "Sizes", "judge_in_workers", "sizes_of_runs"]
+__all__ = [
+    "ANOMALY",
+    "ANOMALY_DDL",
+    "PAIRS_MAX",
+    "ROWS_MAX",
+    "Sizes",
+    "judge_in_workers",
+    "opened",
+    "read_rows",
+    "row_groups",
+    "sizes_of_runs",
+    "tasks_of",
+]
 
 ROWS_MAX = 500_000
 """Rows that a worker holds at a time: about half a gigabyte, and less time than the joins take for them."""
@@ -41,56 +53,69 @@ Sizes = dict[str, int]
 
 _JUDGED = tuple(table for table in TABLES if table != "messages")
 
-_ANOMALY = pa.struct([
+ANOMALY = pa.struct([
     ("kind", pa.string()), ("client", pa.string()), ("subscription", pa.string()), ("event", pa.string()),
     ("publisher", pa.string()), ("witness", pa.list_(pa.string())), ("message", pa.string()),
 ])  # fmt: skip
+ANOMALY_DDL = """
+    array<struct<kind: string, client: string, subscription: string, event: string, publisher: string,
+                 witness: array<string>, message: string>>
+"""
+_COUNTED = pa.schema([("table", pa.string()), ("run", pa.string()), ("rows", pa.int64()), ("fault", pa.string())])
+_COUNTED_DDL = "table string, run string, rows bigint, fault string"
 _FOUND = pa.schema([
     ("run", pa.string()), ("guarantee", pa.string()), ("status", pa.string()), ("reason", pa.string()),
     ("counts", pa.map_(pa.string(), pa.int64())), ("events", pa.int64()), ("subscriptions", pa.int64()),
-    ("deliveries", pa.int64()), ("cut_short", pa.list_(pa.string())), ("found", pa.list_(_ANOMALY)),
+    ("deliveries", pa.int64()), ("cut_short", pa.list_(pa.string())), ("found", pa.list_(ANOMALY)),
     ("fault", pa.string()),
 ])  # fmt: skip
-_FOUND_DDL = """
+_FOUND_DDL = f"""
     run string, guarantee string, status string, reason string, counts map<string,bigint>, events bigint,
     subscriptions bigint, deliveries bigint, cut_short array<string>,
-    found array<struct<kind: string, client: string, subscription: string, event: string, publisher: string,
-                       witness: array<string>, message: string>>,
-    fault string
+    found {ANOMALY_DDL}, fault string
 """
 
 
 # ---- which runs, and where -------------------------------------------------------------------------------------
 
 
-def sizes_of_runs(tables: TraceTables, rows_max: int, pairs_max: int) -> tuple[Sizes, Sizes]:
+def sizes_of_runs(spark: SparkSession, tables: TraceTables, rows_max: int, pairs_max: int) -> tuple[Sizes, Sizes]:
     """The runs of the trace that fit into a worker, in the order of their files, and those that do not."""
-    listed = tables.runs.select("run").distinct()
     if tables.fits(rows_max, pairs_max):
         # All together fit, so each does, and it does not matter which is the larger.
-        names = [row["run"] for row in listed.collect()]
+        names = {row["run"] for row in tables.runs.select("run").collect()}
         return dict.fromkeys(sorted(names), tables.count() // max(1, len(names))), {}
-    counted = [
-        getattr(tables, table).groupBy("run").agg(F.count("*").alias("rows")).withColumn("table", F.lit(table))
-        for table in _JUDGED
-    ]
-    together = reduce(DataFrame.unionByName, counted).groupBy("run")
-    of_table = {name: F.sum(F.when(F.col("table") == name, F.col("rows"))) for name in ("subscriptions", "events")}
-    pairs = F.coalesce(of_table["subscriptions"] * of_table["events"], F.lit(0))
-    sizes = together.agg(F.sum("rows").alias("rows"), pairs.alias("pairs")).join(listed, "run", "left_semi")
+    counted = _counted(spark, tables)
     small, large = Sizes(), Sizes()
-    for row in sizes.orderBy("run").collect():
-        fits = row["rows"] <= rows_max and row["pairs"] <= pairs_max
-        (small if fits else large)[row["run"]] = row["rows"]
+    for run in sorted(counted["runs"]):
+        rows = sum(of_table[run] for of_table in counted.values())
+        fits = rows <= rows_max and counted["subscriptions"][run] * counted["events"][run] <= pairs_max
+        (small if fits else large)[run] = rows
     return small, large
+
+
+def _counted(spark: SparkSession, tables: TraceTables) -> dict[str, Counter[str]]:
+    """How many rows each table has of each run."""
+    files = [(table, file) for table in _JUDGED for file in tables.files[table]]
+    listed = spark.range(0, len(files), 1, max(1, min(len(files), 4 * tasks_of(spark))))
+    rows: dict[str, Counter[str]] = {table: Counter() for table in _JUDGED}
+    for row in listed.mapInArrow(partial(_counted_batches, files), _COUNTED_DDL).collect():
+        if row["fault"] is not None:
+            raise TraceError(row["fault"])
+        rows[row["table"]][row["run"]] += row["rows"]
+    return rows
 
 
 def judge_in_workers(spark: SparkSession, tables: TraceTables, runs: Sizes) -> DataFrame:
     """A row for each of these runs; `fault` where one cannot be judged."""
-    cores = int(spark.conf.get("spark.sql.shuffle.partitions") or 4)
-    shares = _dealt_out(runs, cores)
+    shares = _dealt_out(runs, tasks_of(spark))
     judge = partial(_judged_batches, shares, {table: tables.files[table] for table in _JUDGED})
     return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(judge, _FOUND_DDL)
+
+
+def tasks_of(spark: SparkSession) -> int:
+    """Into how many tasks work is dealt out."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions") or 4)
 
 
 def _dealt_out(runs: Sizes, tasks: int) -> list[list[str]]:
@@ -110,6 +135,40 @@ def _dealt_out(runs: Sizes, tasks: int) -> list[list[str]]:
 # ---- on an executor --------------------------------------------------------------------------------------------
 
 
+def _counted_batches(files: Sequence[tuple[str, str]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """How many rows each file has of each run."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            table, address = files[number]
+            try:
+                counts = _counts_of_runs(address)
+                rows: list[Any] = [{"table": table, "run": run, "rows": count} for run, count in counts.items()]
+            except TraceError as error:
+                rows = [{"fault": str(error)}]
+            yield pa.RecordBatch.from_pylist(rows, schema=_COUNTED)
+
+
+def _counts_of_runs(address: str) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    with opened(address, read_dictionary=["run"]) as file:
+        for batch in file.iter_batches(columns=["run"], batch_size=1 << 20):
+            for entry in batch.column(0).value_counts().to_pylist():
+                counts[entry["values"]] += entry["counts"]
+    return counts
+
+
+@contextmanager
+def opened(address: str, **options: Any) -> Iterator[pq.ParquetFile]:
+    """A file of the trace; a `TraceError` if it cannot be read."""
+    system, path = located(address)
+    try:
+        with system.open_input_file(path) as source:
+            yield pq.ParquetFile(source, page_checksum_verification=True, **options)
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TraceError(f"{path} is damaged and cannot be read: {reason}") from None
+
+
 def _judged_batches(
     shares: Sequence[Sequence[str]], files: Mapping[str, Sequence[str]], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
@@ -123,7 +182,7 @@ def _judged(runs: Sequence[str], files: Mapping[str, Sequence[str]]) -> Iterator
     """What is found of each of these runs."""
     chosen = pa.array(runs, pa.string())
     try:
-        tables = {table: _rows(table, addresses, chosen) for table, addresses in files.items()}
+        tables = {table: read_rows(table, addresses, chosen) for table, addresses in files.items()}
         _must_be_single(tables["runs"])
         for trace in Trace(**tables, messages=[]).split():
             yield _row(check(trace))
@@ -137,34 +196,34 @@ def _must_be_single(runs: Sequence[RunRow]) -> None:
             raise TraceError(f"two runs are named {run!r}; give each run of a trace a name of its own")
 
 
-def _rows(table: str, addresses: Sequence[str], runs: pa.Array) -> list[Any]:
+def read_rows(table: str, addresses: Sequence[str], runs: pa.Array) -> list[Any]:
     """The rows of these runs."""
     rows: list[Any] = []
     for address in addresses:
-        system, path = located(address)
-        try:
-            with system.open_input_file(path) as source:
-                found = _of_runs(pq.ParquetFile(source, page_checksum_verification=True), runs)
-        except (OSError, pa.ArrowException) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise TraceError(f"{path} is damaged and cannot be read: {reason}") from None
+        with opened(address) as file:
+            found = _of_runs(file, runs)
         if found is not None:
-            rows += table_to_rows(table, found, path)
+            rows += table_to_rows(table, found, located(address)[1])
     return rows
 
 
 def _of_runs(file: pq.ParquetFile, runs: pa.Array) -> pa.Table | None:
     """What the file holds of these runs."""
-    first, last = pc.min(runs).as_py(), pc.max(runs).as_py()
-    column = file.schema_arrow.get_field_index("run")
     groups = []
+    for number in row_groups(file, pc.min(runs).as_py(), pc.max(runs).as_py()):
+        group = file.read_row_group(number)
+        groups.append(group.filter(pc.is_in(group.column("run"), runs)))
+    return pa.concat_tables(groups) if groups else None
+
+
+def row_groups(file: pq.ParquetFile, first: str, last: str) -> Iterator[int]:
+    """The groups of rows that may hold something of runs between these names."""
+    column = file.schema_arrow.get_field_index("run")
     for number in range(file.metadata.num_row_groups):
         statistics = file.metadata.row_group(number).column(column).statistics
         known = statistics is not None and statistics.has_min_max
         if not known or (statistics.min <= last and statistics.max >= first):
-            group = file.read_row_group(number)
-            groups.append(group.filter(pc.is_in(group.column("run"), runs)))
-    return pa.concat_tables(groups) if groups else None
+            yield number
 
 
 def _row(verdict: Verdict) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def find_witnesses(
         # The event is the cause; its first effect is known.
         chosen = settle(_first_of_each_run(inverted, 1))
         asked.append(chosen.select("id", "s", "p", "seq", "rel", "effect_p", "effect_seq"))
-        causes.append(chosen.select("id", "p", "seq", F.lit(0).cast("bigint").alias("place")))
+        causes.append(chosen.select("id", "rel", "p", "seq", F.lit(0).cast("bigint").alias("place")))
     if effects is not None:
         # The event is the effect; everything in the history may be the cause, the earliest first.
         chosen = settle(_first_of_each_run(effects, 0))
@@ -32,7 +32,7 @@ def find_witnesses(
             chosen.select("id", "s", "p", "seq", "rel", F.col("p").alias("effect_p"), F.col("seq").alias("effect_seq"))
         )
         accepted = pairs.where(F.col("state") == ACCEPTED).select("s", "p", "seq", F.col("step").alias("place"))
-        causes.append(chosen.select("id", "s").join(accepted, "s").select("id", "p", "seq", "place"))
+        causes.append(chosen.select("id", "s", "rel").join(accepted, "s").select("id", "rel", "p", "seq", "place"))
     requests = asked[0] if len(asked) == 1 else asked[0].union(asked[1])
     chains = find_chains(
         encoded,
