@@ -162,7 +162,7 @@ def test_who_dials_something_else_is_told() -> None:
 
 def test_a_listener_of_another_version_is_told_apart() -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        reason = "you speak version 1 of the wire format, but this broker speaks 2"
+        reason = "you speak version 2 of the wire format, but this broker speaks 3"
         writer.write(wire.frame(wire.REFUSAL, Refusal("version", reason)))
         await writer.drain()
 
