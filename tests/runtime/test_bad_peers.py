@@ -169,7 +169,7 @@ def test_a_listener_of_another_version_is_told_apart() -> None:
     async def main() -> None:
         server = await asyncio.start_server(refuse, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(ConnectError, match="this broker speaks 2"):
+        with pytest.raises(ConnectError, match="this broker speaks 3"):
             await connect(f"gapless://127.0.0.1:{port}", timeout_s=1)
         server.close()
 

@@ -34,7 +34,7 @@ class Connections(Target):
     def draw(self, dice: Random) -> bytes:
         name = dice.choice(("ann", "bob", "cid"))
         role = dice.choice(("client", "client", "client", "probe", "broker"))
-        frames: list[list[object]] = [[wire.HELLO, pack(["gapless", 1, role, name, "gapless", "", 0, 0])]]
+        frames: list[list[object]] = [[wire.HELLO, pack(["gapless", wire.VERSION, role, name, "gapless", "", 0, 0])]]
         if role == "client":
             attempt = dice.randrange(1, 1_000)
             begin = [["Attach", attempt, "", [], {}, [], 1, 0], ["Attach", attempt + 1, "b0/0", [], {}, [], 1, 0]]

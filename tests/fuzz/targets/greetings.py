@@ -30,7 +30,7 @@ class Greetings(Target):
             contacts=["b0", "b1"], addresses={"b0": "127.0.0.1:7400"},
         )  # fmt: skip
         self._drawn: tuple[list[Any], ...] = (
-            [["gapless", 1, role, "ann", "gapless", "", 0, 0] for role in ("client", "broker", "probe")],
+            [["gapless", wire.VERSION, role, "ann", "gapless", "", 0, 0] for role in ("client", "broker", "probe")],
             [msgspec.msgpack.decode(msgspec.msgpack.encode(welcome))],
             [msgspec.msgpack.decode(msgspec.msgpack.encode(Refusal("full", "try another")))],
             ["ann"],
