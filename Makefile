@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench chaos
+.PHONY: help setup demo test check bench chaos fuzz wheels
 
 bin := .venv/bin
 
@@ -22,8 +22,14 @@ check: setup ## Format, lint, types, layers
 test: check ## Everything above, and all tests
 	@$(bin)/pytest
 
-bench: setup ## Run every benchmark; make bench ARGS=--quick for a glance
+wheels: setup ## Put all that a container needs into dist/, as wheels; see deploy/Dockerfile
+	@$(bin)/pip wheel -q --disable-pip-version-check -c requirements.lock -w dist .
+
+bench: setup ## Run every benchmark; ARGS=--quick for a glance, ARGS="--against FILE" for ratios to an earlier run
 	@$(bin)/python benchmarks $(ARGS)
+
+fuzz: setup ## Hand rubbish to every door; ARGS="--minutes 5 --target frames" is one of them
+	@$(bin)/python -m tests.fuzz $(ARGS)
 
 chaos: setup ## Hurt a real network for 15 minutes, then audit it; ARGS="--minutes 3" is shorter
 	@$(bin)/python -m tests.runtime.chaos_run $(ARGS)

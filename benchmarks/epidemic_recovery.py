@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -288,6 +289,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only what must hold")
     parser.add_argument("--json", action="store_true", help="print JSON only")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
     parser.add_argument("--seed", type=int, default=0, help="of the tree, the workload and all losses")
     arguments = parser.parse_args()
     cases = [Case(recovery, seed=arguments.seed) for recovery in RECOVERIES]
@@ -298,8 +300,11 @@ def main() -> int:
     by_recovery = {row.case.recovery: row.delivered for row in rows[: len(RECOVERIES)]}
     held = min(by_recovery["push"], by_recovery["combined-pull"]) >= DELIVERED_LEAST
     held = held and 1 - by_recovery["none"] >= LOST_LEAST
+    figures = json.dumps({"rows": msgspec.to_builtins(rows), "delivered_least": DELIVERED_LEAST, "held": held})
+    if arguments.out:
+        arguments.out.write_text(figures)
     if arguments.json:
-        print(json.dumps({"rows": msgspec.to_builtins(rows), "delivered_least": DELIVERED_LEAST, "held": held}))
+        print(figures)
         return 0 if held else 1
     console = Console()
     console.print(_main_table(rows[: len(RECOVERIES)]))

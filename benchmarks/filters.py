@@ -19,6 +19,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from gapless.filters import Filter, FilterIndex
@@ -186,8 +187,11 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--quick", action="store_true", help="up to 10,000 filters, in a few seconds")
     arguments.add_argument("--json", action="store_true", help="the results as JSON")
+    arguments.add_argument("--out", type=Path, help="write the figures as JSON, too")
     chosen = arguments.parse_args()
     results = run(chosen.quick)
+    if chosen.out:
+        chosen.out.write_text(json.dumps(results))
     if chosen.json:
         print(json.dumps(results, indent=2))
     else:

@@ -80,7 +80,7 @@ def best(system: System, count: int, runs: int, **kind: Any) -> dict[str, Any]:
     return max((measure(system, count, **kind) for _ in range(runs)), key=lambda found: found["rate"])
 
 
-def compare(console: Console, count: int, runs: int, paced: int) -> bool:
+def compare(console: Console, count: int, runs: int, paced: int) -> dict[str, dict[str, Any]]:
     """Throughput and latency of all systems."""
     table = Table(title=f"one publisher, one broker, one subscriber; {count:,} events of 100 bytes, best of {runs}")
     for name in ("system", "promises"):
@@ -107,15 +107,16 @@ def compare(console: Console, count: int, runs: int, paced: int) -> bool:
             f"{p50:.2f}", f"{p99:.2f}", style="bold" if name == Gapless.name else None,
         )  # fmt: skip
     console.print(table)
-    peer = found.get("NATS core")
-    if peer is None:
-        return True
-    console.print(f"gapless: {found['gapless']['rate'] / peer['rate']:.2f} times NATS core")
-    return bool(found["gapless"]["rate"] >= peer["rate"])
+    if "NATS core" in found:
+        console.print(f"gapless: {found['gapless']['rate'] / found['NATS core']['rate']:.2f} times NATS core")
+    return found
 
 
-def scale(console: Console, count: int, paced: int, hops: list[int], subscribers: list[int]) -> None:
+def scale(
+    console: Console, count: int, paced: int, hops: list[int], subscribers: list[int]
+) -> dict[str, dict[int, dict[str, Any]]]:
     """How it grows with the way, and with the number of those who want the same."""
+    found: dict[str, dict[int, dict[str, Any]]] = {"brokers": {}, "subscribers": {}}
     table = Table(title=f"gapless over several brokers (f = 1 from the second on), latency at {PACE:,} events/s")
     for name in ("brokers", "events/s", "p50 ms", "p99 ms"):
         table.add_column(name, justify="right")
@@ -123,6 +124,7 @@ def scale(console: Console, count: int, paced: int, hops: list[int], subscribers
         f = min(1, brokers - 1)
         rate = measure(Gapless(brokers, f), count)["rate"]
         p50, p99 = measure(Gapless(brokers, f), paced, rate=PACE)["latency_ms"]
+        found["brokers"][brokers] = {"rate": rate, "latency_ms": [p50, p99]}
         table.add_row(str(brokers), f"{rate:,.0f}", f"{p50:.2f}", f"{p99:.2f}")
     console.print(table)
     table = Table(title="gapless with several subscribers to everything, one broker")
@@ -130,21 +132,32 @@ def scale(console: Console, count: int, paced: int, hops: list[int], subscribers
         table.add_column(name, justify="right")
     for many in subscribers:
         rate = measure(Gapless(), max(count // many, 2_000), subscribers=many)["rate"]
+        found["subscribers"][many] = {"rate": rate, "deliveries_per_s": rate * many}
         table.add_row(str(many), f"{rate:,.0f}", f"{rate * many:,.0f}")
     console.print(table)
+    return found
 
 
 def main() -> int:
     """Print the tables; 1 if we are slower than we ask of ourselves, or hold an event loop for too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
+    arguments = parser.parse_args()
+    quick = arguments.quick
     console = Console()
     count, runs, paced = (50_000, 1, 2_000) if quick else (300_000, 3, 10_000)
-    is_fast = compare(console, count, runs, paced)
-    scale(console, count // 3, paced // 2, [1, 3] if quick else [1, 2, 3, 4, 5], [1, 10] if quick else [1, 10, 100])
+    systems = compare(console, count, runs, paced)
+    scaled = scale(
+        console, count // 3, paced // 2, [1, 3] if quick else [1, 2, 3, 4, 5], [1, 10] if quick else [1, 10, 100]
+    )
     longest_ms, what = Gapless.longest_turn
     console.print(f"longest turn of a broker's event loop: {longest_ms:.1f} ms of the processor ({what})")
+    if arguments.out:
+        figures = {"events": count, "systems": systems, "gapless_over": scaled, "longest_turn_ms": longest_ms}
+        arguments.out.write_text(json.dumps(figures))
+    peer = systems.get("NATS core")
+    is_fast = peer is None or systems["gapless"]["rate"] >= peer["rate"]
     return 0 if is_fast and longest_ms <= TURN_MAX_MS else 1
 
 

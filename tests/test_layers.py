@@ -25,12 +25,13 @@ MAY_IMPORT = {
     "trace": {"errors", "events", "protocol"},
     "checkers": {"errors", "events", "filters", "protocol", "trace"},
     "simulator": {"errors", "events", "overlay", "filters", "protocol", "trace", "checkers"},
-    "runtime": {"errors", "events", "overlay", "filters", "protocol"},
-    "client": {"errors", "events", "overlay", "filters", "protocol", "trace", "runtime"},
-    "sync": {"client"},
+    "security": {"errors", "filters"},
+    "runtime": {"errors", "events", "overlay", "filters", "protocol", "security"},
+    "client": {"errors", "events", "overlay", "filters", "protocol", "trace", "runtime", "security"},
+    "sync": {"client", "security"},
     "cli": {
         "errors", "events", "overlay", "filters", "protocol", "protocols", "trace", "checkers", "simulator", "runtime",
-        "client",
+        "client", "security",
     },
 }  # fmt: skip
 """Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""
@@ -38,14 +39,16 @@ MAY_IMPORT = {
 ROOMS = {
     "messages": set[str](),
     "options": set[str](),
+    "bounds": set[str](),
     "clock": set[str](),
     "channel": {"clock", "messages"},
     "members": set[str](),
     "retention": {"clock", "messages"},
     "routing": {"messages"},
-    "clients": {"messages", "options", "retention", "routing"},
+    "clients": {"messages", "options", "bounds", "retention", "routing"},
     "recovery": {"messages", "options", "members", "retention", "routing", "clients"},
-    "client": {"messages", "options"},
+    "client": {"messages", "options", "bounds"},
+    "demands": {"messages"},
     "broker": {"messages", "options", "clock", "channel", "members", "retention", "routing", "clients", "recovery"},
 }
 """The rooms of the default protocol, each with those below it."""

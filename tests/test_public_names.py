@@ -16,12 +16,12 @@ import gapless.sync
 ROOT = Path(__file__).parents[1]
 
 ERRORS = {
-    "CallError", "ClosedError", "ConfigError", "ConnectError", "EventError", "ExperimentError", "FilterError",
-    "GaplessError", "MisfitError", "NoReplyError", "OverlayError", "ProtocolError", "ScenarioError",
+    "CallError", "ClosedError", "ConfigError", "ConnectError", "DeniedError", "EventError", "ExperimentError",
+    "FilterError", "GaplessError", "MisfitError", "NoReplyError", "OverlayError", "ProtocolError", "ScenarioError",
     "SlowConsumerError", "SparkError", "SubscriptionEndedError", "TraceError", "WireError",
 }  # fmt: skip
 CLIENT = {
-    "Advertisement", "Change", "Changes", "Client", "Connecting", "Request", "Requests", "Subscription",
+    "Advertisement", "Change", "Changes", "Client", "Connecting", "Credentials", "Request", "Requests", "Subscription",
     "TypedSubscription", "connect",
 }  # fmt: skip
 

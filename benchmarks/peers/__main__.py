@@ -13,14 +13,27 @@ from collections.abc import AsyncIterator, Iterator
 
 import uvloop
 from benchmarks.peers.gapless_system import Gapless
-from benchmarks.peers.mosquitto_system import Mosquitto
+from benchmarks.peers.mosquitto_system import Mosquitto, MosquittoOnce, MosquittoOnceOrMore
 from benchmarks.peers.nats_system import JetStream, NatsCore
-from benchmarks.peers.redis_system import RedisStreams
+from benchmarks.peers.redis_system import RedisStreams, RedisSynced
 from benchmarks.peers.relay_system import Relay
+from benchmarks.peers.secure_system import SecureGapless
 from benchmarks.peers.system import System
 
 SYSTEMS: dict[str, type[System]] = {
-    system.name: system for system in (Gapless, NatsCore, JetStream, RedisStreams, Mosquitto, Relay)
+    system.name: system
+    for system in (
+        Gapless,
+        SecureGapless,
+        NatsCore,
+        JetStream,
+        RedisStreams,
+        RedisSynced,
+        Mosquitto,
+        MosquittoOnceOrMore,
+        MosquittoOnce,
+        Relay,
+    )
 }
 STAMP = struct.Struct(">QQ")
 PAYLOAD = 100

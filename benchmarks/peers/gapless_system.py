@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.peers.system import TOPIC, System, wait_for
 
 import gapless
+from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.fleet import free_ports
 from gapless.runtime.probe import ask_for_report
 
@@ -22,6 +23,7 @@ class Gapless(System):
     """A chain of brokers: publishers at its last, subscribers at its first."""
 
     name = "gapless"
+    scheme = "gapless://"
     promise = "exactly once, causal order, exact start, confirmed"
     longest_turn = (0.0, "nothing")
     """Of all brokers of all runs: milliseconds of the processor, and what it did."""
@@ -29,6 +31,20 @@ class Gapless(System):
     def __init__(self, brokers: int = 1, f: int = 0) -> None:
         self._f = f
         self.ports = free_ports(brokers)
+
+    @property
+    def credentials(self) -> Path | None:
+        """Who its clients are, if anybody asks."""
+        return None
+
+    @property
+    def access(self) -> Access:
+        """How to ask its brokers."""
+        return CLEAR
+
+    def more(self, folder: Path) -> str:
+        """What else the network's file says."""
+        return ""
 
     def command(self, port: int, folder: Path) -> list[str]:
         main = "from gapless.cli.main import run; run()"
@@ -40,6 +56,7 @@ class Gapless(System):
         text = f"[network]\nf = {self._f}\nedges = [{edges}]\n"
         for number, port in enumerate(self.ports):
             text += f'[[brokers]]\nname = "b{number}"\naddress = "127.0.0.1:{port}"\n'
+        text += self.more(folder)
         (folder / "network.toml").write_text(text)
         servers: list[subprocess.Popen[bytes]] = []
         try:
@@ -62,23 +79,26 @@ class Gapless(System):
     def _note_turns(self) -> None:
         """Ask each broker for the longest turn of its event loop."""
         for number, port in enumerate(self.ports):
-            turns = asyncio.run(ask_for_report(f"127.0.0.1:{port}", timeout_s=PATIENCE_S))["turns"]
+            turns = asyncio.run(ask_for_report(f"127.0.0.1:{port}", timeout_s=PATIENCE_S, access=self.access))["turns"]
             if turns["longest_ms"] > self.longest_turn[0]:
                 Gapless.longest_turn = (turns["longest_ms"], f"b{number}: {turns['what']}")
 
     async def flood(self, port: int, payloads: Iterable[bytes]) -> None:
-        async with gapless.connect(f"gapless://127.0.0.1:{port}") as client:
+        async with gapless.connect(f"{self.scheme}127.0.0.1:{port}", credentials=self.credentials) as client:
             await client.advertise(FILTER)
             await client.publish_many((ATTRIBUTES, payload) for payload in payloads)
 
     async def pace(self, port: int, payloads: AsyncIterator[bytes]) -> None:
-        async with gapless.connect(f"gapless://127.0.0.1:{port}") as client, asyncio.TaskGroup() as tasks:
+        async with (
+            gapless.connect(f"{self.scheme}127.0.0.1:{port}", credentials=self.credentials) as client,
+            asyncio.TaskGroup() as tasks,
+        ):
             await client.advertise(FILTER)
             async for payload in payloads:
                 tasks.create_task(client.publish(ATTRIBUTES, payload))
 
     async def subscribe(self, port: int, ready: Callable[[], None], take: Callable[[bytes], bool]) -> None:
-        async with gapless.connect(f"gapless://127.0.0.1:{port}") as client:
+        async with gapless.connect(f"{self.scheme}127.0.0.1:{port}", credentials=self.credentials) as client:
             subscription = await client.subscribe(FILTER)
             ready()
             while events := await subscription.take(1024):

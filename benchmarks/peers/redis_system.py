@@ -53,3 +53,13 @@ class RedisStreams(System):
                     goes_on = take(fields[b"p"])
                 await connection.xack(TOPIC, "group", *(number for number, _ in entries))
         await connection.aclose()
+
+
+class RedisSynced(RedisStreams):
+    """The same with its log on disk, synced before it answers."""
+
+    name = "Redis streams, synced"
+    promise = "at least once, acknowledged, on disk"
+
+    def command(self, port: int, folder: Path) -> list[str]:
+        return [*super().command(port, folder), "--appendonly", "yes", "--appendfsync", "always"]

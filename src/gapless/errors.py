@@ -14,6 +14,7 @@ __all__ = [
     "ClosedError",
     "ConfigError",
     "ConnectError",
+    "DeniedError",
     "EventError",
     "ExperimentError",
     "FilterError",
@@ -73,6 +74,10 @@ class ClosedError(GaplessError):
 
 class CallError(GaplessError):
     """A client's call that the network refused."""
+
+
+class DeniedError(CallError, ConnectError):
+    """Who is not let in, or a call that this user may not make: the message says what is allowed."""
 
 
 class EventError(CallError):

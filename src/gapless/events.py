@@ -10,7 +10,7 @@ AttributeValue: TypeAlias = str | int | float | bool
 Attributes: TypeAlias = dict[str, AttributeValue]
 
 
-class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
     """One publication. `(publisher, seq)` names it; a publisher numbers its events 1, 2, 3…
 
     Like everything that refers only to what is older, it cannot be part of a circle: no garbage collector need look.
@@ -23,6 +23,17 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     stamp: int = 0
     """Given by the broker that admitted it: a time in microseconds, larger than the stamps of all its causes. 0 before
     that, and in protocols that know no positions."""
+
+    def __eq__(self, other: object) -> bool:
+        """What was published equals what is delivered: the stamp says when it was admitted, not what it is."""
+        if not isinstance(other, Event):
+            return NotImplemented
+        return (self.publisher, self.seq, self.attributes, self.payload) == (
+            other.publisher, other.seq, other.attributes, other.payload
+        )  # fmt: skip
+
+    def __hash__(self) -> int:
+        return hash((self.publisher, self.seq))
 
     @property
     def id(self) -> str:

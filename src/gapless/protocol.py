@@ -21,7 +21,7 @@ A protocol registers itself by being a module (or package) of `gapless.protocols
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, Literal, Protocol, TypeAlias
@@ -33,11 +33,12 @@ from gapless.events import Attributes, Event
 from gapless.overlay import Overlay
 
 __all__ = [
-    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed", "Connected",
-    "Consumed", "CutFixed", "CutsVoided", "Deliver", "Effect", "EndSession", "Ended", "Guarantee", "Input", "Linked",
-    "Node", "ProtocolSpec", "Publish", "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer",
-    "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe",
-    "any_overlay", "check_overlay", "convert_options", "find_protocol", "protocols",
+    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed",
+    "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "Demand", "Effect", "EndSession", "Ended",
+    "Expel", "Guarantee", "Input", "Judging", "Linked", "Node", "ProtocolSpec", "Publish", "PublishMany", "Published",
+    "Ready", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted",
+    "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay", "convert_options", "find_protocol",
+    "protocols",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -181,6 +182,13 @@ class SetTimer(msgspec.Struct, frozen=True):
     delay_us: int
 
 
+class Expel(msgspec.Struct, frozen=True):
+    """Send a client away, with a sentence: it said what no client may say."""
+
+    client: str
+    reason: str
+
+
 class Published(msgspec.Struct, frozen=True, gc=False):
     """A client node accepted and numbered an event."""
 
@@ -243,6 +251,7 @@ class Rejected(msgspec.Struct, frozen=True):
 Effect: TypeAlias = (
     Send
     | SetTimer
+    | Expel
     | Published
     | Deliver
     | CutFixed
@@ -287,6 +296,33 @@ class Node(Protocol):
         ...
 
 
+class Demand(msgspec.Struct, frozen=True, gc=False):
+    """What a client's message asks for, so that a runtime can judge it before a broker's node sees it."""
+
+    subscriptions: Mapping[str, str] = {}
+    """Filters, by name."""
+    advertisements: Mapping[str, str] = {}
+    events: Sequence[Event] = ()
+    ended: str = ""
+    """A subscription or an advertisement that it ends."""
+    is_whole: bool = False
+    """Whether the client has no other subscriptions and advertisements than these."""
+
+
+class Judging(msgspec.Struct, frozen=True):
+    """How a protocol lets a runtime judge what its clients ask for.
+
+    Its brokers then also have the methods `sessions`, the names of the clients that they serve, and `held_by`, the
+    filters of a client's subscriptions by name.
+    """
+
+    demand: Callable[[Any], Demand | None]
+    """What a message of a client asks for; None if nothing."""
+    rewrite: Callable[[Any, Mapping[str, str], Set[str]], Any]
+    """The message with other filters for some subscriptions, and without the subscriptions and advertisements in the
+    set; None if nothing is left of it."""
+
+
 def any_overlay(overlay: Overlay) -> str | None:
     """Refuses nothing: for protocols that run over any graph."""
     return None
@@ -324,6 +360,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """What its clients send; a broker takes nothing else from a client. Empty means any message."""
     confirms: bool = False
     """Its clients say `Confirmed`. Without that, a publication is done when its broker's connection has taken it."""
+    judging: Judging | None = None
+    """How its clients' messages can be judged. Without, a network cannot say what each of them may do."""
     whole_cuts: bool = False
     """Its subscriptions are active when their cut is whole, unless asked for otherwise (see `Ready`)."""
     topics_only: bool = False

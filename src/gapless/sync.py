@@ -15,5 +15,9 @@ with gapless.sync.connect("gapless://127.0.0.1:7400") as client:
 
 from gapless.client.sync_client import Advertisement, Client, connect
 from gapless.client.sync_subscription import Changes, Request, Requests, Subscription, TypedSubscription
+from gapless.security.credentials import Credentials
 
-__all__ = ["Advertisement", "Changes", "Client", "Request", "Requests", "Subscription", "TypedSubscription", "connect"]
+__all__ = [
+    "Advertisement", "Changes", "Client", "Credentials", "Request", "Requests", "Subscription", "TypedSubscription",
+    "connect",
+]  # fmt: skip

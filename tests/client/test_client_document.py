@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.local import local
+from tests.runtime.secure import secure
 
 import gapless
 from gapless.client import connect
@@ -24,6 +25,16 @@ def programs() -> dict[str, Any]:
     for block in TEXT.split("```python\n")[1:]:
         exec(compile(block.split("```")[0], "docs/CLIENT.md", "exec"), found)
     return found
+
+
+def test_credentials(programs: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={}) as network, asyncio.timeout(60):
+            await programs["come_in"](network.url, network.admin)
+            await programs["come_in_with_a_token"](network.url, tmp_path / "authority.pem", network.token("admin"))
+
+    run(main())
+    assert [line.partition("-")[0] for line in capsys.readouterr().out.splitlines()] == ["admin:client"] * 2
 
 
 def test_types(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gapless.filters import FilterError, filter_hints, parse
-from gapless.filters.covering import COMPARING_MAX
+from gapless.filters.covering import COMPARING_MAX, COMPARING_MIN, COMPARING_PART
 from gapless.filters.lexer import TEXT_LENGTH_MAX
 from gapless.filters.like_matcher import SEARCH_COST_MAX
 from gapless.filters.normal_form import CONJUNCTIONS_MAX, CONSTRAINTS_MAX, NORMALISING_MAX, PARTS_MAX
@@ -60,7 +60,8 @@ def test_the_bounds_are_those_of_the_code() -> None:
     assert next(bound for what, bound in bounds.items() if "LIKE patterns" in what) == f"{SEARCH_COST_MAX:,}"
     sizes = f"{CONJUNCTIONS_MAX} conjunctions, {CONSTRAINTS_MAX:,} constraints"
     assert bounds["normal form"] == f"{sizes}, {NORMALISING_MAX:,} and {PARTS_MAX:,} steps"
-    assert bounds["one comparison of two filters"] == f"{COMPARING_MAX:,} steps"
+    steps = f"{COMPARING_MIN} steps, and {COMPARING_PART} for each part of the smaller; {COMPARING_MAX:,}"
+    assert bounds["one comparison of two filters"] == steps
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.filters import generated
 
-from gapless.filters import Filter, FilterIndex, parse
+from gapless.filters import Filter, FilterIndex, alphabet, parse
+from gapless.filters.evaluation import Attributes
+from gapless.filters.member import Member
+
+CUTS_USUAL = alphabet.CUTS_MAX
 
 SMALL = {
     "gapless.filters.index.FEW": 1,
@@ -182,3 +186,54 @@ def test_empty_index_and_empty_batch() -> None:
     index.add(1, parse("FALSE"))
     index.add(2, parse("a IS NULL"))
     assert index.match_many([{}, {"a": 1}, {"b": 1}, {"a": None}]) == [[2], [], [2], [2]]  # type: ignore[dict-item]
+
+
+def test_numbers_as_large_as_they_get() -> None:
+    """An integer beyond 64 bits counts as a float, beside whatever constant."""
+    index: FilterIndex[int] = FilterIndex()
+    bounds = [2**62, 2**63 - 1, float(2**63), 1e30, -(2**62) - 1, -(2**63), 2**53 + 1]
+    texts = [f"a {symbol} {bound}" for bound in bounds for symbol in ("<", "<=", ">", ">=", "=", "<>")]
+    kept = {key: parse(text) for key, text in enumerate(texts)}
+    for key, filter_ in kept.items():
+        index.add(key, filter_)
+    near = [number + step for number in (2**53, 2**62, 2**63, 2**64, -(2**62), -(2**63)) for step in (-1, 0, 1)]
+    values: list[int | float] = [*near, *map(float, near), 10**30, 10**400, -(10**400), float("inf")]
+    check(index, kept, [{"a": value} for value in values])
+
+
+class Looked:
+    """How often a conjunction was looked at, and how often a filter was evaluated for it."""
+
+    def __init__(self) -> None:
+        self.at = self.evaluated = 0
+
+    def __call__(self, member: Member, attributes: Attributes) -> bool:
+        self.at += 1
+        holds = HOLDS(member, attributes)
+        self.evaluated += not member._bounds
+        return holds
+
+
+HOLDS = Member.holds
+
+
+def test_the_work_of_a_match_is_that_of_what_matches() -> None:
+    """Of thousands of filters few are looked at beyond those that match, and intervals and strings never evaluated."""
+    source = random.Random(11)
+    index: FilterIndex[int] = FilterIndex()
+    kept: dict[int, Filter] = {}
+    for key in range(3000):
+        low, size = source.randrange(9000), source.randrange(200, 1000)
+        terms = [f"{name} BETWEEN {low} AND {low + size}" for name in source.sample("abcd", 2)]
+        kept[key] = parse(" AND ".join([*terms, f"s = 'v{source.randrange(5)}'"]))
+        index.add(key, kept[key])
+    events: list[Attributes] = [
+        {"s": f"v{key % 5}", **{name: source.randrange(10_000) for name in "abcd"}} for key in range(100)
+    ]
+    looked = Looked()
+    with patch.object(Member, "holds", lambda member, attributes: looked(member, attributes)):
+        found = sum(len(keys) for keys in index.match_many(events))
+    if alphabet.CUTS_MAX == CUTS_USUAL:
+        assert looked.at <= 2 * found + 100
+    assert found
+    assert not looked.evaluated

@@ -15,6 +15,7 @@ from gapless.filters.number_sets import (
     compared,
     complement,
     contains,
+    disjoint,
     includes,
     intersection,
     of_values,
@@ -93,4 +94,5 @@ def test_algebra(a: NumberSet, b: NumberSet, value: int | float) -> None:
     assert complement(complement(a)) == a
     assert union(a, complement(a)) == EVERY_NUMBER
     assert includes(a, b) is (union(a, b) == a)
+    assert disjoint(a, b) is disjoint(b, a) is (not intersection(a, b))
     assert not (includes(a, b) and in_b and not in_a)

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.filters import Filter, FilterError, FilterIndex
-from gapless.filters.covering import COMPARING_MAX
+from gapless.filters import Filter, FilterError, FilterIndex, covering
+from gapless.filters.covering import COMPARING_MAX, COMPARING_MIN, COMPARING_PART, allowance
 from gapless.filters.lexer import TEXT_LENGTH_MAX
 from gapless.filters.like_matcher import SEARCH_COST_MAX, search_cost
 from gapless.filters.normal_form import CONJUNCTIONS_MAX, CONSTRAINTS_MAX, NORMALISING_MAX, PARTS_MAX
 from gapless.filters.syntax import And, Condition, Like, Not, Or
+from gapless.filters.work import Work
 
 LINES_A_CHARACTER = 80
 """Parsing, and whatever else goes through the tree once."""
@@ -147,8 +148,10 @@ def check_alone(text: str) -> Filter | None:
 def check_together(a: Filter, b: Filter) -> None:
     for filter_ in (a, b):
         _ = filter_.disjunction  # has a bound of its own
-    assert lines_of(lambda: a.covers(b)) <= LINES_A_STEP * COMPARING_MAX
-    assert lines_of(lambda: a.overlaps(b)) <= LINES_A_STEP * COMPARING_MAX
+    steps = allowance(a.weight, b.weight)
+    assert steps <= COMPARING_MAX
+    assert lines_of(lambda: a.covers(b)) <= LINES_A_STEP * steps
+    assert lines_of(lambda: a.overlaps(b)) <= LINES_A_STEP * steps
 
 
 def check_matching(filter_: Filter, event: dict[str, Any]) -> None:
@@ -239,6 +242,52 @@ def test_filters_made_to_hurt_are_compared_within_bounds() -> None:
         for other in (filter_, everything, Filter(filter_.text + " "), *filters[::5]):
             check_together(filter_, other)
             check_together(other, filter_)
+
+
+class CountedWork(Work):
+    """Knows what was spent from all allowances."""
+
+    spent = 0
+
+    def spend(self, steps: int) -> None:
+        CountedWork.spent += min(steps, self.left + 1)
+        super().spend(steps)
+
+
+MANY = 65_000
+SMALL_WEIGHT = 8
+
+
+def small_filters() -> list[Filter]:
+    """As people write them."""
+    kinds = (
+        "a = 'x{}'", "a LIKE '{}/%'", "a > {} AND b < {}", "a IN ('{}', 'y') AND c", "topic = 't{}'",
+        "a LIKE '%{}%' AND b = {}", "a <> '{}' AND a IS NOT NULL", "b BETWEEN {} AND 50 OR c = 'z'",
+    )  # fmt: skip
+    texts = [kind.replace("{}", str(n)) for kind in kinds for n in range(40)]
+    return [Filter(text) for text in texts]
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "one that people write"])
+def test_a_new_filter_is_compared_with_very_many_others_within_bounds(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a comparison takes depends on the two filters alone, so a sample stands for all of them."""
+    new = parsed(HOSTILE.get(name, "topic = 't7' AND a LIKE 'x%' AND b < 10"))
+    if new is None:
+        return
+    others = small_filters()
+    assert max(other.weight for other in others) <= SMALL_WEIGHT
+    monkeypatch.setattr(covering, "Work", CountedWork)
+    CountedWork.spent = 0
+    for other in others:
+        new.overlaps(other)
+        new.covers(other)
+        other.covers(new)
+    spent = CountedWork.spent * MANY // len(others)
+    assert spent <= 3 * MANY * (COMPARING_MIN + COMPARING_PART * SMALL_WEIGHT)
+    if name not in HOSTILE:
+        assert spent <= 3 * 15 * MANY, "a comparison of two that people write takes a dozen steps"
 
 
 def test_filters_made_to_hurt_are_found_and_compared_by_what_is_left_of_them() -> None:

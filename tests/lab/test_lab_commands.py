@@ -3,13 +3,16 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.conftest import Cli
 
+from gapless.errors import GaplessError
 from gapless_spark.lab import collection
 from gapless_spark.lab.experiment import Experiment
+from gapless_spark.lab.figures.gallery import Gallery
 
 Tiny = Callable[..., Experiment]
 ROOT = Path(__file__).parents[2]
@@ -54,16 +57,45 @@ def test_figures_come_as_pictures_tables_and_one_report(
         ".gapless-figures", "claims.csv", "index.html", "sweeps", "tiny.csv", "tiny.png", "tiny.svg",
     }  # fmt: skip
     claims = (out / "claims.csv").read_text(encoding="utf-8").splitlines()
-    assert claims[1].startswith("tiny,001,Figure 1,It takes longer in a deeper tree,grows,")
+    assert claims[1].startswith("tiny,001,Figure 1,It takes longer in a deeper tree,,grows,")
     assert claims[1].endswith(",agrees,")
-    assert claims[2].startswith("tiny,001,Figure 1,There and back,300.0,300,0,4,0.0000,agrees,")
+    assert claims[2].startswith("tiny,001,Figure 1,There and back,,300.0,300,0,4,0.0000,agrees,")
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "Does it work?" in page
     assert f"gapless lab run {folder / 'tiny.toml'} --out" in page
     assert f"gapless lab figures --paper 001 --out {out}" in page
+    assert "Made on 2" in page
+    assert "Still to come" not in page
     document = json.loads(cli("lab", "figures", "--out", out, "--json").out)
     assert document["experiments"][0]["figures"] == ["tiny"]
     assert cli("lab", "figures", "--paper", "002", "--out", tmp_path / "none").code == 0
+
+
+def test_whoever_is_interrupted_has_a_report_on_what_is_done_and_goes_on_from_there(
+    cli: Cli, tiny: Tiny, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, out = tmp_path / "experiments", tmp_path / "figures"
+    folder.mkdir()
+    text = Path(tiny().file).read_text(encoding="utf-8")
+    for name in ("one", "two"):
+        (folder / f"{name}.toml").write_text(f'paper = "001"\n{text}', encoding="utf-8")
+    monkeypatch.setattr(collection, "_PLACES", (folder,))
+    make = Gallery.make
+
+    def make_one(gallery: Gallery, experiment: Experiment, *rest: Any) -> Any:
+        if experiment.name == "two":
+            raise GaplessError("somebody pulled the plug")
+        return make(gallery, experiment, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Gallery, "make", make_one)
+        assert cli("lab", "figures", "--quick", "--out", out).code != 0
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert "Still to come: two" in page
+    assert 'id="one"' in page
+    document = json.loads(cli("lab", "figures", "--quick", "--out", out, "--json").out)
+    assert [found["experiment"] for found in document["experiments"]] == ["one", "two"]
+    assert "Still to come" not in (out / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ def test_the_papers_are_all_there() -> None:
         ("002", "Figures 3 and 4"), ("002", "Figure 5(a) and Table I"), ("002", "Figure 5(b)"), ("002", "Figure 6"),
         ("002", "Figure 7"), ("002", "Table II"),
         *(("003", f"Figure {number}") for number in (8, 9, 10, 11)),
+        ("003", "section VIII"), ("003", "sections II and VII"), ("003", "sections VII and IX"),
         ("004", "Section 5"),
         ("001", "section I"),
         ("001", "section VI"),
@@ -109,6 +110,14 @@ def test_a_key_changes_with_the_case_and_with_nothing_else(tiny: Tiny) -> None:
     assert turned.key() == cases[0].key()
 
 
+def test_a_claim_looks_at_the_runs_of_its_interpretation(tiny: Tiny) -> None:
+    sense = '[interpretations.deep]\nsays = "the tree is deep"\nwhere = { depth = 3 }\n\n[parameters]'
+    claim = 'paper = 300\ninterpretation = "deep"'
+    found = tiny(("[parameters]", sense), ("paper = 300", claim))
+    assert found.interpretations["deep"].says == "the tree is deep"
+    assert found.claims[1].where == {"depth": 3}
+
+
 # ---- scenarios as files
 
 
@@ -175,6 +184,9 @@ def test_a_scenario_that_cannot_be_changed_so(sweep_of_first: Sweep, grid: str, 
         (("[parameters]", "[options.locaps]\nspeed = 3\n\n[parameters]"), "speed"),
         (("[parameters]", "[options.nobody]\nspeed = 3\n\n[parameters]"), "there is no protocol 'nobody'"),
         (("[parameters]", "[parameters"), "this is not TOML"),
+        (("paper = 300", 'paper = 300\ninterpretation = "dep"'), "claims[1].interpretation: there is no 'dep'"),
+        (("[parameters]", '[interpretations.deep]\nsay = "d"\n\n[parameters]'), "interpretations.deep.say: there"),
+        (('shape = "grows"', 'shape = "grows"\nof = "deviation"'), "claims[0]: a deviation is compared with"),
     ],
 )  # fmt: skip
 def test_every_mistake_has_its_sentence(tiny: Tiny, change: tuple[str, str], complaint: str) -> None:

@@ -3,16 +3,17 @@
 from html.parser import HTMLParser
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from gapless_spark.lab.experiment import Claim, Experiment, FigureSpec, Range, Reading
+from gapless_spark.lab.experiment import Claim, Experiment, FigureSpec, Interpretation, Range, Reading
 from gapless_spark.lab.figures.claims import judge_claim
 from gapless_spark.lab.figures.data import Run, Runs
-from gapless_spark.lab.figures.estimate import estimate, student_quantile
+from gapless_spark.lab.figures.estimate import Estimate, estimate, student_quantile
 from gapless_spark.lab.figures.pictures import picture_of, save_picture
-from gapless_spark.lab.figures.report import Chapter, Shown, report_html
+from gapless_spark.lab.figures.report import Chapter, Origin, Shown, estimate_text, report_html
 from gapless_spark.lab.figures.tables import csv_text, table_of
 
 LATENCY = Reading("latency")
@@ -67,6 +68,8 @@ ROWS = Run({}, {"size": [("1", 20.0), ("4", 30.0), ("9", 50.0)]})
         (Reading("size", subjects=Range(most=4)), 50.0),
         (Reading("size", subjects=Range(least=9)), 50.0),
         (Reading("size", values=Range(above=20, most=50)), 2.0),
+        (Reading("size", reduce="largest-subject"), 9.0),
+        (Reading("nothing", reduce="largest-subject"), None),
         (Reading("size", subject="5"), None),
         (Reading("nothing"), None),
     ],
@@ -145,6 +148,25 @@ def test_a_claim_may_compare(kind: str, expected: float) -> None:
     assert judged.verdict == "agrees"
 
 
+def test_a_claim_may_speak_of_the_deviation() -> None:
+    judged = judge_claim(Claim("", LATENCY, paper=14.0, where={"protocol": "a", "depth": 2}, of="deviation"), FOUND)
+    assert judged.verdict == "agrees"
+    assert judged.ours is not None
+    assert judged.ours.mean == pytest.approx(sqrt(200))
+    assert judged.ours.half_width == pytest.approx(1.96 * sqrt(200) / sqrt(2), rel=0.01)
+
+
+def test_a_number_along_an_axis_is_the_mean_over_it() -> None:
+    claim = Claim(
+        "", LATENCY, paper=-62.5, where={"protocol": "b"}, against={"protocol": "a"}, as_="increase", along="depth"
+    )
+    judged = judge_claim(claim, FOUND)
+    assert judged.ours is not None
+    assert judged.ours.mean == pytest.approx((-50 - 75) / 2)
+    missing = Claim("", LATENCY, paper=1.0, where={"protocol": "a", "depth": 2}, along="depth")
+    assert judge_claim(missing, FOUND).verdict == "unmeasured"
+
+
 # ---- pictures and the report
 
 
@@ -170,6 +192,30 @@ def test_the_papers_numbers_stand_where_ours_do() -> None:
         assert np.asarray(drawn.get_data()).ravel().tolist() == list(place)
 
 
+def test_lines_that_coincide_take_turns_and_say_so() -> None:
+    found = runs({("a", 2): [10], ("a", 4): [20], ("b", 2): [10], ("b", 4): [20.1], ("c", 2): [10], ("c", 4): [30]})
+    (axes,) = picture_of(table_of(FigureSpec(LATENCY, x="depth", series=("protocol",)), found), "Title").axes
+    labels = axes.get_legend_handles_labels()[1]
+    assert labels == ["a [a]", "b [a]", "c"]
+    bars: Any = axes.containers
+    first, second, third = (bar.lines[0] for bar in bars)
+    assert first.is_dashed()
+    assert second.is_dashed()
+    assert not third.is_dashed()
+
+
+def test_intervals_do_not_run_below_zero() -> None:
+    found = runs({("a", 2): [0, 10], ("a", 4): [100, 102]})
+    (axes,) = picture_of(table_of(FigureSpec(LATENCY, x="depth", series=("protocol",)), found), "Title").axes
+    drawn: Any = axes.containers[0]
+    (bars,) = drawn.lines[2]
+    lowest = min(float(segment[:, 1].min()) for segment in bars.get_segments())
+    assert lowest == 0
+    assert estimate_text(Estimate(5.0, 7.07, 2, 63.5)) == "5 (0 to 68.5)"
+    assert estimate_text(Estimate(5.0, 7.07, 2, 63.5), may_be_less=True) == "5 ± 64"
+    assert estimate_text(Estimate(50.0, 7.07, 2, 6.5)) == "50 ± 6.5"
+
+
 class _Page(HTMLParser):
     """What a page refers to, and whether its elements are closed."""
 
@@ -189,25 +235,37 @@ class _Page(HTMLParser):
 
 def test_the_report_stands_alone_and_says_it_all() -> None:
     claims = (
-        Claim("b takes <long>", LATENCY, paper=60.0, where={"protocol": "b"}, why="because & so on", unit=" ms"),
+        Claim(
+            "b takes <long>", LATENCY, paper=60.0, where={"protocol": "b"}, why="because & so on", unit=" ms",
+            interpretation="slow", place="Table 9",
+        ),
         Claim("a grows", LATENCY, shape="grows", along="depth", where={"protocol": "a"}),
         Claim("c is there", LATENCY, paper=1.0, where={"protocol": "c"}),
-    )
+    )  # fmt: skip
     experiment = Experiment(
-        title="A title", question="Is it so?", measure=("latency",), grid=(), name="one", paper="001",
+        title="A title", question="Is it so?", measure=("latency",), grid=(), name="one", paper="002",
         place="Figure 1", setup="First.\n\nSecond.", claims=claims,
+        interpretations={"slow": Interpretation("everything is slow")},
     )  # fmt: skip
     chapter = Chapter(
         experiment, 8, (Shown("one", "A picture", "<svg/>"),), tuple(judge_claim(claim, FOUND) for claim in claims),
         "gapless lab run one.toml --out out", failed=2,
     )  # fmt: skip
-    text = report_html([chapter], scale="A glance.", repeat="gapless lab figures --out x")
+    origin = Origin("2026-01-02 03:04 UTC", "9.8", "abc123")
+    text = report_html(
+        [chapter], scale="A glance.", repeat="gapless lab figures --out x", origin=origin, missing=["two"]
+    )
     page = _Page()
     page.feed(text)
     assert page.open == []
-    assert all(source.startswith(("data:image/svg+xml;base64,", "#")) for source in page.sources)
+    within = ("data:image/svg+xml;base64,", "#")
+    assert {source for source in page.sources if not source.startswith(within)} == {
+        "one.csv", "claims.csv", "https://arxiv.org/abs/1706.08302",
+    }  # fmt: skip
     for words in (
         "Is it so?", "Figure 1", "b takes &lt;long&gt;", "because &amp; so on", "60 ms", "50 ms", "-16.7%", "differs",
         "holds", "100 → 200", "not measured", "2 runs failed", "gapless lab run one.toml --out out", "Second.",
+        "Read as: everything is slow", "Read as: the setup below", "Table 9", 'data-label="runs">4<',
+        'data-label="runs">2<', "2026-01-02 03:04 UTC", "Gapless 9.8, commit abc123", "Still to come: two",
     ):  # fmt: skip
         assert words in text, words

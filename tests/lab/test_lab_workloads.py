@@ -5,15 +5,21 @@ from typing import Any
 
 import pytest
 
-from gapless.overlay import binary
+from gapless.errors import ExperimentError
+from gapless.overlay import Overlay, binary
 from gapless.protocols.delta.neighbourhood import Neighbourhood
+from gapless.simulator import check_scenario
+from gapless.simulator.networks import overlay_of
+from gapless.simulator.scenario import Relink
 from gapless.trace import Trace
 from gapless_spark.lab.conduct import conduct
 from gapless_spark.lab.experiment_file import workload_of
 from gapless_spark.lab.figures.data import Run
 from gapless_spark.lab.grid import Case
 from gapless_spark.lab.workloads import ScenarioWorkload
-from gapless_spark.lab.workloads.tree_failures import connected_pairs, filled_tree, live_sessions
+from gapless_spark.lab.workloads.lossy_links import LossyLinks
+from gapless_spark.lab.workloads.tree_failures import connected_pairs, filled_tree, legitimate_pairs, live_sessions
+from gapless_spark.lab.workloads.tree_queues import TreeQueues
 
 
 def run(
@@ -120,6 +126,72 @@ def test_each_one_that_leaves_gets_one_message_too_many_and_each_that_joins_miss
     assert run("topic-churn", "vcube", "deliveries", **given)[0] == {"others": 24 * 8 - 8 - 6, "own": 8}
 
 
+@pytest.mark.parametrize("protocol", ["vcube", "srpt"])
+@pytest.mark.parametrize("first", ["largest", "smallest"])
+def test_queues_alone_come_to_what_the_protocols_do_when_all_publish(protocol: str, first: str) -> None:
+    for measure in ("reception-latency", "queue-length", "queue-peak"):
+        given: dict[str, Any] = {"nodes": 32, "first": first, "seed": 3}
+        modelled, _ = run("topic-publishers", protocol, measure, is_model=True, **given)
+        assert modelled == pytest.approx(run("topic-publishers", protocol, measure, **given)[0])
+
+
+@pytest.mark.parametrize("protocol", ["vcube", "srpt"])
+@pytest.mark.parametrize("gaps", ["uniform", "exponential", "fixed"])
+def test_queues_alone_come_to_what_the_protocols_do_on_many_topics(protocol: str, gaps: str) -> None:
+    """Messages that arrive at the same moment may go in another order, which changes little."""
+    given: dict[str, Any] = {"nodes": 16, "topics": 6, "messages": 300, "zipf": 1.0, "gaps": gaps, "every_ms": 120.0}
+    for measure in ("reception-latency", "queue-length"):
+        modelled, _ = run("topic-popularity", protocol, measure, is_model=True, **given)
+        assert modelled == pytest.approx(run("topic-popularity", protocol, measure, **given)[0], rel=0.02)
+
+
+def test_a_source_waits_for_its_acknowledgements_in_the_model_too() -> None:
+    """One source, one topic, two messages at once: the second starts when the first is acknowledged."""
+    queues = TreeQueues(4, 101_000, 1_000, largest_first=True)
+    found = dict(queues.run([(0, 0, "t"), (0, 0, "t")], None)["reception-latency"])
+    first = (102 + 103 + 204) / 3
+    assert found == {"mean": pytest.approx((first + first + 204 + 202) / 2)}
+
+
+@pytest.mark.parametrize("drawn", ["once", "with replacement"])
+def test_deliveries_under_churn_follow_from_who_comes_and_goes(drawn: str) -> None:
+    for seed in range(3):
+        given: dict[str, Any] = {"nodes": 64, "churn": 0.25, "messages": 8, "drawn": drawn, "seed": seed}
+        modelled, _ = run("topic-churn", "vcube", "deliveries", is_model=True, **given)
+        assert modelled == run("topic-churn", "vcube", "deliveries", **given)[0]
+
+
+def test_with_replacement_fewer_leave_and_fewer_still_join() -> None:
+    given: dict[str, Any] = {"nodes": 256, "churn": 0.25, "messages": 100, "is_model": True}
+    due = 192 * 100
+    once, replaced = (
+        sum(run("topic-churn", "vcube", "deliveries", drawn=drawn, **given)[0].values())
+        for drawn in ("once", "with replacement")
+    )
+    assert due - once == 48
+    assert replaced < once - 100
+
+
+def test_what_needs_a_run_is_not_worked_out() -> None:
+    with pytest.raises(ExperimentError, match="false-positives needs a run"):
+        run("topic-churn", "vcube", "false-positives", nodes=8, is_model=True)
+    with pytest.raises(ExperimentError, match="knows no queue for the processor, no jitter"):
+        run("topic-publishers", "vcube", "reception-latency", nodes=8, is_model=True, jitter_ms=3.0)
+
+
+def test_barriers_with_causes_of_causes_are_larger_and_hold_nothing_back_longer() -> None:
+    given: dict[str, Any] = {"nodes": 32, "pause": "exponential", "pause_ms": 150.0, "jitter_ms": 20.0}
+    sizes = [
+        run("topic-discussion", "vcube", "barrier-size", barrier=barrier, **given)[0] for barrier in ("direct", "all")
+    ]
+    direct, whole = (sum(int(size) * count for size, count in found.items()) for found in sizes)
+    assert direct < whole
+    delays = [
+        run("topic-discussion", "vcube", "barrier-delay", barrier=barrier, **given)[0] for barrier in ("direct", "all")
+    ]
+    assert delays[0] == delays[1]
+
+
 # ---- 003
 
 
@@ -143,6 +215,78 @@ def _longest_run(path: tuple[str, ...], failed: frozenset[int]) -> int:
         current = current + 1 if int(name[1:]) in failed else 0
         longest = max(longest, current)
     return longest
+
+
+def test_legitimate_pairs_are_counted_as_one_would_count_them_by_hand() -> None:
+    for seed in range(40):
+        dice = random.Random(seed)
+        brokers, fanout, delta = dice.randint(2, 30), dice.randint(1, 4), dice.randint(0, 3)
+        failed = frozenset(dice.sample(range(brokers), dice.randint(0, brokers - 1)))
+        tree = filled_tree(brokers, fanout)
+        living = [number for number in range(brokers) if number not in failed]
+        counted = sum(
+            _is_legitimate(tree.path(f"b{a}", f"b{b}"), failed, delta) for a in living for b in living if a != b
+        )
+        parents = [(number - 1) // fanout for number in range(brokers)]
+        assert legitimate_pairs(parents, failed, delta) == counted, seed
+
+
+def _is_legitimate(path: tuple[str, ...], failed: frozenset[int], delta: int) -> bool:
+    gone = [int(name[1:]) in failed for name in path]
+    return all(sum(gone[first : first + 2 * delta + 1]) <= delta for first in range(len(gone)))
+
+
+@pytest.mark.parametrize("delta", [1, 2])
+def test_delta_with_strict_legitimacy_delivers_one_event_to_whom_it_may(delta: int) -> None:
+    """One event alone waits behind no other, so it comes as far as legitimacy lets it."""
+    for seed in range(4):
+        given = {"brokers": 40, "fanout": 2, "delta": delta, "failed": 12, "events": 1}
+        case = Case("test", {}, "broadcast-failures", given, "delta", {}, seed, ("delivered",), True)
+        _, trace = conduct(case)
+        assert trace is not None
+        (event,) = trace.events
+        tree = filled_tree(40, 2)
+        dead = frozenset(random.Random(f"{seed}/broadcast-failures").sample(range(40), 40)[:12])
+        came = {int(row.client[1:]) for row in trace.history if row.kind == "deliver"}
+        start = f"b{event.publisher[1:]}"
+        assert came == {
+            number for number in set(range(40)) - dead if _is_legitimate(tree.path(start, f"b{number}"), dead, delta)
+        }
+
+
+def test_what_waits_for_legitimacy_holds_up_what_follows_from_others_too() -> None:
+    """So runs deliver less than legitimacy alone would let through; see section VIII."""
+    shares = {}
+    for legitimacy in ("wait", "relaxed"):
+        given: dict[str, Any] = {"brokers": 100, "fanout": 3, "delta": 1, "failed": 17, "events": 40}
+        options = {"legitimacy": legitimacy}
+        shares[legitimacy] = run("broadcast-failures", "delta", "delivered", options=options, **given)[0]["percent"]
+    parents = [(number - 1) // 3 for number in range(100)]
+    dead = frozenset(random.Random("0/broadcast-failures").sample(range(100), 100)[:17])
+    strict = 100 * (legitimate_pairs(parents, dead, 1) + 83) / 83**2
+    assert shares["wait"] < strict - 3 < shares["relaxed"]
+
+
+@pytest.mark.parametrize("what", ["brokers", "links"])
+def test_everything_is_delivered_when_what_failed_is_back(what: str) -> None:
+    given: dict[str, Any] = {
+        "brokers": 30, "failed": 8, "delta": 1, "what": what, "away_ms": 1000.0, "length_ms": 5000.0,
+    }  # fmt: skip
+    found, _ = run("failure-course", "delta", "throughput", **given)
+    assert list(found) == [f"{3 + half / 2:g}" for half in range(10)]
+    assert found["5.5"] < 95
+    assert max(found.values()) > 120
+    assert run("failure-course", "delta", "delivered", **given)[0] == {"percent": 100.0}
+
+
+def test_a_new_broker_in_the_place_of_one_that_left_for_good_heals_the_tree() -> None:
+    options = {"legitimacy": "relaxed"}
+    given: dict[str, Any] = {"brokers": 15, "failed": 3, "delta": 0, "length_ms": 6000.0}
+    never, _ = run("failure-course", "delta", "throughput", options=options, **given)
+    replaced, _ = run("failure-course", "delta", "throughput", options=options, away_ms=2000.0, **given)
+    assert never["8"] < 90
+    assert replaced["6"] == never["6"]
+    assert replaced["8"] == pytest.approx(100, abs=12)
 
 
 def test_sessions_and_neighbourhoods_are_those_of_the_protocol() -> None:
@@ -203,6 +347,44 @@ def test_what_is_delivered_is_counted_as_in_the_trace() -> None:
     came = sum(row.kind == "deliver" and row.event_id in events for row in trace.history)
     assert found["percent"] == pytest.approx(100 * came / due)
     assert 0 < came < due
+
+
+LOSSY: dict[str, Any] = {
+    "brokers": 14, "subscribers": 14, "patterns": 4, "rate": 20.0, "warm_ms": 1500.0, "measured_ms": 2000.0,
+    "drain_ms": 1500.0,
+}  # fmt: skip
+
+
+def test_what_reconfigurations_lose_is_recovered() -> None:
+    given = {**LOSSY, "loss": 0.0, "relinks": 8}
+    without, _ = run("lossy-links", "epidemic", "delivered-course", options={"recovery": "none"}, **given)
+    assert list(without) == [f"{quarter / 4:g}" for quarter in range(8)]
+    assert without["0.5"] == 100
+    assert min(without.values()) < 95
+    pulled, _ = run("lossy-links", "epidemic", "delivered", options={"recovery": "publisher-pull"}, **given)
+    assert pulled["percent"] > 99
+
+
+def test_links_that_are_replaced_leave_a_tree() -> None:
+    for seed in range(10):
+        workload = LossyLinks(brokers=12, relinks=15)
+        scenario = workload.scenario("epidemic", {}, seed)
+        check_scenario(scenario)
+        edges = {frozenset(edge) for edge in overlay_of(scenario.network).edges}
+        for fault in scenario.faults:
+            assert isinstance(fault, Relink)
+            edges.remove(frozenset(fault.old))
+            assert frozenset(fault.new) not in edges
+            edges.add(frozenset(fault.new))
+            Overlay([f"b{number}" for number in range(12)], [tuple(sorted(edge)) for edge in edges])  # type: ignore[misc]
+
+
+def test_bursts_lose_about_as_much_as_single_losses() -> None:
+    shares = [
+        run("lossy-links", "epidemic", "delivered", options={"recovery": "none"}, burst_ms=burst_ms, seed=2, **LOSSY)[0]
+        for burst_ms in (0.0, 200.0)
+    ]
+    assert shares[1]["percent"] == pytest.approx(shares[0]["percent"], abs=15)
 
 
 # ---- measures

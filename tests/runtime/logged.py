@@ -4,6 +4,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gapless.runtime.logs import _Lines
+
 __all__ = ["Logged", "logged"]
 
 
@@ -16,6 +18,11 @@ class Logged(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.records.append(record)
+
+    @property
+    def text(self) -> str:
+        """All that was said, with all facts, as `gapless broker` writes it."""
+        return "\n".join(_Lines().format(record) for record in self.records)
 
     def of(self, broker: str, words: str = "", level: int = logging.INFO) -> list[str]:
         """What one broker said, as important as that, with these words in it."""

@@ -12,7 +12,7 @@ from gapless.runtime import wire
 from gapless.runtime.event_loop import run
 
 from .local import QUICK, Local, local
-from .test_bad_peers import Raw, framed
+from .raw_peer import Raw, framed
 
 SMALL = msgspec.structs.replace(QUICK, write_max=64 * 1024, queue_pause=20, queue_max=1_000, suspect_ms=60_000)
 """Little room; and nobody is suspected for being slow."""

@@ -1,82 +1,22 @@
 """Peers that send rubbish, too much, half of it or nothing: each is told why it has to go, and nobody else notices."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import pytest
 
-from gapless.client import Client, connect
+from gapless.client import connect
 from gapless.errors import ConnectError
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Attach, ClientPublish, ClientSubscribe, Fenced, Invite
 from gapless.runtime import wire
-from gapless.runtime.address import split_address
 from gapless.runtime.codec import Codec
 from gapless.runtime.event_loop import run
-from gapless.runtime.wire import HEADER, Refusal
+from gapless.runtime.wire import Refusal
 
-from .local import QUICK, Local, local
-
-
-class Raw:
-    """A connection on which anything can be said."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    @classmethod
-    async def dial(cls, network: Local, broker: str = "b0") -> "Raw":
-        return cls(*await asyncio.open_connection(*split_address(network.config.addresses[broker])))
-
-    def say(self, data: bytes) -> "Raw":
-        self._writer.write(data)
-        return self
-
-    def greet(self, name: str = "stranger", role: str = "client", **more: object) -> "Raw":
-        return self.say(wire.greeting(role, name, **more))  # type: ignore[arg-type]
-
-    async def hear(self) -> tuple[int, bytes]:
-        length, kind = HEADER.unpack(await asyncio.wait_for(self._reader.readexactly(5), 5))
-        return kind, await self._reader.readexactly(length - 1)
-
-    async def refusal(self) -> Refusal:
-        """The next frame that is neither a welcome nor a ping must be a refusal, and then the connection ends."""
-        while True:
-            kind, body = await self.hear()
-            if kind not in (wire.WELCOME, wire.PING, wire.MESSAGES):
-                break
-        assert kind == wire.REFUSAL
-        assert await asyncio.wait_for(self._reader.read(), 5) == b""
-        self._writer.close()
-        return wire.decode_refusal(memoryview(body))
-
-
-@asynccontextmanager
-async def with_witness(network: Local) -> AsyncIterator[Client]:
-    """Somebody who must not notice anything."""
-    async with connect(network.url, name="witness") as client:
-        await client.advertise("TRUE")
-        subscription = await client.subscribe("TRUE")
-        yield client
-        event = await client.publish({"still": "here"})
-        async for got in subscription:
-            assert got == event
-            break
-
-
-def framed(kind: int, body: bytes) -> bytes:
-    return HEADER.pack(len(body) + 1, kind) + body
-
-
-def batch(*messages: msgspec.Struct) -> bytes:
-    from gapless.protocol import find_protocol
-
-    return b"".join(Codec(find_protocol("gapless"), 1 << 24).frames(messages))
-
+from .local import QUICK, local
+from .raw_peer import Raw, batch, framed, with_witness
 
 BEFORE_GREETING = {
     "rubbish": (b"\xde\xad\xbe\xef" * 100, "malformed", "too large"),
@@ -85,6 +25,7 @@ BEFORE_GREETING = {
     "an empty frame": (b"\0\0\0\0", "malformed", "0 bytes"),
     "no greeting": (framed(wire.PING, b""), "malformed", "begins with a greeting"),
     "a greeting that is none": (framed(wire.HELLO, b"\xc1"), "malformed", "no greeting"),
+    "a greeting that is no text": (framed(wire.HELLO, b"\x92\xa2\xff\xff\x01"), "malformed", "no greeting"),
     "another version": (
         framed(wire.HELLO, msgspec.msgpack.encode(["gapless", 9, 9, 9])), "version", "you speak version 9",
     ),
@@ -121,6 +62,7 @@ def test_a_broker_that_is_not_of_the_network_is_turned_down() -> None:
 
 AFTER_GREETING = {
     "a batch that is none": (framed(wire.MESSAGES, b"\xc1"), "malformed"),
+    "a message that is no text": (framed(wire.MESSAGES, b"\x91\x92\xa9ClientG\xfft\x01"), "malformed"),
     "an unknown message": (framed(wire.MESSAGES, msgspec.msgpack.encode([["Nonsense"]])), "malformed"),
     "words of a broker": (batch(Fenced(0, {"b0": 1})), "malformed"),
     "another greeting": (wire.greeting("client", "c"), "there is no frame of kind 1"),
@@ -187,7 +129,7 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_frame_harms_nobody() -> Non
             for size in (1, 4, 5, 20):
                 peer = (await Raw.dial(network)).greet("c").say(batch(ClientPublish(1, [Event("c", 1, {})]))[:size])
                 await peer.hear()
-                peer._writer.transport.abort()
+                peer.abort()
 
     run(main())
 
@@ -220,7 +162,7 @@ def test_who_dials_something_else_is_told() -> None:
 
 def test_a_listener_of_another_version_is_told_apart() -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        reason = "you speak version 1 of the wire format, but this broker speaks 2"
+        reason = "you speak version 2 of the wire format, but this broker speaks 3"
         writer.write(wire.frame(wire.REFUSAL, Refusal("version", reason)))
         await writer.drain()
 

@@ -8,6 +8,8 @@ from gapless.client import connect
 from gapless.overlay import chain
 from gapless.runtime import waiting
 from gapless.runtime.event_loop import run
+from gapless.security.tokens import hash_secret
+from gapless.security.users_file import load_users
 
 from .local import local
 from .test_what_is_told import fetch, with_http
@@ -29,6 +31,15 @@ def test_every_metric_is_there() -> None:
     assert len(told) > 15
     for name in told:
         assert re.search(rf"^# HELP {name}", text, re.MULTILINE), name
+
+
+def test_the_users_in_it_can_be_read(tmp_path: Path) -> None:
+    example = next(block for block in re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL) if "[[users]]" in block)
+    file = tmp_path / "users.toml"
+    file.write_text(example.replace("scrypt$14$8$1$…", hash_secret("ann:secret")), encoding="utf-8")
+    ann = load_users(file).by_name["ann"]
+    assert ann.may_subscribe.covers("topic = 'shop/shoes' AND price < 10")
+    assert not ann.may_subscribe.covers("topic = 'bank'")
 
 
 def test_what_a_broker_says_when_it_waits() -> None:

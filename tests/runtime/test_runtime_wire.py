@@ -96,12 +96,12 @@ def test_a_hello_says_who_dialled() -> None:
     ("hello", "complaint"),
     [
         (["gapless", 99, "client", "c", {"another": "shape"}], "version 99"),
-        (["other", 1, "client", "c"], "no greeting"),
+        (["other", wire.VERSION, "client", "c"], "no greeting"),
         ([], "no greeting"),
         ({"not": "an array"}, "no greeting"),
-        (["gapless", 1, "king", "c"], "no role 'king'"),
-        (["gapless", 1, "client", ""], "1 to 200"),
-        (["gapless", 1, "client", "c" * 201], "1 to 200"),
+        (["gapless", wire.VERSION, "king", "c"], "no role 'king'"),
+        (["gapless", wire.VERSION, "client", ""], "1 to 200"),
+        (["gapless", wire.VERSION, "client", "c" * 201], "1 to 200"),
     ],
 )
 def test_a_hello_that_is_none_gets_a_sentence(hello: Any, complaint: str) -> None:

@@ -29,11 +29,11 @@ def test_the_bytes() -> None:
 
 
 def test_the_kinds() -> None:
-    rows = dict(re.findall(r"^\| (\d) \| (\w+) \|", TEXT, re.MULTILINE))
+    rows = dict(re.findall(r"^\| (\d+) \| (\w+) \|", TEXT, re.MULTILINE))
     kinds = {"hello": wire.HELLO, "welcome": wire.WELCOME, "refusal": wire.REFUSAL, "messages": wire.MESSAGES,
              "ping": wire.PING, "goodbye": wire.BYE, "ask": wire.ASK, "report": wire.REPORT,
-             "end": wire.END}  # fmt: skip
-    assert {int(number): kinds[name] for number, name in rows.items()} == {number: number for number in range(1, 10)}
+             "end": wire.END, "denial": wire.DENIED}  # fmt: skip
+    assert {int(number): kinds[name] for number, name in rows.items()} == {number: number for number in range(1, 11)}
     assert f"Version {wire.VERSION}." in TEXT
 
 
@@ -50,7 +50,8 @@ def test_the_codes_are_those_in_use() -> None:
     source = Path(wire.__file__).parent
     used = set(
         re.findall(
-            r'(?:Refusal|refuse|expel)\((?:link, )?\s*"([a-z-]+)"', "".join(p.read_text() for p in source.glob("*.py"))
+            r'(?:Refusal|refuse|expel|_end_session)\((?:link, |client, )?\s*"([a-z-]+)"',
+            "".join(p.read_text() for p in source.glob("*.py")),
         )
     )
     used |= {"version", "malformed"}

@@ -7,6 +7,7 @@ from gapless.cli.exit_codes import INVALID, VALID
 from gapless.cli.status import network_addresses
 from gapless.cli.terminal import print_json
 from gapless.errors import ConnectError, WireError
+from gapless.runtime.access import Access
 from gapless.runtime.event_loop import run
 from gapless.runtime.probe import ask_to_end
 
@@ -15,10 +16,10 @@ __all__ = ["end_client"]
 PATIENCE_S = 5.0
 
 
-def end_client(client: str, url: str, file: Path | None, *, as_json: bool) -> int:
+def end_client(client: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
     """Ask every broker, for only one of them knows the client; the exit code says whether one did."""
-    addresses = network_addresses(url, file)
-    answers = run(_ask_all(addresses, client))
+    addresses, access = network_addresses(url, file, credentials)
+    answers = run(_ask_all(addresses, client, access))
     ended = [name for name, answer in answers.items() if answer is not None and answer["ended"]]
     silent = [name for name, answer in answers.items() if answer is None]
     if len(silent) == len(addresses):
@@ -35,13 +36,13 @@ def end_client(client: str, url: str, file: Path | None, *, as_json: bool) -> in
     return VALID if ended else INVALID
 
 
-async def _ask_all(addresses: dict[str, str], client: str) -> dict[str, dict[str, object] | None]:
-    found = await asyncio.gather(*(_ask(address, client) for address in addresses.values()))
+async def _ask_all(addresses: dict[str, str], client: str, access: Access) -> dict[str, dict[str, object] | None]:
+    found = await asyncio.gather(*(_ask(address, client, access) for address in addresses.values()))
     return dict(zip(addresses, found, strict=True))
 
 
-async def _ask(address: str, client: str) -> dict[str, object] | None:
+async def _ask(address: str, client: str, access: Access) -> dict[str, object] | None:
     try:
-        return await ask_to_end(address, client, timeout_s=PATIENCE_S)
+        return await ask_to_end(address, client, timeout_s=PATIENCE_S, access=access)
     except (OSError, TimeoutError, WireError):
         return None

@@ -77,11 +77,14 @@ def make_figures(
     chapters, reports = [], []
     with LazySession(master, remote) as spark, _progress_bar(hidden=as_json) as bar:
         gallery.open()
-        for experiment in experiments:
+        for number, experiment in enumerate(experiments, start=1):
             chapter, report = gallery.make(experiment, spark, bar(experiment.name, None))
             chapters.append(chapter)
             reports.append(report)
-    page = gallery.write_report(chapters, _figures_line(papers, out, quick))
+            missing = [later.name for later in experiments[number:]]
+            page = gallery.write_report(chapters, _figures_line(papers, out, quick), missing)
+    if not chapters:
+        page = gallery.write_report([], _figures_line(papers, out, quick))
     if as_json:
         print_json({"out": str(out), "report": str(page), "quick": quick, "experiments": chapters_json(chapters)})
     else:

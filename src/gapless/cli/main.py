@@ -15,7 +15,8 @@ import typer
 
 from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED, LAB_EPILOG, NETWORK_EPILOG
 from gapless.cli.lab_commands import lab
-from gapless.cli.shared_options import Json, Seconds, Url, help_without_command
+from gapless.cli.security_commands import security
+from gapless.cli.shared_options import LOCAL, CredentialsFile, Json, Seconds, Url, help_without_command, local
 from gapless.cli.sim_commands import sim
 from gapless.errors import GaplessError
 
@@ -38,6 +39,7 @@ app.add_typer(filters, name="filter", epilog=EPILOG)
 app.add_typer(traces, name="trace", epilog=NETWORK_EPILOG)
 app.add_typer(clients, name="client", epilog=NETWORK_EPILOG)
 app.add_typer(lab, name="lab", epilog=LAB_EPILOG)
+app.add_typer(security, name="security", epilog=NETWORK_EPILOG)
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -203,7 +205,6 @@ def list_protocols(
 # ---- the network ----------------------------------------------------------------------------------------------
 
 NetworkFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The network's file, in TOML.")]
-LOCAL = "gapless://127.0.0.1:7400"
 BROKERS_MAX = 1000
 """On one machine: their health is told a thousand ports above their own."""
 
@@ -223,6 +224,10 @@ def up(
     logs: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the logs of the brokers here.")] = None,
     seconds: Seconds = None,
     restart: Annotated[bool, typer.Option(help="Start a broker that died again.")] = True,
+    secure: Annotated[bool, typer.Option("--secure", help="With TLS, certificates and users.")] = False,
+    security: Annotated[
+        Path, typer.Option("--security", metavar="DIR", help="Where these are; made if they are not.")
+    ] = Path("gapless-security"),
 ) -> int:
     """Start a whole network on this machine, for development, and watch it.
 
@@ -235,8 +240,9 @@ def up(
     from gapless.cli.up import run_network
 
     return run_network(
-        config, brokers, f=f, port=port, protocol=protocol, trace=trace, logs=logs, seconds=seconds, restart=restart
-    )
+        config, brokers, f=f, port=port, protocol=protocol, trace=trace, logs=logs, seconds=seconds, restart=restart,
+        security=security if secure else None,
+    )  # fmt: skip
 
 
 @app.command(epilog=NETWORK_EPILOG)
@@ -260,14 +266,16 @@ def broker(
 
 
 @app.command(epilog="Exit codes: 0 all are up, 1 some are not, or wait for others, 64 nobody answers.")
-def status(url: Url = LOCAL, config: NetworkFile = None, json: Json = False) -> int:
+def status(
+    url: Url = LOCAL, config: NetworkFile = None, credentials: CredentialsFile = None, json: Json = False
+) -> int:  # fmt: skip
     """Show who is up, what is waited for, links, stand-ins, subscriptions, queues.
 
     Example:  [bold]gapless status --url gapless://10.0.0.1:7400[/bold]
     """
     from gapless.cli.status import show_status
 
-    return show_status(url, config, as_json=json)
+    return show_status(local(url, credentials), config, credentials, as_json=json)
 
 
 @clients.command("end", epilog="Exit codes: 0 its session is ended, 1 there is none, 64 nobody answers.")
@@ -275,6 +283,7 @@ def client_end(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The client, as gapless status names it.")],
     url: Url = LOCAL,
     config: NetworkFile = None,
+    credentials: CredentialsFile = None,
     json: Json = False,
 ) -> int:
     """End the session of a client that everybody waits for. The client is told, and its subscriptions end.
@@ -283,7 +292,7 @@ def client_end(
     """
     from gapless.cli.client_end import end_client
 
-    return end_client(name, url, config, as_json=json)
+    return end_client(name, local(url, credentials), config, credentials, as_json=json)
 
 
 @app.command(epilog=NETWORK_EPILOG)
@@ -298,6 +307,7 @@ def pub(
         float | None, typer.Option(metavar="N", min=0.001, max=1e9, help="So many a second (else: at full speed).")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing at the end.")] = False,
+    credentials: CredentialsFile = None,
     json: Json = False,
 ) -> int:
     """Publish JSON lines; ends when all of them are safe.
@@ -308,7 +318,9 @@ def pub(
     """
     from gapless.cli.pub import publish
 
-    return publish(url, advertise, event, count, rate, quiet=quiet, as_json=json)
+    return publish(
+        local(url, credentials), advertise, event, count, rate, credentials=credentials, quiet=quiet, as_json=json
+    )
 
 
 @app.command(epilog=NETWORK_EPILOG)
@@ -321,6 +333,7 @@ def sub(
         bool, typer.Option("--rate", help="Print events a second instead of events, and the total at the end.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not print the starting cut.")] = False,
+    credentials: CredentialsFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print rates as JSON lines, too, as events are anyway.")] = False,
 ) -> int:
     """Subscribe, and print events as JSON lines.
@@ -331,7 +344,9 @@ def sub(
     """
     from gapless.cli.sub import subscribe
 
-    return subscribe(url, text, count, seconds, rate=rate, quiet=quiet, as_json=json)
+    return subscribe(
+        local(url, credentials), text, count, seconds, credentials=credentials, rate=rate, quiet=quiet, as_json=json
+    )
 
 
 @traces.command("merge", epilog=NETWORK_EPILOG)

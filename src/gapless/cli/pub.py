@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from io import BufferedReader
+from pathlib import Path
 from typing import Any, cast
 
 from gapless.cli.event_lines import read_argument, read_line
@@ -19,11 +20,12 @@ LINE_MAX = 16 * 1024 * 1024
 
 
 def publish(
-    url: str, advertise: str, event: str | None, count: int | None, rate: float | None, *, quiet: bool, as_json: bool
-) -> int:
+    url: str, advertise: str, event: str | None, count: int | None, rate: float | None, *, credentials: Path | None,
+    quiet: bool, as_json: bool,
+) -> int:  # fmt: skip
     """Publish what is read, or one event many times; returns when all of it is safe."""
     parse(advertise)  # what is wrong with it does not depend on who listens
-    published, took = run(_publish(url, advertise, event, count, rate))
+    published, took = run(_publish(url, advertise, event, count, rate, credentials))
     if as_json:
         print_json({"published": published, "seconds": round(took, 3)})
     elif not quiet:
@@ -32,7 +34,7 @@ def publish(
 
 
 async def _publish(
-    url: str, advertise: str, event: str | None, count: int | None, rate: float | None
+    url: str, advertise: str, event: str | None, count: int | None, rate: float | None, credentials: Path | None
 ) -> tuple[int, float]:
     """How many, and how many seconds they took."""
     if event is None:
@@ -40,7 +42,7 @@ async def _publish(
     else:
         once = read_argument(event, "--event")
         lines = _repeated(once, 1 if count is None else count)
-    async with connect(url, name="pub", timeout_s=2.0) as client:
+    async with connect(url, name="pub", timeout_s=2.0, credentials=credentials) as client:
         await client.advertise(advertise)
         started = time.monotonic()
         published = await _send(client, lines, rate)

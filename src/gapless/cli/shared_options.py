@@ -1,10 +1,23 @@
 """Options that several commands have, and what a group of commands does without one."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["Json", "Seconds", "Seed", "Url", "help_without_command", "seed_in_range"]
+__all__ = [
+    "LOCAL",
+    "CredentialsFile",
+    "Json",
+    "Seconds",
+    "Seed",
+    "Url",
+    "help_without_command",
+    "local",
+    "seed_in_range",
+]
+
+LOCAL = "gapless://127.0.0.1:7400"
 
 SEED_BITS = 63
 """A trace keeps a seed in 64 bits, one of which is the sign."""
@@ -33,9 +46,20 @@ Url = Annotated[
         "--url", metavar="URL", callback=_sendable, help="One or more brokers: gapless://host:port,host:port."
     ),
 ]
+CredentialsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--credentials", metavar="FILE", envvar="GAPLESS_CREDENTIALS", help="Who we are, for gapless+tls://, in TOML."
+    ),
+]
 Seconds = Annotated[
     float | None, typer.Option(metavar="SECONDS", min=0, max=SECONDS_MAX, help="End after so long.")
 ]  # fmt: skip
+
+
+def local(url: str, credentials: Path | None) -> str:
+    """The URL; if none was given, that of a network on this machine, which speaks TLS if there are credentials."""
+    return LOCAL.replace("gapless:", "gapless+tls:") if url == LOCAL and credentials is not None else url
 
 
 def help_without_command(context: typer.Context) -> None:

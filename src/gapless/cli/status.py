@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from rich.text import Text
 from gapless.cli.exit_codes import INVALID, VALID
 from gapless.cli.terminal import output_console, print_json
 from gapless.client.bootstrap import find_network
-from gapless.errors import ConnectError, WireError
+from gapless.errors import ConfigError, ConnectError, WireError
+from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.event_loop import run
-from gapless.runtime.network_file import load_network
+from gapless.runtime.network_file import NetworkConfig, load_network
 from gapless.runtime.probe import ask_for_report
 
 __all__ = ["network_addresses", "remarks", "reports_of", "show_status", "state_text", "status_table"]
@@ -21,10 +23,10 @@ __all__ = ["network_addresses", "remarks", "reports_of", "show_status", "state_t
 PATIENCE_S = 2.0
 
 
-def show_status(url: str, file: Path | None, *, as_json: bool) -> int:
+def show_status(url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
     """Ask every broker; the exit code says whether all are up, and none is held up."""
-    addresses = network_addresses(url, file)
-    reports = run(reports_of(addresses))
+    addresses, access = network_addresses(url, file, credentials)
+    reports = run(reports_of(addresses, access))
     if not any(reports.values()):
         raise ConnectError(f"no broker could be reached at {', '.join(addresses.values())}; is the network up?")
     if as_json:
@@ -49,25 +51,41 @@ def show_status(url: str, file: Path | None, *, as_json: bool) -> int:
     return VALID if all(report and report["up"] for report in reports.values()) else INVALID
 
 
-def network_addresses(url: str, file: Path | None) -> dict[str, str]:
-    """Where each broker is, by the network's file or by asking one of them."""
-    return run(_addresses(url)) if file is None else load_network(file).addresses
+def network_addresses(url: str, file: Path | None, credentials: Path | None) -> tuple[dict[str, str], Access]:
+    """Where each broker is, by the network's file or by asking one of them; and how to speak to them."""
+    if file is None:
+        access = Access.to(url, credentials)
+        return run(_addresses(url, access)), access
+    config = load_network(file)
+    if credentials is not None:
+        return config.addresses, Access.to(config.url, credentials)
+    return config.addresses, _as_broker(config)
 
 
-async def _addresses(url: str) -> dict[str, str]:
-    _, welcome = await find_network(url, PATIENCE_S)
+def _as_broker(config: NetworkConfig) -> Access:
+    """Where a broker of the network runs, its certificate is at hand, and serves operators who can read it."""
+    if config.security is None:
+        return CLEAR
+    for entry in config.brokers:
+        with suppress(ConfigError):
+            return config.security.access(entry.name)
+    return Access.to(config.url, None)
+
+
+async def _addresses(url: str, access: Access) -> dict[str, str]:
+    _, welcome = await find_network(url, PATIENCE_S, access)
     return welcome.addresses
 
 
-async def reports_of(addresses: Mapping[str, str]) -> dict[str, dict[str, Any] | None]:
+async def reports_of(addresses: Mapping[str, str], access: Access = CLEAR) -> dict[str, dict[str, Any] | None]:
     """What each broker says of itself; None for those that do not answer."""
-    found = await asyncio.gather(*(_report(address) for address in addresses.values()))
+    found = await asyncio.gather(*(_report(address, access) for address in addresses.values()))
     return dict(zip(addresses, found, strict=True))
 
 
-async def _report(address: str) -> dict[str, Any] | None:
+async def _report(address: str, access: Access) -> dict[str, Any] | None:
     try:
-        return await ask_for_report(address, timeout_s=PATIENCE_S)
+        return await ask_for_report(address, timeout_s=PATIENCE_S, access=access)
     except (OSError, TimeoutError, WireError):
         return None
 

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -25,17 +26,19 @@ RATE_S = 1.0
 
 
 def subscribe(
-    url: str, text: str, count: int | None, seconds: float | None, *, rate: bool, quiet: bool, as_json: bool
-) -> int:
+    url: str, text: str, count: int | None, seconds: float | None, *, credentials: Path | None, rate: bool, quiet: bool,
+    as_json: bool,
+) -> int:  # fmt: skip
     """Print what comes, until enough has come, the time is up, or nobody reads."""
     parse(text)  # what is wrong with it does not depend on who listens
-    return run(_subscribe(url, text, count, seconds, _Rate(as_json) if rate else None, quiet))
+    return run(_subscribe(url, text, count, seconds, _Rate(as_json) if rate else None, quiet, credentials))
 
 
 async def _subscribe(
-    url: str, text: str, count: int | None, seconds: float | None, rate: "_Rate | None", quiet: bool
-) -> int:
-    async with connect(url, name="sub", timeout_s=2.0) as client:
+    url: str, text: str, count: int | None, seconds: float | None, rate: "_Rate | None", quiet: bool,
+    credentials: Path | None,
+) -> int:  # fmt: skip
+    async with connect(url, name="sub", timeout_s=2.0, credentials=credentials) as client:
         subscription = await client.subscribe(text)
         if not quiet:
             cuts = ", ".join(f"{publisher} {number}" for publisher, number in sorted(subscription.cuts.items()))

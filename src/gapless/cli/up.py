@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -21,7 +22,7 @@ from gapless.cli.terminal import output_console
 from gapless.errors import ConfigError
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
-from gapless.runtime.network_file import NetworkConfig, ProtocolEntry, load_network
+from gapless.runtime.network_file import NetworkConfig, ProtocolEntry, SecurityEntry, load_network
 
 __all__ = ["run_network"]
 
@@ -32,17 +33,29 @@ START_S = 20.0
 
 def run_network(
     file: Path | None, brokers: int, *, f: int, port: int, protocol: str, trace: Path | None, logs: Path | None,
-    seconds: float | None, restart: bool,
+    seconds: float | None, restart: bool, security: Path | None = None,
 ) -> int:  # fmt: skip
     """Start it, show it, take it down."""
     config = load_network(file) if file else _new_network(brokers, f, port, protocol)
+    if security is not None:
+        config = _secured(config, security)
     if trace is not None:
         trace.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         directory = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-")))
         told = "" if trace is None else str(trace.absolute())
         fleet = stack.enter_context(Fleet(config, directory, trace=told))
-        return run(_Up(fleet, restart=restart, seconds=seconds, trace=trace).run())
+        return run(_Up(fleet, restart=restart, seconds=seconds, trace=trace, security=security).run())
+
+
+def _secured(config: NetworkConfig, directory: Path) -> NetworkConfig:
+    """The network with certificates and users of this directory, which are made if they are not there."""
+    from gapless.cli.security import make_for
+    from gapless.security.first_steps import security_section
+
+    make_for(config, directory)
+    section = SecurityEntry(**security_section(directory.absolute()))
+    return msgspec.structs.replace(config, security=section)
 
 
 def _new_network(brokers: int, f: int, port: int, protocol: str) -> NetworkConfig:
@@ -59,8 +72,11 @@ def _new_network(brokers: int, f: int, port: int, protocol: str) -> NetworkConfi
 class _Up:
     """One network that is up."""
 
-    def __init__(self, fleet: Fleet, *, restart: bool, seconds: float | None, trace: Path | None) -> None:
+    def __init__(
+        self, fleet: Fleet, *, restart: bool, seconds: float | None, trace: Path | None, security: Path | None
+    ) -> None:  # fmt: skip
         self._fleet = fleet
+        self._security = security
         self._restart = restart
         self._seconds = seconds
         self._trace = trace
@@ -77,9 +93,12 @@ class _Up:
             asyncio.get_running_loop().add_signal_handler(number, self._told_to_stop.set)
         self._fleet.start_all()
         await self._wait_until_ready()
-        url = "gapless://" + next(iter(self._fleet.config.addresses.values()))
+        url = self._fleet.config.scheme + next(iter(self._fleet.config.addresses.values()))
         heading = Text.assemble("up: ", (url, "bold"), f"   logs in {self._fleet.directory}")
         self._console.print(heading, soft_wrap=True)
+        if self._security is not None:
+            shown = self._security / "users" / "admin.toml"
+            self._console.print(f"come in with:  export GAPLESS_CREDENTIALS={shown.absolute()}", soft_wrap=True)
         end = None if self._seconds is None else time.monotonic() + self._seconds
         if self._console.is_terminal:
             with Live(console=self._console, auto_refresh=False) as live:
@@ -93,7 +112,7 @@ class _Up:
         deadline = time.monotonic() + START_S
         while not self._told_to_stop.is_set():
             self._must_be_alive()
-            reports = await reports_of(self._fleet.config.addresses)
+            reports = await reports_of(self._fleet.config.addresses, self._fleet.access)
             if all(self._is_ready(name, report) for name, report in reports.items()):
                 return
             if time.monotonic() > deadline:
@@ -114,7 +133,7 @@ class _Up:
         while not self._told_to_stop.is_set() and (end is None or time.monotonic() < end):
             self._look_after_the_dead()
             if live is not None:
-                reports = await reports_of(self._fleet.config.addresses)
+                reports = await reports_of(self._fleet.config.addresses, self._fleet.access)
                 live.update(self._view(reports), refresh=True)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._told_to_stop.wait(), REFRESH_S)

@@ -26,6 +26,7 @@ from gapless.client.client import Client
 from gapless.client.connecting import Connecting, connect
 from gapless.client.requests import Request, Requests
 from gapless.client.subscription import Subscription, TypedSubscription
+from gapless.security.credentials import Credentials
 
 __all__ = [
     "Advertisement",
@@ -33,6 +34,7 @@ __all__ = [
     "Changes",
     "Client",
     "Connecting",
+    "Credentials",
     "Request",
     "Requests",
     "Subscription",

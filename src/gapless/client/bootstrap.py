@@ -3,7 +3,8 @@
 import asyncio
 import time
 
-from gapless.errors import ConnectError, WireError
+from gapless.errors import ConnectError, DeniedError, WireError
+from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import parse_url
 from gapless.runtime.probe import probe
 from gapless.runtime.wire import Welcome
@@ -13,7 +14,7 @@ __all__ = ["find_network"]
 PAUSE_S = 0.1
 
 
-async def find_network(url: str, timeout_s: float) -> tuple[str, Welcome]:
+async def find_network(url: str, timeout_s: float, access: Access = CLEAR) -> tuple[str, Welcome]:
     """An address of the list where a broker takes part, and its welcome.
 
     Brokers that are not there yet, or still starting, are asked again until the time is up. Whoever answers with
@@ -26,7 +27,7 @@ async def find_network(url: str, timeout_s: float) -> tuple[str, Welcome]:
         for address in addresses:
             left = deadline - time.monotonic()
             try:
-                answer = await _ask(address, max(0.1, min(left, timeout_s / len(addresses))))
+                answer = await _ask(address, max(0.1, min(left, timeout_s / len(addresses))), access)
             except ConnectError as error:
                 hopeless.append(error)
                 continue
@@ -41,13 +42,19 @@ async def find_network(url: str, timeout_s: float) -> tuple[str, Welcome]:
         await asyncio.sleep(PAUSE_S)
 
 
-async def _ask(address: str, timeout_s: float) -> Welcome | str:
+async def _ask(address: str, timeout_s: float, access: Access) -> Welcome | str:
     try:
-        welcome = await probe(address, timeout_s=timeout_s)
+        welcome = await probe(address, timeout_s=timeout_s, access=access)
+    except DeniedError as error:
+        raise DeniedError(_placed(address, error)) from None
     except WireError as error:
-        raise ConnectError(f"{address}: {error}") from None
+        raise ConnectError(_placed(address, error)) from None
     except TimeoutError:
         return "no answer"
     except OSError as error:
         return error.strerror.lower() if error.strerror else str(error)
     return welcome if welcome.is_ready else "it is still starting"
+
+
+def _placed(address: str, error: Exception) -> str:
+    return str(error) if address in str(error) else f"{address}: {error}"

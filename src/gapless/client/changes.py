@@ -17,7 +17,7 @@ from gapless.protocol import Effect, Input, Node, Received
 from gapless.runtime.connection import Connection
 from gapless.runtime.links import Links
 
-__all__ = ["Change", "ChangeKind", "Changes", "WatchedLinks", "WatchedNode", "Watching"]
+__all__ = ["Change", "ChangeKind", "Changes", "WatchedLinks", "WatchedNode", "Watching", "serving"]
 
 ChangeKind: TypeAlias = Literal["connected", "lost", "moved"]
 
@@ -170,3 +170,13 @@ class WatchedLinks(Links):
         """The peer leaves in good order."""
         super().said_goodbye(connection)
         self.look()
+
+
+def serving(links: Links, broker: str) -> str:
+    """The broker that holds the session, and that we are connected to; empty if there is none."""
+    node = links.host.node
+    if not hasattr(node, "is_attached"):
+        return next((link.name for link in links.links.values() if link.connection is not None), "")
+    link = links.links.get(broker)
+    is_served = getattr(node, "is_attached", False) and link is not None and link.connection is not None
+    return broker if is_served else ""

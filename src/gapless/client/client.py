@@ -13,8 +13,9 @@ from typing import Any, Self, TypeVar, get_args, overload
 
 from gapless.client.advertisement import Advertisement
 from gapless.client.arguments import check_choice, check_count, check_text, check_timeout
-from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching
+from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching, serving
 from gapless.client.guarded_codec import GuardedCodec
+from gapless.client.hints import hint_at_filter
 from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
 from gapless.client.publications import EventLike, Payload, Publication
@@ -23,9 +24,9 @@ from gapless.client.reader import Reader
 from gapless.client.recording import start_recording
 from gapless.client.requests import ANSWERABLE, Replies, Requests
 from gapless.client.spare_links import SpareLinks
-from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription
+from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription, chosen_policy
 from gapless.client.unsafe import refuse, settle
-from gapless.errors import CallError, ClosedError, EventError, GaplessError, SubscriptionEndedError
+from gapless.errors import CallError, ClosedError, DeniedError, EventError, GaplessError, SubscriptionEndedError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocol import (
@@ -50,6 +51,7 @@ from gapless.protocol import (
     convert_options,
     find_protocol,
 )
+from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.wire import Welcome
 
 __all__ = ["Client"]
@@ -72,7 +74,7 @@ S = TypeVar("S", bound=BaseSubscription[Any])
 class Client:
     """One client of the network. Made by `connect`."""
 
-    def __init__(self, welcome: Welcome, name: str, *, address: str, trace: str = "") -> None:
+    def __init__(self, welcome: Welcome, name: str, *, address: str, trace: str = "", access: Access = CLEAR) -> None:
         self.name = name
         """Unique in the network; its events carry it as their publisher."""
         self.network = welcome.network_name
@@ -109,7 +111,7 @@ class Client:
         if self._recording is not None:
             self._handlers = self._recording.wrap(self._handlers)
         addresses = {**welcome.addresses, welcome.name: address}
-        self._introduction = Introduction(name, welcome, addresses, self._break)
+        self._introduction = Introduction(name, welcome, addresses, access, self._break)
         self._links = WatchedLinks(
             name,
             self._introduction,
@@ -119,12 +121,14 @@ class Client:
             handlers=self._handlers,
             failed=self._break,
             logger=logging.getLogger("gapless.client"),
+            tls=access.context,
         )
+        self._links.denied = self._on_denied
         self._spare_links = SpareLinks(self._links)
-        self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None)
+        self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None, access)
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
         node = self._spec.client(place, options)
-        self._watching = Watching(self._serving)
+        self._watching = Watching(lambda: serving(self._links, self.broker))
         self._links.look = self._watching.look
         self._links.host.inhabit(WatchedNode(node, self._watching.look))
         self._replies = Replies(self, self._publishing)
@@ -145,6 +149,9 @@ class Client:
             self._call(Advertise(advertisement.name, filter))
             self._advertisements[advertisement.name] = advertisement
             await stable
+        except DeniedError:
+            await self.unadvertise(advertisement)
+            raise
         finally:
             self._stable.pop(advertisement.name, None)
         return advertisement
@@ -212,7 +219,7 @@ class Client:
     def _settings_of(self, text: str, on_full: OnFull | None, queue: int) -> tuple[str, str, OnFull, int]:
         _check_filter(text)
         self._check_open()
-        return self._new_name("s"), text, self._policy(on_full), check_count("queue", queue)
+        return self._new_name("s"), text, chosen_policy(self._spec, on_full), check_count("queue", queue)
 
     async def _begin(self, subscription: S, ready: Ready = "whole") -> S:
         name = subscription.name
@@ -232,14 +239,6 @@ class Client:
         if self._recording is not None:
             self._recording.returns(name)
         return subscription
-
-    def _policy(self, on_full: OnFull | None) -> OnFull:
-        if on_full is None:
-            return "block" if self._spec.paces else "fail"
-        check_choice("on_full", on_full, get_args(OnFull))
-        if on_full == "block" and not self._spec.paces:
-            raise CallError(f"protocol {self.protocol!r} cannot hold events back; subscribe with on_full='fail'")
-        return on_full
 
     async def unsubscribe(self, subscription: BaseSubscription[Any]) -> None:
         """End a subscription; returns when its ending cut is known."""
@@ -395,6 +394,20 @@ class Client:
         if self._rejection is None:
             self._rejection = effect
 
+    def _on_denied(self, name: str, reason: str) -> None:
+        """The broker does not let us have this, or not any more."""
+        error = DeniedError(reason)
+        if name in self._stable:
+            refuse(self._stable[name], error)
+        elif name in self._starting:
+            refuse(self._starting[name], error)
+        elif name in self._subscriptions:
+            self._subscriptions[name].end(error)
+            self._drop(name)
+        elif name in self._advertisements:
+            logging.getLogger("gapless.client").warning(f"an advertisement of {self.name} is over: {reason}")
+            self._links.give(Unadvertise(self._advertisements.pop(name).name))
+
     def _on_advertised(self, effect: Advertised) -> None:
         if effect.advertisement in self._stable:
             settle(self._stable[effect.advertisement])
@@ -470,18 +483,6 @@ class Client:
         """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
         return str(getattr(self._links.host.node, "broker", ""))
 
-    def _serving(self) -> str:
-        """The broker that holds the session, and that we are connected to."""
-        links, node = self._links.links, self._links.host.node
-        if not hasattr(node, "is_attached"):
-            return next((link.name for link in links.values() if link.connection is not None), "")
-        link = links.get(self.broker)
-        return (
-            link.name
-            if getattr(node, "is_attached", False) and link is not None and link.connection is not None
-            else ""
-        )
-
     def changes(self) -> Changes:
         """What becomes of the client's place in the network: connected, lost, moved; first, how it is now."""
         return self._watching.watch()
@@ -494,3 +495,4 @@ class Client:
 
 def _check_filter(text: str) -> None:
     parse(check_text("a filter", text))
+    hint_at_filter(text)

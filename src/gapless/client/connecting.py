@@ -4,21 +4,30 @@ import secrets
 from collections.abc import Generator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from gapless.client.arguments import check_name, check_seconds, check_text
 from gapless.client.bootstrap import find_network
 from gapless.client.client import Client
+from gapless.runtime.access import Access
 from gapless.runtime.wire import Welcome
+from gapless.security.credentials import Credentials
+from gapless.security.identity import client_prefix
 
-__all__ = ["Connecting", "connect"]
+__all__ = ["Connecting", "CredentialsLike", "connect"]
+
+
+CredentialsLike: TypeAlias = Credentials | str | Path | None
 
 
 class Connecting:
     """What `connect` returns: await it for a client, or use it with `async with`."""
 
-    def __init__(self, url: str, name: str, timeout_s: float, trace: str | Path | None) -> None:
+    def __init__(
+        self, url: str, name: str, timeout_s: float, trace: str | Path | None, credentials: CredentialsLike
+    ) -> None:
         self._trace = trace
+        self._credentials = credentials
         self._url = url
         self._name = name
         self._timeout_s = timeout_s
@@ -28,9 +37,12 @@ class Connecting:
         return self._connect().__await__()
 
     async def _connect(self) -> Client:
-        address, welcome = await find_network(self._url, self._timeout_s)
+        access = Access.to(self._url, self._credentials)
+        address, welcome = await find_network(self._url, self._timeout_s, access)
         trace = str(self._trace or "") if self._trace is not None else _wanted_trace(welcome)
-        self._client = Client(welcome, f"{self._name}-{secrets.token_hex(4)}", address=address, trace=trace)
+        whose = client_prefix(welcome.user) if welcome.user else ""
+        name = f"{whose}{self._name}-{secrets.token_hex(4)}"
+        self._client = Client(welcome, name, address=address, trace=trace, access=access)
         return self._client
 
     async def __aenter__(self) -> Client:
@@ -49,12 +61,17 @@ def _wanted_trace(welcome: Welcome) -> str:
 
 
 def connect(
-    url: str, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None
+    url: str, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None,
+    credentials: CredentialsLike = None,
 ) -> Connecting:  # fmt: skip
     """Connect to a network by the addresses of one or more of its brokers: `gapless://host:port,host:port`.
 
     The first that answers tells where all others are, so one is enough; more help if it is down. `name` is the first
     part of the client's name, for logs and traces; what makes it unique is added. With `trace`, the client writes down
     what it does, in that directory (see `docs/TRACE_FORMAT.md`); without, it does so where the network asks it to.
+
+    With TLS it is `gapless+tls://host:port`, and `credentials` say whom to trust and who we are, or name the file that
+    does (`gapless.Credentials`). The client's name then begins with its user's.
     """
-    return Connecting(check_text("the address of a network", url), check_name(name), check_seconds(timeout_s), trace)
+    checked = check_text("the address of a network", url)
+    return Connecting(checked, check_name(name), check_seconds(timeout_s), trace, credentials)

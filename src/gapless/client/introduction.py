@@ -11,9 +11,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gapless.errors import ConnectError, GaplessError, WireError
+from gapless.errors import ConnectError, DeniedError, GaplessError, WireError
+from gapless.runtime.access import Access
+from gapless.runtime.connection import Connection
 from gapless.runtime.probe import probe
 from gapless.runtime.wire import CLIENT, Hello, Refusal, Welcome, greeting
+from gapless.security.identity import Identity
 
 __all__ = ["Introduction"]
 
@@ -27,25 +30,43 @@ LOOK_MAX = 64
 class Introduction:
     """What the links ask about us."""
 
-    def __init__(self, client: str, welcome: Welcome, addresses: dict[str, str], fail: Callable[[GaplessError], None]):
+    def __init__(
+        self,
+        client: str,
+        welcome: Welcome,
+        addresses: dict[str, str],
+        access: Access,
+        fail: Callable[[GaplessError], None],
+    ) -> None:
         self._client = client
+        self._access = access
         self._welcome = welcome
         self._addresses = addresses
         self._fail = fail
+        self._was_let_in = False
         self._looking: asyncio.Task[None] | None = None
         self._looked = -LOOK_AGAIN_S
 
     def greeting(self) -> bytes:
         """What we say to brokers."""
-        return greeting(CLIENT, self._client, protocol=self._welcome.protocol)
+        return greeting(CLIENT, self._client, protocol=self._welcome.protocol, token=self._access.token)
 
-    def answer(self, hello: Hello) -> Refusal:
+    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+        """Nobody dials a client."""
+        then(Refusal("name", "this is a client"))
+
+    def answer(self, hello: Hello, identity: Identity) -> Refusal:
         """Nobody dials a client."""
         return Refusal("name", "this is a client")
 
-    def welcomed(self, welcome: Welcome) -> Refusal | None:
+    def permits(self, identity: Identity, right: str) -> bool:
+        """Nobody asks."""
+        return False
+
+    def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
         """A broker let us in, but we go only to brokers of our network."""
         if welcome.network == self._welcome.network:
+            self._was_let_in = True
             return None
         if self._looking is None and time.monotonic() - self._looked >= LOOK_AGAIN_S:
             self._looking = asyncio.get_running_loop().create_task(self._look_around(welcome))
@@ -63,8 +84,8 @@ class Introduction:
 
     async def _is_ours(self, address: str) -> bool:
         try:
-            welcome = await probe(address, timeout_s=self._welcome.settings.hello_ms / 1000)
-        except (OSError, TimeoutError, WireError):
+            welcome = await probe(address, timeout_s=self._welcome.settings.hello_ms / 1000, access=self._access)
+        except (OSError, TimeoutError, WireError, ConnectError):
             return False
         return welcome.network == self._welcome.network
 
@@ -85,13 +106,23 @@ class Introduction:
         )
 
     def refused(self, peer: str, refusal: Refusal) -> None:
-        """A broker does not want us. Others may; what no other would take either is the end."""
-        if refusal.code in ("version", "protocol", "name", "malformed", "ended"):
+        """A broker does not want us. Others may, or later; what no other would take either is the end.
+
+        So is a limit that the broker has reached which was asked first, before we ever were let in.
+        """
+        if refusal.code == "denied":
+            self._fail(DeniedError(f"broker {peer!r} refused us: {refusal.reason}"))
+        elif refusal.code in ("version", "protocol", "name", "malformed", "ended", "tls") or (
+            refusal.code == "limit" and peer == self._welcome.name and not self._was_let_in
+        ):
             self._fail(ConnectError(f"broker {peer!r} refused us: {refusal.reason}"))
 
     def report(self) -> dict[str, Any]:
         """Nobody asks."""
         return {}
+
+    def cheated(self, client: str, reason: str) -> None:
+        """Nobody asks."""
 
     def end_client(self, client: str) -> dict[str, Any]:
         """Nobody asks."""

@@ -11,9 +11,11 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import msgspec
 
 from gapless.client.arguments import surrogate_in
+from gapless.client.hints import hint_at_name
 from gapless.errors import EventError
 from gapless.events import Event
 from gapless.protocol import Publish
+from gapless.runtime.codec import ATTRIBUTE_BYTES
 
 __all__ = ["Checked", "EventLike", "Payload", "Publication", "check_publication", "parts_of"]
 
@@ -37,8 +39,6 @@ Checked: TypeAlias = tuple[Publish, int]
 """The call, and its size in bytes."""
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
-ATTRIBUTE_BYTES = 16
-"""What an attribute counts beside its name and its text."""
 
 
 def check_publication(item: Publication, event_max: int) -> Checked:
@@ -49,6 +49,8 @@ def check_publication(item: Publication, event_max: int) -> Checked:
         if type(name) is not str:
             raise EventError(f"attribute {name!r} has a name that is no string")
         size += len(name) if name.isascii() else _bytes_of(name, "the name of an attribute")
+        if "-" in name:
+            hint_at_name(name)
         kind = type(value)
         if kind is str:
             size += len(value) if value.isascii() else _bytes_of(value, f"attribute {name!r}")

@@ -16,21 +16,32 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, Literal, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
-from gapless.client.arguments import check_count, check_timeout
+from gapless.client.arguments import check_choice, check_count, check_timeout
 from gapless.client.reader import Reader
 from gapless.errors import CallError, GaplessError, MisfitError, SlowConsumerError
 from gapless.events import Event
+from gapless.protocol import ProtocolSpec
 
 if TYPE_CHECKING:
     from gapless.client.client import Client
 
-__all__ = ["BaseSubscription", "OnFull", "Subscription", "TypedSubscription"]
+__all__ = ["BaseSubscription", "OnFull", "Subscription", "TypedSubscription", "chosen_policy"]
 
 OnFull: TypeAlias = Literal["block", "fail"]
 
 T = TypeVar("T")
+
+
+def chosen_policy(spec: ProtocolSpec, on_full: OnFull | None) -> OnFull:
+    """What happens if events are not taken: what the application chose, or the protocol can do best."""
+    if on_full is None:
+        return "block" if spec.paces else "fail"
+    check_choice("on_full", on_full, get_args(OnFull))
+    if on_full == "block" and not spec.paces:
+        raise CallError(f"protocol {spec.name!r} cannot hold events back; subscribe with on_full='fail'")
+    return on_full
 
 
 class BaseSubscription(ABC, Generic[T]):

@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar, overload
 from gapless.client import advertisement, client
 from gapless.client.batches import iterator_over
 from gapless.client.client import REQUEST_S
+from gapless.client.connecting import CredentialsLike
 from gapless.client.connecting import connect as connect_asynchronously
 from gapless.client.feed import Feed
 from gapless.client.loop_thread import LoopThread
@@ -200,12 +201,15 @@ class Client:
         self.close()
 
 
-def connect(url: str, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None) -> Client:
+def connect(
+    url: str, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None,
+    credentials: CredentialsLike = None,
+) -> Client:  # fmt: skip
     """Connect to a network by the addresses of one or more of its brokers: `gapless://host:port,host:port`."""
     loop = LoopThread()
 
     async def open_client() -> client.Client:
-        return await connect_asynchronously(url, name=name, timeout_s=timeout_s, trace=trace)
+        return await connect_asynchronously(url, name=name, timeout_s=timeout_s, trace=trace, credentials=credentials)
 
     try:
         return Client(loop, loop.run(open_client()))

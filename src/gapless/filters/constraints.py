@@ -30,6 +30,11 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
     numbers: NumberSet = NO_NUMBER
     strings: StringSet = NO_STRING
 
+    @property
+    def weight(self) -> int:
+        """The intervals, strings and patterns that it is made of."""
+        return len(self.numbers) + self.strings.weight
+
 
 ANYTHING = Constraint(True, BOTH, True, EVERY_NUMBER, EVERY_STRING)
 PRESENT = Constraint(False, BOTH, True, EVERY_NUMBER, EVERY_STRING)
@@ -107,7 +112,7 @@ def is_empty(constraint: Constraint, work: Work) -> bool:
 
 def includes(a: Constraint, b: Constraint, work: Work) -> bool:
     """Whether surely every state that satisfies b satisfies a."""
-    work.spend(1 + len(a.numbers) + len(b.numbers))
+    work.spend(1 + number_sets.steps(a.numbers, b.numbers))
     return (
         a.absent >= b.absent
         and a.booleans & b.booleans == b.booleans
@@ -119,11 +124,11 @@ def includes(a: Constraint, b: Constraint, work: Work) -> bool:
 
 def disjoint(a: Constraint, b: Constraint, work: Work) -> bool:
     """Whether surely no state satisfies both."""
-    work.spend(1 + len(a.numbers) + len(b.numbers))
+    work.spend(1 + number_sets.steps(a.numbers, b.numbers))
     return not (
         (a.absent and b.absent)
         or a.booleans & b.booleans
         or (a.nan and b.nan)
-        or number_sets.intersection(a.numbers, b.numbers)
+        or not number_sets.disjoint(a.numbers, b.numbers)
         or not string_sets.disjoint(a.strings, b.strings, work)
     )

@@ -12,7 +12,10 @@ Both questions are answered on normal forms, and both err on the safe side:
   covers `s IN ('A', 'B') AND p < 5`: the first leaves `s = 'B' AND p < 5`.
 - `overlaps` is false only if in every pair of conjunctions some attribute has no state that both allow.
 
-Whoever asks gets an answer within COMPARING_MAX steps; one that would take more is the safe one.
+Whoever asks gets an answer within so many steps as `allowance` gives; one that would take more is the safe one. A
+broker compares a new filter with all that it knows, most of them small. So the smaller of the two counts: a filter made
+to hurt takes no longer beside a small one than the small one deserves. And the allowance depends on the two filters
+alone, so every broker comes to the same answer.
 """
 
 from __future__ import annotations
@@ -25,21 +28,37 @@ from gapless.filters.normal_form import Conjunction, Disjunction
 from gapless.filters.work import OutOfWork, Work
 
 COMPARING_MAX = 20_000
-"""Steps of one comparison, some milliseconds: the pairs that people write take ten, long lists of values thousands."""
+"""Steps of one comparison, some milliseconds: the pairs that people write take ten, two long lists thousands."""
+
+COMPARING_MIN, COMPARING_PART = 500, 100
+"""Steps of a comparison with the smallest filter, and more for each part that the smaller of the two has."""
 
 
-def covers(wider: Disjunction, narrower: Disjunction) -> bool:
+def weight(disjunction: Disjunction) -> int:
+    """The parts that a filter is made of: conjunctions, constraints, and what they are made of."""
+    return sum(
+        1 + len(conjunction.opaque) + sum(1 + c.weight for c in conjunction.constraints.values())
+        for conjunction in disjunction
+    )
+
+
+def allowance(one: int, other: int) -> int:
+    """Steps to compare two filters of these weights."""
+    return min(COMPARING_MAX, COMPARING_MIN + COMPARING_PART * min(one, other))
+
+
+def covers(wider: Disjunction, narrower: Disjunction, steps: int = COMPARING_MAX) -> bool:
     """True only if every event that matches `narrower` matches `wider`."""
-    work = Work(COMPARING_MAX)
+    work = Work(steps)
     try:
         return wider == narrower or all(_covered(conjunction, wider, work) for conjunction in narrower)
     except OutOfWork:
         return False
 
 
-def overlaps(a: Disjunction, b: Disjunction) -> bool:
+def overlaps(a: Disjunction, b: Disjunction, steps: int = COMPARING_MAX) -> bool:
     """False only if no event matches both."""
-    work = Work(COMPARING_MAX)
+    work = Work(steps)
     try:
         return any(_compatible(x, y, work) for x in a for y in b)
     except OutOfWork:

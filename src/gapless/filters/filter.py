@@ -8,12 +8,14 @@ pickle) as its text.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Literal
 
 from gapless.filters import covering
 from gapless.filters.evaluation import Attributes, Test, compile_test
-from gapless.filters.normal_form import Disjunction, normalise
+from gapless.filters.normal_form import Disjunction, normalise_and_count
 from gapless.filters.parser import parse_condition
 from gapless.filters.syntax import Condition
+from gapless.filters.witness import find_witness
 
 PARSED_MAX = 1024
 """Recently parsed texts that are kept: the same subscription often arrives from several neighbours."""
@@ -25,7 +27,7 @@ LONG, LONG_PARSED_MAX = 4096, 64
 class Filter:
     """The SQL after WHERE, parsed. Made by `parse`."""
 
-    __slots__ = ("_disjunction", "_is_false", "_is_true", "condition", "text")
+    __slots__ = ("_disjunction", "_effort", "_is_false", "_is_true", "_weight", "_witness", "condition", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -33,6 +35,9 @@ class Filter:
         self._is_true: Test | None = None
         self._is_false: Test | None = None
         self._disjunction: Disjunction | None = None
+        self._witness: Attributes | Literal["unknown"] | None = "unknown"
+        self._weight: int | None = None
+        self._effort = 0
 
     def matches(self, attributes: Attributes) -> bool:
         """Whether the filter is true for an event with these attributes."""
@@ -51,11 +56,13 @@ class Filter:
 
         Complete for conjunctions of conditions on single attributes; false where it cannot tell.
         """
-        return self.text == other.text or covering.covers(self.disjunction, other.disjunction)
+        if self.text == other.text:
+            return True
+        return covering.covers(self.disjunction, other.disjunction, covering.allowance(self.weight, other.weight))
 
     def overlaps(self, other: Filter) -> bool:
         """False only if no event matches both; true where it cannot tell."""
-        return covering.overlaps(self.disjunction, other.disjunction)
+        return covering.overlaps(self.disjunction, other.disjunction, covering.allowance(self.weight, other.weight))
 
     @property
     def test(self) -> Test:
@@ -68,8 +75,28 @@ class Filter:
     def disjunction(self) -> Disjunction:
         """The normal form."""
         if self._disjunction is None:
-            self._disjunction = normalise(self.condition)
+            self._disjunction, self._effort = normalise_and_count(self.condition)
         return self._disjunction
+
+    @property
+    def witness(self) -> Attributes | None:
+        """Some event that matches, if one was found: whatever covers this filter matches it as well."""
+        if self._witness == "unknown":
+            self._witness = find_witness(self.disjunction, self.test)
+        return self._witness
+
+    @property
+    def effort(self) -> int:
+        """The steps that the normal form took; some dozens for a filter that people write."""
+        _ = self.disjunction
+        return self._effort
+
+    @property
+    def weight(self) -> int:
+        """How many parts the normal form has: what comparisons with others may take depends on it."""
+        if self._weight is None:
+            self._weight = covering.weight(self.disjunction)
+        return self._weight
 
     def __eq__(self, other: object) -> bool:
         return self.text == other.text if isinstance(other, Filter) else NotImplemented

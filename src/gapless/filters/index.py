@@ -2,7 +2,7 @@
 
 Filters are kept as the conjunctions of their normal forms. A conjunction that demands a rare value is found through
 that value (`rare_values`); all others are bits of segments (`segment`), where an event meets a hundred thousand of
-them in one integer operation for each attribute. What bits cannot decide is evaluated, so answers are exact.
+them in one integer operation for each attribute. What bits cannot decide is looked at, so answers are exact.
 
 Filters come and go all the time. New conjunctions go to a small *young* segment, where setting bits is cheap; when it
 is full the growing segment absorbs it by one shift and OR for each bit set. A removed conjunction is only marked; once
@@ -100,7 +100,7 @@ class FilterIndex(Generic[K]):
         for found in self._segments.match(attributes):
             orders += found.sure
             if found.doubtful:
-                orders += self._confirmed(found.doubtful, attributes)
+                orders += [member.order for member in found.doubtful if member.holds(attributes)]
         return self._keys_of(orders)
 
     def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
@@ -112,16 +112,18 @@ class FilterIndex(Generic[K]):
         for place, found in self._segments.match_many(batch):
             orders[place] += found.sure
             if found.doubtful:
-                orders[place] += self._confirmed(found.doubtful, batch[place])
+                attributes = batch[place]
+                orders[place] += [member.order for member in found.doubtful if member.holds(attributes)]
         return list(map(self._keys_of, orders))
+
+    def may_cover(self, narrower: Filter) -> list[K]:
+        """Keys of all filters that cover this one, and maybe of others, in the order in which they were added."""
+        witness = narrower.witness
+        return list(self._orders) if witness is None else self.match(witness)
 
     def _note_tests(self) -> None:
         if len(self._orders) <= FEW:
             self._tests = [(key, self._entries[order].filter.test) for key, order in self._orders.items()]
-
-    def _confirmed(self, orders: list[int], attributes: Attributes) -> list[int]:
-        entries = self._entries
-        return [order for order in orders if entries[order].filter.test(attributes)]
 
     def _keys_of(self, orders: list[int]) -> list[K]:
         if self._repeated:

@@ -78,19 +78,26 @@ ALWAYS: Disjunction = (Conjunction({}),)
 
 def normalise(condition: Condition) -> Disjunction:
     """The conjunctions of which an event must match one for the condition to be true."""
+    return normalise_and_count(condition)[0]
+
+
+def normalise_and_count(condition: Condition) -> tuple[Disjunction, int]:
+    """The same, and the steps that it took."""
+    work, rest = Work(NORMALISING_MAX), Work(PARTS_MAX)
     try:
-        disjunction = _read(condition, True, Work(NORMALISING_MAX))
+        disjunction = _read(condition, True, work)
+        if sum(len(conjunction.constraints) for conjunction in disjunction) > CONSTRAINTS_MAX:
+            disjunction = _by_parts(condition, rest)
     except OutOfWork:
-        return _by_parts(condition)
-    is_small = sum(len(conjunction.constraints) for conjunction in disjunction) <= CONSTRAINTS_MAX
-    return disjunction if is_small else _by_parts(condition)
+        disjunction = _by_parts(condition, rest)
+    return disjunction, NORMALISING_MAX - max(work.left, 0) + PARTS_MAX - max(rest.left, 0)
 
 
-def _by_parts(condition: Condition) -> Disjunction:
+def _by_parts(condition: Condition, work: Work) -> Disjunction:
     """One conjunction, of those parts of the condition that are one and take little work; the others stay opaque."""
     if not isinstance(condition, And):
         return (Conjunction({}, frozenset((render(condition),))),)
-    kept, opaque, work = ALWAYS[0], set[str](), Work(PARTS_MAX)
+    kept, opaque = ALWAYS[0], set[str]()
     for text, part in sorted(((render(part), part) for part in condition.conditions), key=lambda item: len(item[0])):
         try:
             joined = [both for each in _read(part, True, work) if (both := _both(kept, each, work)) is not None]

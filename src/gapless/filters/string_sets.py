@@ -128,6 +128,8 @@ def is_empty(strings: StringSet, work: Work) -> bool:
 
 def includes(a: StringSet, b: StringSet, work: Work) -> bool:
     """Whether every string of b is surely in a."""
+    if not a.patterned and not b.patterned:
+        return _plainly_includes(a, b, work)
     if not b.complement:
         return len(members(b.values, a, work)) == len(b.values)
     if not a.complement:
@@ -135,13 +137,27 @@ def includes(a: StringSet, b: StringSet, work: Work) -> bool:
         return b.patterned and _none(b.likes, b.unlikes, a.values | b.values, work)
     if members(a.values, b, work):
         return False
-    return all(p in b.likes or _none(b.likes, (p, *b.unlikes), b.values, work) for p in a.likes) and all(
-        p in b.unlikes or _none((p, *b.likes), b.unlikes, b.values, work) for p in a.unlikes
-    )
+    work.spend(len(a.likes) * len(b.likes))
+    return all(
+        p in b.likes or _is_prefix_of_one(p, b.likes) or _none(b.likes, (p, *b.unlikes), b.values, work)
+        for p in a.likes
+    ) and all(p in b.unlikes or _none((p, *b.likes), b.unlikes, b.values, work) for p in a.unlikes)
+
+
+def _plainly_includes(a: StringSet, b: StringSet, work: Work) -> bool:
+    """`includes` for sets without patterns: only the fewer strings are looked at."""
+    work.spend(1 + min(len(a.values), len(b.values)))
+    if a.complement and b.complement:
+        return a.values <= b.values
+    if a.complement:
+        return a.values.isdisjoint(b.values)
+    return not b.complement and b.values <= a.values
 
 
 def disjoint(a: StringSet, b: StringSet, work: Work) -> bool:
     """Whether there is surely no string in both."""
+    if not a.patterned and not b.patterned:
+        return _plainly_includes(StringSet(b.values, not b.complement), a, work)
     return is_empty(intersection(a, b, work), work)
 
 
@@ -164,6 +180,12 @@ def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...], exclude
     if found and 0 < len(excluded) <= PATTERNS_MAX - len(required) - len(forbidden):
         found = some_string(required, (*forbidden, *_literals(excluded)), work)
     return found is False
+
+
+def _is_prefix_of_one(pattern: Pattern, required: tuple[Pattern, ...]) -> bool:
+    """Whether the pattern is a prefix, and one of the others begins with it: whatever else is asked, it matches."""
+    prefix = _prefix(pattern)
+    return prefix is not None and any(other.tokens[: len(prefix)] == prefix for other in required)
 
 
 def _prefix(pattern: Pattern) -> tuple[str, ...] | None:

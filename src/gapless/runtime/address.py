@@ -1,13 +1,16 @@
-"""Addresses as people write them: `host:port`, and lists of them behind `gapless://`."""
+"""Addresses as people write them: `host:port`, and lists of them behind `gapless://` or `gapless+tls://`."""
 
 import socket
+import ssl
 
 from gapless.errors import ConfigError
+from gapless.runtime.tls import why_dialling_failed
 
-__all__ = ["DEFAULT_PORT", "parse_url", "split_address", "why_unreachable"]
+__all__ = ["DEFAULT_PORT", "is_tls", "parse_url", "split_address", "why_unreachable"]
 
 DEFAULT_PORT = 7400
 SCHEME = "gapless://"
+TLS_SCHEME = "gapless+tls://"
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -16,14 +19,14 @@ def split_address(address: str) -> tuple[str, int]:
     if not colon or "]" in port:
         host, port = address, str(DEFAULT_PORT)
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or not 0 <= int(port) <= 65535:
+    if not host or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
         raise ConfigError(f"{address!r} is no address; write host:port")
     return host, int(port)
 
 
 def parse_url(url: str) -> list[str]:
-    """The addresses in `gapless://host:port,host:port`."""
-    rest = url.removeprefix(SCHEME)
+    """The addresses in `gapless://host:port,host:port`, or with TLS in `gapless+tls://…`."""
+    rest = url.removeprefix(SCHEME).removeprefix(TLS_SCHEME)
     if "://" in rest:
         raise ConfigError(f"{url!r} is not for us; write gapless://host:port,host:port")
     addresses = [part.strip() for part in rest.rstrip("/").split(",") if part.strip()]
@@ -34,9 +37,16 @@ def parse_url(url: str) -> list[str]:
     return addresses
 
 
+def is_tls(url: str) -> bool:
+    """Whether the addresses speak TLS."""
+    return url.startswith(TLS_SCHEME)
+
+
 def why_unreachable(address: str, error: OSError | TimeoutError) -> str:
     """Why nobody could be reached at the address, in words for an operator."""
     host, port = split_address(address)
+    if isinstance(error, ssl.SSLError):
+        return why_dialling_failed(f"{host}:{port}", error)
     if isinstance(error, socket.gaierror):
         return f"{host!r} is no host that is known here; is its name right in the network's file?"
     if isinstance(error, ConnectionRefusedError):

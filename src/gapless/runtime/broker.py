@@ -10,23 +10,31 @@ import asyncio
 import errno
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from gapless.errors import ConfigError
-from gapless.protocol import BrokerPlace, EndSession, Start
+from gapless.protocol import BrokerPlace, EndSession, Expel, Start
+from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
 from gapless.runtime.distant_connection import DistantConnection
+from gapless.runtime.doors import Doors
+from gapless.runtime.gate import Gate
 from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
+from gapless.runtime.link import Link
 from gapless.runtime.links import Links
+from gapless.runtime.listener import TlsListener
 from gapless.runtime.logs import logger_of
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.news import News
 from gapless.runtime.waiting import Waiting
-from gapless.runtime.wire import BROKER, CLIENT, VERSION, Hello, Refusal, Welcome, greeting
+from gapless.runtime.wire import BROKER, CLIENT, DENIED, REFUSAL, VERSION, Hello, Refusal, Welcome, frame, greeting
+from gapless.security.identity import ANYBODY, Identity, user_of
+from gapless.security.users_file import Users
 
 __all__ = ["Broker", "listen_error"]
 
@@ -48,47 +56,91 @@ class Broker:
         self.boot = time.time_ns()
         self.started = time.time()
         self.logger = logger_of(name)
+        self.doors = Doors(config, name, self.logger) if config.security is not None else None
+        """Who may come in; None if anybody may, in clear text."""
+        self.reloading: asyncio.Task[bool] | None = None
+        """Reads certificates and users again."""
+        self._broker_hosts: dict[str, None] = {}
+        """From where brokers came who proved to be such: a crowd of others does not keep them out."""
         self._trace = trace
-        self._codec = Codec(config.spec, config.runtime.frame_max)
+        self._codec = Codec(config.spec, config.runtime.frame_max, config.runtime.event_max)
         self._met: dict[str, tuple[int, int]] = {}
         self._is_ready = False
         self._starting_over: asyncio.Task[None] | None = None
         self._awaited: dict[str, str] = {}
         """While it starts: who is waited for, and why."""
+        self._access: Access = CLEAR if config.security is None else config.security.access(name)
         self._around = list(config.overlay.within(name, config.network.f + 1))
         self._options = msgspec.to_builtins(config.options)
         self._links = self._make_links()
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | TlsListener | None = None
         self._news = News(self.logger)
         self._waiting = Waiting(self.logger)
         self._telling: asyncio.TimerHandle | None = None
 
     def _make_links(self) -> Links:
-        return Links(
+        links = Links(
             self.name,
             self,
             self.config.runtime,
             self._codec,
             self.config.addresses,
-            handlers={},
+            handlers={Expel: self._expel},
             failed=self._failed,
             logger=self.logger,
             connection_kind=DistantConnection if self.config.runtime.delay_ms else Connection,
+            tls=self._access.context,
         )
+        judging = self.config.spec.judging
+        if self.doors is not None and self.doors.users is not None:
+            assert judging is not None, "checked with the network's file"
+            links.gate = Gate(self.doors, judging, deny=self._deny, held_by=self._held_by)
+        return links
+
+    def _held_by(self, client: str) -> dict[str, str]:
+        held: dict[str, str] = getattr(self._links.host.node, "held_by", lambda name: {})(client)
+        return held
 
     # ---- a life -------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Listen, join, and take part."""
         host, port = split_address(self.entry.listen or self.entry.address)
-        loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(self._accept, host, port, backlog=1024)
+            self._server = await self._listen(host, port)
         except OSError as error:
             raise listen_error(f"broker {self.name!r}", f"{host}:{port}", error) from None
         self.logger.info("listening", extra={"address": f"{host}:{port}"})
         self._tell_news()
-        self._begin(await choose_incarnation(self.config, self.name, self.logger, self._awaited))
+        self._begin(await choose_incarnation(self.config, self.name, self.logger, self._awaited, self._access))
+
+    async def _listen(self, host: str, port: int) -> asyncio.Server | TlsListener:
+        if self.doors is None:
+            return await asyncio.get_running_loop().create_server(self._accept, host, port, backlog=1024)
+        listener = TlsListener(
+            self._accept,
+            self.doors.server_context,
+            patience_s=self.config.runtime.hello_ms / 1000,
+            in_clear_text=frame(REFUSAL, Refusal("tls", f"broker {self.name!r} speaks TLS only; write gapless+tls://")),
+            refused=self._turned_away,
+            may_come=self._may_come,
+            is_known=self._broker_hosts.__contains__,
+        )
+        self.doors.changed = self._users_changed
+        self.doors.looked = self._end_strangers
+        await listener.start(host, port)
+        self.doors.watch()
+        return listener
+
+    def _may_come(self, host: str) -> bool:
+        if host in self._broker_hosts or self._links.gate is None or self._links.gate.may_come():
+            return True
+        self._links.refusals.stranger(f"{host}:0", "limit", "more connect in a second than this broker takes")
+        return False
+
+    def _turned_away(self, address: str, code: str, reason: str) -> None:
+        """Somebody did not get as far as a greeting."""
+        self._links.refusals.stranger(address, code, reason)
 
     def _accept(self) -> Connection:
         return self._links.new_connection(None, b"")
@@ -128,7 +180,7 @@ class Broker:
         self.logger.warning("is remembered by others, and starts over as a new life", extra={"peer": peer})
         self._is_ready = False
         await self._links.close(with_goodbye=False)
-        remembered = await ask_whether_remembered(self.config, self.name, peer)
+        remembered = await ask_whether_remembered(self.config, self.name, peer, self._access)
         self.boot = time.time_ns()
         self._links = self._make_links()
         self._starting_over = None
@@ -138,8 +190,7 @@ class Broker:
         """Vanish without a word, as a process that is killed."""
         self._hush()
         self._is_ready = False
-        if self._server is not None:
-            self._server.close()
+        self._close_doors()
         await self._links.close(with_goodbye=False)
 
     async def stop(self) -> None:
@@ -147,8 +198,7 @@ class Broker:
         self._is_ready = False
         self._hush()
         self.logger.info("draining")
-        if self._server is not None:
-            self._server.close()
+        self._close_doors()
         self._links.pause_clients()
         deadline = time.monotonic() + self.config.runtime.drain_ms / 1000
         while self._links.unsent and time.monotonic() < deadline:
@@ -156,6 +206,12 @@ class Broker:
         left = self._links.unsent
         await self._links.close()
         self.logger.info("stopped", extra={"unsent": left})
+
+    def _close_doors(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        if self.doors is not None:
+            self.doors.close()
 
     # ---- who is let in ------------------------------------------------------------------------------------
 
@@ -166,17 +222,40 @@ class Broker:
             incarnation=self.incarnation, boot=self.boot,
         )  # fmt: skip
 
-    def answer(self, hello: Hello) -> Welcome | Refusal:
+    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+        """Who dialled."""
+        if self.doors is None:
+            then(ANYBODY)
+            return
+
+        def found(who: Identity | Refusal) -> None:
+            if isinstance(who, Identity) and who.kind == "broker":
+                self._broker_hosts[connection.peer_address.rpartition(":")[0]] = None
+                while len(self._broker_hosts) > len(self.config.brokers):
+                    del self._broker_hosts[next(iter(self._broker_hosts))]
+            then(who)
+
+        self.doors.identify(connection, hello, found)
+
+    def permits(self, identity: Identity, right: str) -> bool:
+        """Whether somebody may do what not everybody may."""
+        return self.doors is None or self.doors.may(identity, right)
+
+    def answer(self, hello: Hello, identity: Identity) -> Welcome | Refusal:
         """Whether who dialled is let in."""
         if hello.network and hello.network != self.config.fingerprint:
             return Refusal("network", f"{self.name!r} has another network file; give every host the same one")
+        gate = self._links.gate
+        why = "" if gate is None else gate.why_not(identity, is_client=hello.role == CLIENT)
+        if why:
+            return Refusal("limit", why)
         if hello.role == BROKER:
             refusal = self._refuse_broker(hello.name, hello.incarnation, hello.boot)
         elif hello.role == CLIENT:
             refusal = self._refuse_client(hello)
         else:
             refusal = None
-        return refusal or self._welcome(hello.name)
+        return refusal or self._welcome(hello.name, identity)
 
     def _refuse_broker(self, name: str, incarnation: int, boot: int) -> Refusal | None:
         if name not in self.config.overlay or name == self.name:
@@ -201,7 +280,7 @@ class Broker:
             return Refusal("full", f"broker {self.name!r} has {self.config.runtime.clients_max} clients; try another")
         return None
 
-    def _welcome(self, name: str) -> Welcome:
+    def _welcome(self, name: str, identity: Identity) -> Welcome:
         config = self.config
         return Welcome(
             version=VERSION,
@@ -220,10 +299,13 @@ class Broker:
             contacts=[self.name, *self._around],
             addresses=config.addresses,
             trace=self._trace,
+            user=identity.name if identity.kind == "user" else "",
         )
 
-    def welcomed(self, welcome: Welcome) -> Refusal | None:
+    def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
         """Whether we go on with a broker that we dialled."""
+        if self.doors is not None and not self.doors.is_broker(connection.peer_certificate, welcome.name):
+            return Refusal("denied", f"what is shown there is not the certificate of broker {welcome.name!r}")
         return self._refuse_broker(welcome.name, welcome.incarnation, welcome.boot)
 
     def refused(self, peer: str, refusal: Refusal) -> None:
@@ -237,6 +319,56 @@ class Broker:
                 facts = {"peer": peer, "code": refusal.code, "times": times}
                 self.logger.error(f"turned down: {refusal.reason}", extra=facts)
 
+    def _expel(self, effect: Expel) -> None:
+        link = self._links.links.get(effect.client)
+        if link is not None:
+            self._links.expel(link, "malformed", effect.reason)
+
+    def _deny(self, link: Link, name: str, reason: str) -> None:
+        """Tell a client that a call of it is refused: what it wanted to have under this name it does not get."""
+        connection = link.connection
+        if connection is not None:
+            who = link.name if connection.identity is None else f"{link.name} ({connection.identity.text})"
+            self._links.refusals.denial(who, connection.peer_address, reason)
+            connection.write((frame(DENIED, (name, reason)),))
+
+    def cheated(self, client: str, reason: str) -> None:
+        """A client asked for what it may not: its session ends, and it is told."""
+        self._end_session(client, "denied", reason)
+
+    def _end_session(self, client: str, code: str, reason: str) -> None:
+        if getattr(self._links.host.node, "has_session", lambda name: False)(client):
+            self._links.give(EndSession(client))
+        link = self._links.links.get(client)
+        if link is not None:
+            self._links.expel(link, code, reason)
+
+    def _users_changed(self, before: Users) -> None:
+        """End what users who are gone have here; let others whose rights are others come again."""
+        assert self.doors is not None
+        now, gate = self.doors.users, self._links.gate
+        assert now is not None
+        assert gate is not None
+        gate.renew()
+        self._end_strangers()
+        for link in [link for link in self._links.links.values() if not link.is_client]:
+            if link.connection is not None and now.is_revoked(link.connection.peer_certificate):
+                self._links.expel(link, "denied", f"the certificate of broker {link.name!r} was revoked")
+        for link in [link for link in self._links.links.values() if link.is_client]:
+            user = user_of(link.name)
+            if self.doors.user(user) is None:
+                continue
+            if now.trust != before.trust or now.by_name[user] != before.by_name.get(user):
+                self._links.expel(link, "changed", f"what user {user!r} may has changed; come again")
+
+    def _end_strangers(self) -> None:
+        """End the sessions of users who are gone; also of those that were inherited since they are."""
+        if self._links.gate is not None:
+            sessions: list[str] = getattr(self._links.host.node, "sessions", list)()
+            connected = [link.name for link in self._links.links.values() if link.is_client]
+            for client in self._links.gate.strangers(list(dict.fromkeys([*sessions, *connected]))):
+                self._end_session(client, "denied", f"user {user_of(client)!r} was revoked")
+
     def end_client(self, client: str) -> dict[str, Any]:
         """Let an operator end the session of a client that holds everybody up; the client is told."""
         if not self.config.spec.ends_sessions:
@@ -244,10 +376,8 @@ class Broker:
         if not getattr(self._links.host.node, "has_session", lambda name: False)(client):
             return {"ended": False, "reason": f"{client!r} has no session at {self.name!r}"}
         self.logger.warning("an operator ended the session of a client", extra={"peer": client})
-        self._links.give(EndSession(client))
-        link = self._links.links.get(client)
-        if link is not None:
-            self._links.expel(link, "ended", "an operator ended the session of this client; connect again if you may")
+        why = "an operator ended the session of this client; connect again if you may"
+        self._end_session(client, "ended", why)
         return {"ended": True, "reason": ""}
 
     # ---- how it is ----------------------------------------------------------------------------------------
@@ -325,6 +455,8 @@ class Broker:
             "bytes_out": links.bytes_out,
             "lost": counters.lost,
             "refusals": counters.refusals,
+            "refused": dict(counters.refused),
+            "security": {} if self.doors is None else self.doors.report(),
             "suspicions": links.detector.absences["suspected"],
             "goodbyes": links.detector.absences["left"],
             "lost_clients": links.detector.absences["lost"],

@@ -6,24 +6,30 @@ messages never reaches a node. Payloads are opaque bytes, copied and not looked 
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 import msgspec
 
 from gapless.errors import ProtocolError, WireError
+from gapless.events import Event
 from gapless.protocol import ProtocolSpec
-from gapless.runtime.wire import HEADER, MESSAGES
+from gapless.runtime.wire import HEADER, MESSAGES, UNREADABLE
 
-__all__ = ["Codec", "message_types"]
+__all__ = ["ATTRIBUTE_BYTES", "Codec", "message_types"]
+
+ATTRIBUTE_BYTES = 16
+"""What an attribute counts beside its name and its text."""
 
 
 class Codec:
     """Encodes what nodes of one protocol say; decodes what they hear, from brokers or from clients."""
 
-    def __init__(self, spec: ProtocolSpec, frame_max: int) -> None:
+    def __init__(self, spec: ProtocolSpec, frame_max: int, event_max: int | None = None) -> None:
         types = message_types(spec)
         self._frame_max = frame_max
+        self._event_max = frame_max if event_max is None else event_max
+        """The largest event that a client may send; any that fits into a frame, if nobody says."""
         self._encode = msgspec.msgpack.Encoder().encode
         self._from_broker = _decoder(types)
         self._from_client = _decoder(spec.client_messages) if spec.client_messages else self._from_broker
@@ -53,9 +59,26 @@ class Codec:
         """The messages of a batch, or a `WireError` that can be told to whoever sent it."""
         try:
             messages: list[Any] = (self._from_client if is_client else self._from_broker).decode(body)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise WireError(f"a batch of messages is malformed: {error}") from None
+        if is_client and len(body) > self._event_max:
+            _check_sizes(messages, self._event_max)
         return messages
+
+
+def _check_sizes(messages: list[Any], event_max: int) -> None:
+    """A client looks at its events before it sends them; what comes larger is from one that does not."""
+    for message in messages:
+        for events in (getattr(message, "events", ()), getattr(message, "publications", ())):
+            for event in events:
+                if isinstance(event, Event) and (size := size_of(event.attributes, event.payload)) > event_max:
+                    raise WireError(f"the event {event.id} has {size:,} bytes, but {event_max:,} is the limit")
+
+
+def size_of(attributes: Mapping[str, Any], payload: bytes) -> int:
+    """The bytes of an event, as the bound on them counts."""
+    texts = sum(len(value.encode()) for value in attributes.values() if isinstance(value, str))
+    return len(payload) + ATTRIBUTE_BYTES * len(attributes) + sum(len(name.encode()) for name in attributes) + texts
 
 
 def _decoder(types: tuple[type[msgspec.Struct], ...]) -> msgspec.msgpack.Decoder[list[Any]]:

@@ -6,15 +6,19 @@ with a `Refusal` that says why, and nothing but this connection.
 """
 
 import asyncio
+import ssl
+import time
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import WireError
 from gapless.runtime.frames import FrameStream
 from gapless.runtime.link import Link
 from gapless.runtime.settings import RuntimeSettings
+from gapless.runtime.tls import why_dialling_failed
 from gapless.runtime.wire import (
     ASK,
     BYE,
+    DENIED,
     END,
     HELLO,
     MESSAGES,
@@ -25,18 +29,27 @@ from gapless.runtime.wire import (
     WELCOME,
     Hello,
     Refusal,
+    decode_denial,
     decode_hello,
     decode_name,
     decode_refusal,
     decode_welcome,
     frame,
 )
+from gapless.security.identity import Identity
 
 if TYPE_CHECKING:
     from gapless.runtime.links import Links
 
 __all__ = ["Connection"]
 
+
+TLS_RECORD = 0x1603
+"""How a TLS handshake begins."""
+
+HOLD_MIN_S = 0.001
+LOOK_AGAIN_S = 3_600.0
+"""Clocks are set right now and then, so a moment far away is awaited in steps."""
 
 GREETING_MAX = 1024 * 1024
 """The largest frame of who has not been let in: enough for the addresses of ten thousand brokers."""
@@ -54,6 +67,10 @@ class Connection(FrameStream):
         self._greeting = greeting
         self.target = target
         self._patience: asyncio.TimerHandle | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+        self._holding: asyncio.TimerHandle | None = None
+        self.is_held = False
+        """Whether it is not read because its user sent too much."""
         self.link: Link | None = None
         """Whose connection it is, once the greetings are over."""
         self.boot = 0
@@ -61,6 +78,8 @@ class Connection(FrameStream):
         self.backlog: list[Any] = []
         """Messages of the last frame for which there was no time yet."""
         self.hello: Hello | None = None
+        self.identity: Identity | None = None
+        """Who dialled, once it has proved that."""
         self.refusal: Refusal | None = None
         self.settled: asyncio.Future[None] = links.loop.create_future()
         """Done when the greetings are over, well or not."""
@@ -105,12 +124,28 @@ class Connection(FrameStream):
         elif self.target is None and kind == HELLO and self.hello is None:
             self.hello = decode_hello(body)
             self._links.asked(self, self.hello)
-        elif kind == ASK and self.hello is not None:
-            self.write((frame(REPORT, self._links.report()),))
-        elif kind == END and self.hello is not None and self.hello.role == PROBE:
-            self.write((frame(REPORT, self._links.end_client(decode_name(body))),))
+        elif kind in (ASK, END) and self.identity is not None and self.hello is not None and self.hello.role == PROBE:
+            self._serve_probe(self.identity, kind, body)
         else:
             raise WireError("a connection begins with a greeting")
+
+    def _serve_probe(self, identity: Identity, kind: int, body: memoryview) -> None:
+        right = "status" if kind == ASK else "operate"
+        if not self._links.permits(identity, right):
+            what = "see how brokers are" if kind == ASK else "end sessions"
+            self.refuse("denied", f"{identity.text} may not {what}; that takes {right} = true in the users' file")
+        elif kind == ASK:
+            self.write((frame(REPORT, self._links.report()),))
+        else:
+            self.write((frame(REPORT, self._links.end_client(decode_name(body))),))
+
+    def await_expiry(self, identity: Identity) -> None:
+        """Let it go on as long as what proves who it is."""
+        left = identity.expires - time.time()
+        if left > 0:
+            self._expiry = self._links.loop.call_later(min(left, LOOK_AGAIN_S), self.await_expiry, identity)
+        elif self.is_open:
+            self.refuse("expired", f"the {identity.proof} with which you came has expired; come again with another")
 
     def establish(self, link: Link) -> None:
         """The greetings are over: this is the link's connection now."""
@@ -118,10 +153,32 @@ class Connection(FrameStream):
         self.link = link
         self._frame_max = self._settings.client_frame_max if link.is_client else self._settings.frame_max
 
+    def hold(self, seconds: float) -> None:
+        """Read nothing more for so long: its user is in debt."""
+        if seconds < HOLD_MIN_S or not self.is_open:
+            return
+        if self._holding is not None:
+            self._holding.cancel()
+        self.is_held = True
+        self._holding = self._links.loop.call_later(seconds, self._release)
+        self.pause_reading()
+
+    def _release(self) -> None:
+        self.is_held = False
+        if self.is_open:
+            if self._links.is_readable(self):
+                self.resume_reading()
+            if self.may_go_on():
+                self.go_on()
+
     # ---- what comes in ------------------------------------------------------------------------------------
 
     def may_go_on(self) -> bool:
-        return self.link is None or self._links.turns.has_time_for(self)
+        return self.link is None or (not self.is_held and self._links.turns.has_time_for(self))
+
+    def go_on(self) -> None:
+        if not self.is_held:  # else it goes on when it is released
+            super().go_on()
 
     def finish_frame(self) -> None:
         backlog, self.backlog = self.backlog, []
@@ -147,6 +204,8 @@ class Connection(FrameStream):
             elif kind == REFUSAL:
                 self.refusal = decode_refusal(body)
                 self.abort()
+            elif kind == DENIED and self._links.denied is not None:
+                self._links.denied(*decode_denial(body))
             else:
                 raise WireError(f"there is no frame of kind {kind}")
         except WireError as error:
@@ -156,12 +215,14 @@ class Connection(FrameStream):
     def frame_refused(self, length: int) -> None:
         self.refuse(
             "malformed",
-            f"a frame of {length:,} bytes is too large (or no frame at all); {self._frame_max:,} is the limit",
+            "you speak TLS, but this port takes clear text; write gapless://, or give the network certificates"
+            if self.hello is None and length >> 16 == TLS_RECORD
+            else f"a frame of {length:,} bytes is too large (or no frame at all); {self._frame_max:,} is the limit",
         )
 
     def refuse(self, code: str, reason: str) -> None:
         """End the connection, and say why."""
-        self._links.note_refusal(self, code, reason)
+        self._links.refusals.ended(self, code, reason)
         self.close(frame(REFUSAL, Refusal(code, reason)))
 
     # ---- the end ------------------------------------------------------------------------------------------
@@ -170,6 +231,11 @@ class Connection(FrameStream):
         self._links.drained(self)
 
     def closed(self, error: Exception | None) -> None:
+        if self.target is not None and self.refusal is None and isinstance(error, ssl.SSLError):
+            self.refusal = Refusal("tls", why_dialling_failed(self.target.address, error))
         self._settle()
+        for timer in (self._expiry, self._holding):
+            if timer is not None:
+                timer.cancel()
         self._links.turns.forget(self)
         self._links.ended(self)

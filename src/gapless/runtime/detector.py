@@ -129,7 +129,9 @@ class Detector:
             link.seen_out, link.sent_us = connection.bytes_out, now
         elif now - link.sent_us >= heartbeat_us // 2 and not connection.is_congested:
             connection.write(self._ping)
-        if connection.bytes_in != link.seen_in or (link.is_client and self._are_clients_held_back()):
+        if connection.bytes_in != link.seen_in or (
+            link.is_client and (connection.is_held or self._are_clients_held_back())
+        ):
             if link.absence == "suspected":
                 link.patience = min(link.patience * PATIENCE_STEP, PATIENCE_MAX)
             link.seen_in, link.heard_us = connection.bytes_in, now

@@ -18,6 +18,7 @@ from typing import Any
 
 from gapless.errors import ConfigError, ConnectError, GaplessError
 from gapless.overlay import Overlay, random_tree
+from gapless.runtime.access import CLEAR
 from gapless.runtime.network_file import BrokerEntry, NetworkConfig, ProtocolEntry, TreeEntry
 from gapless.runtime.probe import ask_for_report
 from gapless.runtime.settings import RuntimeSettings
@@ -87,6 +88,8 @@ class Fleet:
 
     def __init__(self, config: NetworkConfig, directory: Path, *, trace: str = "", as_json: bool = False) -> None:
         self.config = config
+        self.access = CLEAR if config.security is None else config.security.access(config.brokers[0].name)
+        """How to ask its brokers: as one of them, for their keys are at hand here."""
         self.directory = directory
         self._trace = trace
         self._as_json = as_json
@@ -158,7 +161,7 @@ class Fleet:
     async def report(self, name: str) -> dict[str, Any]:
         """What the broker says about its own state; nothing if it does not answer now."""
         with suppress(OSError, TimeoutError, GaplessError):
-            return await ask_for_report(self.config.addresses[name], timeout_s=REPORT_S)
+            return await ask_for_report(self.config.addresses[name], timeout_s=REPORT_S, access=self.access)
         return {}
 
     async def until_whole(self, patience_s: float) -> None:

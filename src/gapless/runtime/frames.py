@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from struct import Struct
-from typing import cast
+from typing import Any, cast
 
 __all__ = ["FrameStream"]
 
@@ -34,6 +34,7 @@ class FrameStream(asyncio.BufferedProtocol):
         self._start = 0
         self._end = 0
         self._transport: asyncio.Transport | None = None
+        self._is_tls = False
         self.is_congested = False
         self.bytes_in = 0
         self.bytes_out = 0
@@ -80,12 +81,21 @@ class FrameStream(asyncio.BufferedProtocol):
         found = None if self._transport is None else self._transport.get_extra_info("peername")
         return f"{found[0]}:{found[1]}" if found else "nowhere"
 
+    @property
+    def peer_certificate(self) -> dict[str, Any]:
+        """The certificate of the other end, if it showed one; it was checked in the handshake."""
+        found = None if self._transport is None else self._transport.get_extra_info("peercert")
+        return found or {}
+
     def write(self, pieces: Sequence[bytes]) -> None:
         """Send whole frames, in order, after all that was written before."""
         if self._transport is not None:
             self.bytes_out += sum(map(len, pieces))
             try:
-                self._transport.writelines(pieces)
+                if self._is_tls:
+                    self._transport.write(b"".join(pieces))  # each piece would become a record of its own
+                else:
+                    self._transport.writelines(pieces)
             except RuntimeError:
                 self.lose()
 
@@ -139,6 +149,7 @@ class FrameStream(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self._write_max)
+        self._is_tls = transport.get_extra_info("ssl_object") is not None
         self.opened()
 
     def connection_lost(self, error: Exception | None) -> None:

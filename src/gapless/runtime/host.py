@@ -87,9 +87,12 @@ class NodeHost:
         finally:
             self._meter.end(begun, "", item)
 
-    def receive(self, link: Link, messages: list[Any], deadline_us: int) -> list[Any]:
+    def receive(
+        self, link: Link, messages: list[Any], deadline_us: int, judge: Callable[[Link, Any], Any] | None = None
+    ) -> list[Any]:
         """Messages from a peer; returns those for which there was no time, but takes one at least.
 
+        `judge` returns each as the node may see it, or None if it may not.
         An error of the outside world is raised, for its sender to hear of.
         """
         node = self.node
@@ -103,6 +106,10 @@ class NodeHost:
                 if taken and now_us() > deadline_us:
                     break
                 taken += 1
+                if judge is not None:
+                    message = judge(link, message)
+                    if message is None:
+                        continue
                 for effect in step(Received(peer, message), now):
                     if effect.__class__ is Send:
                         target = links.get(effect.peer)

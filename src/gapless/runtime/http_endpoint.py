@@ -7,6 +7,9 @@
 | `/status` | all that `gapless status` knows of this broker, as JSON |
 
 One request a connection, nothing but GET and HEAD, and little patience: enough for what it is for.
+
+In a network with certificates it speaks HTTPS. `/healthz` is for everybody; the others are for who may see status, and
+shows so by its certificate or by a token, as `Authorization: Bearer TOKEN`.
 """
 
 import asyncio
@@ -16,7 +19,10 @@ import msgspec
 
 from gapless.runtime.address import split_address
 from gapless.runtime.broker import Broker, listen_error
+from gapless.runtime.listener import TlsListener
 from gapless.runtime.metrics import Metrics
+from gapless.runtime.wire import Refusal
+from gapless.security.identity import Identity
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
@@ -24,7 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["HttpEndpoint"]
 
 REQUEST_MAX = 8192
+LINES_MAX = 100
 PATIENCE_S = 5.0
+IN_CLEAR_TEXT = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 36\r\nConnection: close\r\n\r\n"
+    b"this port speaks HTTPS; write that.\n"
+)
 
 
 class HttpEndpoint:
@@ -33,20 +44,36 @@ class HttpEndpoint:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._metrics = Metrics(broker)
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | TlsListener | None = None
 
     async def start(self) -> None:
         """Listen where the network's file says."""
         host, port = split_address(self._broker.entry.http)
         try:
-            self._server = await asyncio.start_server(self._serve, host, port, limit=REQUEST_MAX)
+            self._server = await self._listen(host, port)
         except OSError as error:
             raise listen_error(f"the HTTP side of broker {self._broker.name!r}", f"{host}:{port}", error) from None
+
+    async def _listen(self, host: str, port: int) -> asyncio.Server | TlsListener:
+        doors = self._broker.doors
+        if doors is None:
+            return await asyncio.start_server(self._serve, host, port, limit=REQUEST_MAX)
+        listener = TlsListener(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(REQUEST_MAX), self._serve),
+            doors.server_context,
+            patience_s=PATIENCE_S,
+            in_clear_text=IN_CLEAR_TEXT,
+            refused=lambda address, code, reason: self._broker.links.refusals.stranger(address, code, reason),
+        )
+        await listener.start(host, port)
+        return listener
 
     @property
     def port(self) -> int:
         """Where it listens."""
         assert self._server is not None
+        if isinstance(self._server, TlsListener):
+            return self._server.port
         return int(self._server.sockets[0].getsockname()[1])
 
     def stop(self) -> None:
@@ -58,10 +85,10 @@ class HttpEndpoint:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 request = (await reader.readuntil(b"\r\n")).split()
-                while await reader.readuntil(b"\r\n") != b"\r\n":
-                    pass
+                token = await _token(reader)
+                denial = await self._denial(request, token, writer)
                 begun = self._broker.links.meter.begin()
-                status, kind, body = self._answer(request)
+                status, kind, body = denial or self._answer(request)
                 self._broker.links.meter.end(begun, "a request over HTTP", "")
                 head = (
                     f"HTTP/1.1 {status}",
@@ -77,6 +104,24 @@ class HttpEndpoint:
         finally:
             writer.close()
 
+    async def _denial(self, request: list[bytes], token: str, writer: "StreamWriter") -> tuple[str, str, bytes] | None:
+        """What to say to who may not see this; None if it may."""
+        doors = self._broker.doors
+        path = request[1].split(b"?")[0] if len(request) == 3 else b""
+        if doors is None or doors.users is None or path not in (b"/metrics", b"/status"):
+            return None
+        found: asyncio.Future[Identity | Refusal] = asyncio.get_running_loop().create_future()
+        doors.prove(writer.get_extra_info("peercert") or {}, token, found.set_result)
+        who = await found
+        if isinstance(who, Identity) and doors.may(who, "status"):
+            return None
+        reason = who.reason if isinstance(who, Refusal) else f"{who.text} may not see how brokers are"
+        name = who.text if isinstance(who, Identity) else "?"
+        address = ":".join(map(str, writer.get_extra_info("peername")[:2]))
+        self._broker.links.refusals.denial(name, address, reason)
+        status = "401 Unauthorized" if isinstance(who, Refusal) else "403 Forbidden"
+        return status, "text/plain; charset=utf-8", f"{reason}\n".encode()
+
     def _answer(self, request: list[bytes]) -> tuple[str, str, bytes]:
         if len(request) != 3 or request[0] not in (b"GET", b"HEAD"):
             return "405 Method Not Allowed", "text/plain", b"only GET and HEAD\n"
@@ -91,3 +136,16 @@ class HttpEndpoint:
         if path == b"/status":
             return "200 OK", "application/json", msgspec.json.encode(self._broker.report())
         return "404 Not Found", "text/plain", b"there are /healthz, /metrics and /status\n"
+
+
+async def _token(reader: "StreamReader") -> str:
+    """What the headers show, if anything."""
+    token = ""
+    for _ in range(LINES_MAX):
+        line = await reader.readuntil(b"\r\n")
+        if line == b"\r\n":
+            return token
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"authorization" and value.split()[:1] == [b"Bearer"]:
+            token = value.split(maxsplit=1)[1].decode("ascii", "replace").strip() if len(value.split()) > 1 else ""
+    raise asyncio.LimitOverrunError("too many headers", 0)

@@ -20,7 +20,8 @@ boot) and turn it down as *stale*; then it starts over with a new life, by the c
 import asyncio
 import time
 
-from gapless.errors import WireError
+from gapless.errors import GaplessError
+from gapless.runtime.access import Access
 from gapless.runtime.address import why_unreachable
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
@@ -39,7 +40,9 @@ def later_incarnation(remembered: int) -> int:
     return max(time.time_ns() // 1_000_000, remembered + 1)
 
 
-async def choose_incarnation(config: NetworkConfig, name: str, logger: Logger, awaited: dict[str, str]) -> int:
+async def choose_incarnation(
+    config: NetworkConfig, name: str, logger: Logger, awaited: dict[str, str], access: Access
+) -> int:
     """The incarnation to start with, once enough is known. `awaited` says meanwhile who is waited for, and why."""
     around = config.overlay.within(name, config.network.f + 1)
     answers: dict[str, int] = {}
@@ -47,7 +50,7 @@ async def choose_incarnation(config: NetworkConfig, name: str, logger: Logger, a
     begun = time.monotonic()
     while True:
         missing = [peer for peer in around if peer not in answers]
-        found = await asyncio.gather(*(ask_whether_remembered(config, name, peer) for peer in missing))
+        found = await asyncio.gather(*(ask_whether_remembered(config, name, peer, access) for peer in missing))
         for peer, answer in zip(missing, found, strict=True):
             if isinstance(answer, int):
                 answers[peer] = answer
@@ -65,13 +68,14 @@ async def choose_incarnation(config: NetworkConfig, name: str, logger: Logger, a
         await asyncio.sleep(ASK_AGAIN_S)
 
 
-async def ask_whether_remembered(config: NetworkConfig, name: str, peer: str) -> int | str:
+async def ask_whether_remembered(config: NetworkConfig, name: str, peer: str, access: Access) -> int | str:
     """The last incarnation of ours that a broker has met, -1 if none; or why it cannot be asked."""
-    timeout_s = config.runtime.suspect_ms / 1000
+    # A handshake costs both ends some work, and those that are started together all shake hands at once.
+    timeout_s = (config.runtime.hello_ms if access.is_tls else config.runtime.suspect_ms) / 1000
     address = config.addresses[peer]
     try:
-        welcome = await probe(address, name=name, network=config.fingerprint, timeout_s=timeout_s)
-    except WireError as error:
+        welcome = await probe(address, name=name, network=config.fingerprint, timeout_s=timeout_s, access=access)
+    except GaplessError as error:
         return str(error)
     except (OSError, TimeoutError) as error:
         return why_unreachable(address, error)

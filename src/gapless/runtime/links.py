@@ -16,69 +16,39 @@ publishers back; from `queue_max` on, the connection is given up. Nothing is eve
 
 import asyncio
 import random
+import ssl
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from functools import partial
+from math import inf
+from typing import Any
 
-from gapless.errors import GaplessError, WireError
+from gapless.errors import DeniedError, GaplessError, WireError
 from gapless.protocol import Connected, Input
 from gapless.runtime.address import split_address, why_unreachable
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
+from gapless.runtime.counters import Counters
 from gapless.runtime.detector import Detector
+from gapless.runtime.dialling import dial
+from gapless.runtime.gate import Gate
 from gapless.runtime.host import NodeHost, now_us
 from gapless.runtime.link import Link
 from gapless.runtime.logs import Logger
+from gapless.runtime.owner import Owner
+from gapless.runtime.refusal_log import RefusalLog
 from gapless.runtime.reminders import Reminders
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.turn_meter import TurnMeter
 from gapless.runtime.turns import Turns
 from gapless.runtime.wire import BROKER, BYE, CLIENT, PROBE, WELCOME, Hello, Refusal, Welcome, frame
+from gapless.security.identity import Identity
 
-__all__ = ["Links", "Owner"]
+__all__ = ["Links"]
 
 ROOM_S = 0.005
 
 ANONYMOUS_MAX = 1_000
 """Connections that have not said who they are; further ones are closed at once."""
-
-
-class Owner(Protocol):
-    """Whose links they are: it introduces itself, and decides who is let in."""
-
-    def greeting(self) -> bytes:
-        """What to say to who listens."""
-
-    def answer(self, hello: Hello) -> Welcome | Refusal:
-        """What to say to who dialled."""
-
-    def welcomed(self, welcome: Welcome) -> Refusal | None:
-        """Somebody answered our greeting; a refusal if we do not want it after all."""
-
-    def refused(self, peer: str, refusal: Refusal) -> None:
-        """Somebody turned us down, or ended a connection."""
-
-    def report(self) -> dict[str, Any]:
-        """Our state, for who asks."""
-
-    def end_client(self, client: str) -> dict[str, Any]:
-        """An operator wants this client's session to end; whether it was here."""
-
-
-class Counters:
-    """What went through, for metrics."""
-
-    __slots__ = ("bytes_in", "bytes_out", "frames_in", "lost", "messages_in", "messages_out", "refusals")
-
-    def __init__(self) -> None:
-        self.frames_in = 0
-        self.messages_in = 0
-        self.messages_out = 0
-        self.lost = 0
-        """Messages sent to a peer without a connection."""
-        self.refusals = 0
-        self.bytes_in = 0
-        """Of connections that are over; those that last count for themselves."""
-        self.bytes_out = 0
 
 
 class Links:
@@ -96,6 +66,7 @@ class Links:
         failed: Callable[[BaseException], None],
         logger: Logger,
         connection_kind: type[Connection] = Connection,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.name = name
@@ -110,11 +81,17 @@ class Links:
         )
         self.is_paused = False
         """Whether clients are not read, because too much waits."""
-        self.turns = Turns(self.loop, self._is_readable)
+        self.turns = Turns(self.loop, self.is_readable)
         self.reminders = Reminders()
+        self.refusals = RefusalLog(self.counters, self.reminders, logger)
+        self.gate: Gate | None = None
+        """Judges what clients ask for; None if they may ask for anything."""
+        self.denied: Callable[[str, str], None] | None = None
+        """Who hears of calls that were refused to us, by name, with the reason."""
         self._owner = owner
         self._logger = logger
         self._connection_kind = connection_kind
+        self._tls = tls
         self._anonymous: dict[Connection, None] = {}
         self._congested: dict[Link, None] = {}
         self._nobody = Link("nobody", is_client=True)
@@ -169,7 +146,7 @@ class Links:
         host, port = split_address(link.address)
         try:
             async with asyncio.timeout(self.settings.hello_ms / 1000):
-                await self.loop.create_connection(lambda: connection, host, port)
+                await dial(self.loop, lambda: connection, host, port, self._tls())
         except (OSError, TimeoutError) as error:
             connection.lose()
             reason = why_unreachable(link.address, error)
@@ -192,7 +169,16 @@ class Links:
 
     def asked(self, connection: Connection, hello: Hello) -> None:
         """Who dialled says who it is."""
-        answer = self._owner.answer(hello)
+        self._owner.identify(connection, hello, partial(self._identified, connection, hello))
+
+    def _identified(self, connection: Connection, hello: Hello, found: Identity | Refusal) -> None:
+        if not connection.is_open:
+            return  # it did not wait
+        if isinstance(found, Refusal):
+            connection.refuse(found.code, found.reason)
+            return
+        connection.identity = found
+        answer = self._owner.answer(hello, found)
         if isinstance(answer, Welcome) and hello.role == BROKER and self._insists(hello):
             answer = Refusal("duplicate", "there is a connection already, or will be in a moment")
         if isinstance(answer, Refusal):
@@ -207,6 +193,8 @@ class Links:
             address = "" if is_client else self.addresses.get(hello.name, "")
             link = self.links[hello.name] = Link(hello.name, is_client=is_client, address=address, now=now_us())
             self.detector.recall(link)
+        if found.expires < inf:
+            connection.await_expiry(found)
         self._establish(link, connection, hello.boot)
 
     def _insists(self, hello: Hello) -> bool:
@@ -220,7 +208,7 @@ class Links:
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> None:
         """Our greeting is answered."""
-        refusal = self._owner.welcomed(welcome)
+        refusal = self._owner.welcomed(connection, welcome)
         if refusal is not None:
             connection.refuse(refusal.code, refusal.reason)
             return
@@ -245,6 +233,8 @@ class Links:
         link.seen_in = link.seen_out = -1
         connection.boot = boot
         connection.establish(link)
+        if self.gate is not None and link.is_client and connection.identity is not None:
+            self.gate.came(link, connection.identity)
         if link.is_client and self.is_paused:
             connection.pause_reading()
         if link.outbox:
@@ -252,6 +242,10 @@ class Links:
         self._logger.debug("connected", extra={"peer": link.name, "address": connection.peer_address})
         self.host.give(Connected(link.name))
         self.detector.trust(link)
+
+    def permits(self, identity: Identity, right: str) -> bool:
+        """Whether somebody may do what not everybody may."""
+        return self._owner.permits(identity, right)
 
     def report(self) -> dict[str, Any]:
         """Our state, for who asks."""
@@ -274,6 +268,8 @@ class Links:
         link.connection = None
         connection.link = None
         connection.abort()
+        if self.gate is not None and link.is_client:
+            self.gate.left(link)
         self._count(connection)
         link.outbox.clear()
         if self._congested.pop(link, 0) is None:
@@ -324,20 +320,6 @@ class Links:
         if connection is not None:
             connection.refuse(code, reason)
 
-    def note_refusal(self, connection: Connection, code: str, reason: str) -> None:
-        """A connection is about to be ended by us."""
-        self.counters.refusals += 1
-        who = (
-            connection.link.name if connection.link is not None else connection.hello.name if connection.hello else "?"
-        )
-        facts = {"peer": who, "address": connection.peer_address, "code": code}
-        if code in ("duplicate", "not-ready"):
-            self._logger.debug(f"refused: {reason}", extra=facts)
-            return
-        times = self.reminders.due((who, code))
-        if times:
-            self._logger.warning(f"refused: {reason}", extra={**facts, "times": times} if times > 1 else facts)
-
     # ---- messages -----------------------------------------------------------------------------------------
 
     def received(self, link: Link, connection: Connection, body: memoryview) -> None:
@@ -349,6 +331,8 @@ class Links:
             self.counters.frames_in += 1
             self.counters.messages_in += len(messages)
             self.take_in(link, connection, messages)
+            if self.gate is not None and link.is_client:
+                connection.hold(self.gate.wait_s(link, len(body)))
         finally:
             self.meter.end(begun, link.name, messages)
 
@@ -356,9 +340,12 @@ class Links:
         """Give messages to the node; what there is no time for waits with its connection."""
         begun = self.meter.begin()
         try:
-            connection.backlog = self.host.receive(link, messages, self.turns.deadline_us)
+            judge = self.gate.judge if self.gate is not None and link.is_client else None
+            connection.backlog = self.host.receive(link, messages, self.turns.deadline_us, judge)
             if connection.backlog:
                 self.turns.wait(connection)
+        except DeniedError as error:
+            self._owner.cheated(link.name, str(error))
         except GaplessError as error:
             self.expel(link, "malformed", str(error))
         finally:
@@ -436,8 +423,11 @@ class Links:
             self._disconnect(link)
         self._dial(link)
 
-    def _is_readable(self, connection: Connection) -> bool:
-        return not self.is_paused or connection.link is None or not connection.link.is_client
+    def is_readable(self, connection: Connection) -> bool:
+        """Whether more may be read from it now."""
+        if connection.link is None or not connection.link.is_client:
+            return True
+        return not self.is_paused and not connection.is_held
 
     def _pause(self, is_paused: bool) -> None:
         self.is_paused = is_paused
@@ -445,7 +435,7 @@ class Links:
             if link.is_client and link.connection is not None:
                 if is_paused:
                     link.connection.pause_reading()
-                else:
+                elif not link.connection.is_held:
                     link.connection.resume_reading()
 
     def watch(self, peers: list[str], failing_max: int) -> None:

@@ -88,9 +88,29 @@ class Metrics(Collector):
         yield GaugeMetricFamily("gapless_longest_turn_seconds", "Of the event loop, since the start.", value=longest)
         long = report["turns"]["long"]
         yield CounterMetricFamily("gapless_long_turns", "Turns that took more than 0.1 seconds.", value=long)
+        yield from _security(report)
         yield from _links(report["links"])
         yield from _waits(report["waits"])
         yield from _protocol(report["overview"])
+
+
+def _security(report: dict[str, Any]) -> Iterator[Metric]:
+    refused = CounterMetricFamily(
+        "gapless_refused", "Connections ended and calls denied by this broker, by code.", labels=["code"]
+    )
+    for code, count in report["refused"].items():
+        refused.add_metric([code], count)
+    yield refused
+    security = report["security"] or {"expiries": {}, "reloads": 0, "failed_reloads": 0}
+    expiry = GaugeMetricFamily(
+        "gapless_certificate_expiry_timestamp_seconds", "When it expires, since 1970.", labels=["kind"]
+    )
+    for kind, expires in security["expiries"].items():
+        expiry.add_metric([kind], expires)
+    yield expiry
+    failed = security["failed_reloads"]
+    yield CounterMetricFamily("gapless_reloads", "Times that security was read again.", value=security["reloads"])
+    yield CounterMetricFamily("gapless_failed_reloads", "Times that it could not be used.", value=failed)
 
 
 def _links(links: dict[str, Any]) -> Iterator[Metric]:

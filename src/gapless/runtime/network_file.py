@@ -38,6 +38,11 @@ suspect_ms = 2000
 : `address` is where others find it; `listen` where it binds, if that is another place; `http`, if given, serves
   `/healthz` and `/metrics`.
 
+`[security]`
+: if it is there, everything speaks TLS, and brokers prove by certificate who they are. `authority`, `certificate` and
+  `key` are files in PEM, and `users` says who may do what (`gapless.security.users_file`); all relative to this file.
+  In each, `{name}` stands for the broker's. Hosts may keep them in different places.
+
 `[protocol]`, `[runtime]`
 : may be left out. `gapless protocols NAME` lists a protocol's options, `gapless.runtime.settings` the runtime's.
 
@@ -50,6 +55,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from hashlib import blake2b
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +64,20 @@ import msgspec
 from gapless.errors import ConfigError, OverlayError, ProtocolError
 from gapless.overlay import Overlay, make_overlay
 from gapless.protocol import ProtocolSpec, check_overlay, convert_options, find_protocol
+from gapless.runtime.access import Access
 from gapless.runtime.address import split_address
 from gapless.runtime.settings import RuntimeSettings
+from gapless.security.credentials import Credentials
 
-__all__ = ["BrokerEntry", "NetworkConfig", "ProtocolEntry", "TreeEntry", "load_network", "parse_network"]
+__all__ = [
+    "BrokerEntry",
+    "NetworkConfig",
+    "ProtocolEntry",
+    "SecurityEntry",
+    "TreeEntry",
+    "load_network",
+    "parse_network",
+]
 
 
 class TreeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,6 +104,30 @@ class ProtocolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: dict[str, Any] = {}
 
 
+class SecurityEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[security]`."""
+
+    authority: str
+    certificate: str
+    key: str
+    users: str = ""
+
+    def files(self, broker: str) -> dict[str, str]:
+        """The files of one broker, by kind."""
+        named = {kind: getattr(self, kind).replace("{name}", broker) for kind in self.__struct_fields__}
+        return {kind: path for kind, path in named.items() if path}
+
+    def access(self, broker: str) -> Access:
+        """How the broker dials others."""
+        files = self.files(broker)
+        shown = Credentials(authority=files["authority"], certificate=files["certificate"], key=files["key"])
+        return Access(is_tls=True, credentials=shown)
+
+    def near(self, directory: Path) -> "SecurityEntry":
+        """The same, with paths that count from this directory."""
+        return SecurityEntry(*(str(directory / path) if path else "" for path in msgspec.structs.astuple(self)))
+
+
 class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A network, checked."""
 
@@ -95,6 +135,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
     network: TreeEntry = TreeEntry()
     protocol: ProtocolEntry = ProtocolEntry()
     runtime: RuntimeSettings = RuntimeSettings()
+    security: SecurityEntry | None = None
 
     @cached_property
     def overlay(self) -> Overlay:
@@ -134,7 +175,12 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
     @property
     def url(self) -> str:
         """What a client connects to."""
-        return "gapless://" + ",".join(self.addresses.values())
+        return self.scheme + ",".join(self.addresses.values())
+
+    @property
+    def scheme(self) -> str:
+        """How its addresses are written."""
+        return "gapless://" if self.security is None else "gapless+tls://"
 
     def to_toml(self) -> str:
         """The text of a file that holds this network."""
@@ -151,14 +197,21 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
         unusual = {k: v for k, v in msgspec.structs.asdict(self.runtime).items() if v != usual[k]}
         if unusual:
             lines += ["", "[runtime]", *(f"{key} = {_toml(value)}" for key, value in unusual.items())]
+        if self.security is not None:
+            files = {key: path for key, path in msgspec.structs.asdict(self.security).items() if path}
+            lines += ["", "[security]", *(f"{key} = {_toml(path)}" for key, path in files.items())]
         return "\n".join(lines) + "\n"
 
+
+EVERYWHERE = ("0.0.0.0", "::")
+"""Where every host may listen without being in another's way."""
 
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "": NetworkConfig,
     "network": TreeEntry,
     "protocol": ProtocolEntry,
     "runtime": RuntimeSettings,
+    "security": SecurityEntry,
 }
 
 
@@ -170,7 +223,11 @@ def load_network(path: str | Path) -> NetworkConfig:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"{path}: cannot be read: {reason}") from None
     try:
-        return parse_network(text)
+        config = parse_network(text)
+        if config.security is not None:
+            near = config.security.near(Path(path).absolute().parent)
+            config = msgspec.structs.replace(config, security=near)
+        return config
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 
@@ -220,21 +277,30 @@ def check_network(config: NetworkConfig) -> None:
     for number, entry in enumerate(config.brokers):
         for key in ("address", "listen", "http"):
             address = getattr(entry, key)
-            if address:
+            if address or key == "address":
                 _check_address(f"brokers[{number}].{key}", address)
         for address in {entry.address, entry.http} - {""}:
-            if address in taken and split_address(address)[1] != 0:
+            host, port = split_address(address)
+            if address in taken and port != 0 and host not in EVERYWHERE:
                 raise ConfigError(f"brokers[{number}]: {address} is taken by {taken[address]!r} already")
             taken[address] = entry.name
     try:
         config.overlay.root  # noqa: B018 - made when asked for
     except OverlayError as error:
         raise ConfigError(f"network: {error}") from None
+    for key, value in config.protocol.options.items():
+        if isinstance(value, float) and not isfinite(value):
+            raise ConfigError(f"protocol.options.{key}: {value} is no number that can be reached")
     try:
         config.options  # noqa: B018
         check_overlay(config.spec, config.overlay)
     except ProtocolError as error:
         raise ConfigError(f"protocol: {error}") from None
+    if config.security is not None and config.security.users and config.spec.judging is None:
+        raise ConfigError(
+            f"security.users: protocol {config.spec.name!r} cannot tell what its clients ask for, so nobody can be "
+            "allowed one thing and not another; leave it out, or choose protocol 'gapless'"
+        )
 
 
 def _check_address(place: str, address: str) -> None:

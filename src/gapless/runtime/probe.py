@@ -2,20 +2,25 @@
 
 import asyncio
 import errno
+import ssl
 from typing import Any
 
 import msgspec
 
-from gapless.errors import WireError
+from gapless.errors import DeniedError, GaplessError, WireError
+from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
+from gapless.runtime.dialling import dial
 from gapless.runtime.frames import FrameStream
 from gapless.runtime.settings import RuntimeSettings
+from gapless.runtime.tls import why_dialling_failed
 from gapless.runtime.wire import (
     ASK,
     END,
     PROBE,
     REFUSAL,
     REPORT,
+    UNREADABLE,
     WELCOME,
     Welcome,
     decode_refusal,
@@ -30,8 +35,9 @@ NOT_OURS = "whoever listens there is no Gapless broker"
 
 
 class _Probe(FrameStream):
-    def __init__(self, settings: RuntimeSettings, hello: bytes) -> None:
+    def __init__(self, settings: RuntimeSettings, hello: bytes, address: str) -> None:
         super().__init__(settings.frame_max, settings.write_max)
+        self._address = address
         loop = asyncio.get_running_loop()
         self.welcome: asyncio.Future[Welcome] = loop.create_future()
         self.report: asyncio.Future[dict[str, Any]] = loop.create_future()
@@ -47,21 +53,24 @@ class _Probe(FrameStream):
             elif kind == REPORT and not self.report.done():
                 self.report.set_result(msgspec.msgpack.decode(body, type=dict[str, Any]))
             elif kind == REFUSAL:
-                raise WireError(decode_refusal(body).reason)
+                refusal = decode_refusal(body)
+                raise (DeniedError if refusal.code == "denied" else WireError)(refusal.reason)
             else:
                 raise WireError(NOT_OURS)
-        except WireError as error:
+        except GaplessError as error:
             self._fail(error)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             self._fail(WireError(NOT_OURS))
 
     def frame_refused(self, length: int) -> None:
         self._fail(WireError(NOT_OURS))
 
     def closed(self, error: Exception | None) -> None:
+        if isinstance(error, ssl.SSLError):
+            self._fail(WireError(why_dialling_failed(self._address, error)))
         self._fail(ConnectionResetError(errno.ECONNRESET, "closed the connection without a word"))
 
-    def _fail(self, error: WireError | OSError) -> None:
+    def _fail(self, error: GaplessError | OSError) -> None:
         for future in (self.welcome, self.report):
             if not future.done():
                 future.set_exception(error)
@@ -76,25 +85,26 @@ async def probe(
     network: str = "",
     timeout_s: float = 2.0,
     settings: RuntimeSettings | None = None,
+    access: Access = CLEAR,
 ) -> Welcome:
-    """A broker's welcome; `OSError`, `TimeoutError` or `WireError` if there is none to be had."""
-    asking, welcome = await _ask(address, name, network, timeout_s, settings or RuntimeSettings())
+    """A broker's welcome; `OSError`, `TimeoutError`, `WireError` or `DeniedError` if there is none to be had."""
+    asking, welcome = await _ask(address, name, network, timeout_s, settings or RuntimeSettings(), access)
     asking.abort()
     return welcome
 
 
-async def ask_for_report(address: str, *, timeout_s: float = 2.0) -> dict[str, Any]:
+async def ask_for_report(address: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
     """What a broker says about its own state."""
-    return await _answer(address, frame(ASK), timeout_s)
+    return await _answer(address, frame(ASK), timeout_s, access)
 
 
-async def ask_to_end(address: str, client: str, *, timeout_s: float = 2.0) -> dict[str, Any]:
+async def ask_to_end(address: str, client: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
     """Let a broker end the session of a client: whether it did (`ended`), and if not, the `reason`."""
-    return await _answer(address, frame(END, client), timeout_s)
+    return await _answer(address, frame(END, client), timeout_s, access)
 
 
-async def _answer(address: str, question: bytes, timeout_s: float) -> dict[str, Any]:
-    asking, _ = await _ask(address, PROBE, "", timeout_s, RuntimeSettings())
+async def _answer(address: str, question: bytes, timeout_s: float, access: Access) -> dict[str, Any]:
+    asking, _ = await _ask(address, PROBE, "", timeout_s, RuntimeSettings(), access)
     try:
         async with asyncio.timeout(timeout_s):
             asking.write((question,))
@@ -104,13 +114,16 @@ async def _answer(address: str, question: bytes, timeout_s: float) -> dict[str, 
 
 
 async def _ask(
-    address: str, name: str, network: str, timeout_s: float, settings: RuntimeSettings
+    address: str, name: str, network: str, timeout_s: float, settings: RuntimeSettings, access: Access
 ) -> tuple[_Probe, Welcome]:
     host, port = split_address(address)
-    hello = greeting(PROBE, name, network=network)
+    hello = greeting(PROBE, name, network=network, token=access.token)
     async with asyncio.timeout(timeout_s):
-        loop = asyncio.get_running_loop()
-        _, asking = await loop.create_connection(lambda: _Probe(settings, hello), host, port)
+        try:
+            loop = asyncio.get_running_loop()
+            asking = await dial(loop, lambda: _Probe(settings, hello, address), host, port, access.context())
+        except ssl.SSLError as error:
+            raise WireError(why_dialling_failed(address, error)) from None
         try:
             return asking, await asking.welcome
         except BaseException:

@@ -1,6 +1,7 @@
 """A broker as a process: from its start to its exit code.
 
-SIGTERM and SIGINT let it leave in good order; SIGHUP, which a terminal sends that is closed, does nothing. A bug of
+SIGTERM and SIGINT let it leave in good order. SIGHUP, which a terminal sends that is closed, too, lets it read its
+certificates and users again, if there are any, and does nothing else. A bug of
 ours ends it at once, without a goodbye: its state is in doubt, and the others go round it. With `parent`, it leaves,
 too, when that process is gone, so that no broker outlives the network it was started with.
 """
@@ -32,8 +33,7 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int) -> i
     told_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
-    hung_up = "SIGHUP: the network's file is read at the start only; SIGTERM lets the broker leave"
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, broker.logger.info, hung_up)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _hang_up, broker)
     endpoint = HttpEndpoint(broker) if broker.entry.http else None
     if endpoint is not None:
         await endpoint.start()
@@ -59,6 +59,13 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int) -> i
         watching.cancel()
         if endpoint is not None:
             endpoint.stop()
+
+
+def _hang_up(broker: Broker) -> None:
+    if broker.doors is None:
+        broker.logger.info("SIGHUP: the network's file is read at the start only; SIGTERM lets the broker leave")
+    else:
+        broker.reloading = asyncio.get_running_loop().create_task(broker.doors.reload("SIGHUP"))
 
 
 def _calm_collector() -> None:

@@ -4,6 +4,8 @@ A network's file may set them under `[runtime]`; brokers pass them on to clients
 of a connection agree.
 """
 
+from math import inf
+
 import msgspec
 
 __all__ = ["RuntimeSettings"]
@@ -68,7 +70,7 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if value < 0 or (value == 0 and name != "delay_ms"):
+            if not 0 <= value < inf or (value == 0 and name != "delay_ms"):
                 raise ValueError(f"{name} must be positive, but is {value}")
         if self.suspect_ms < 2 * self.heartbeat_ms:
             raise ValueError(

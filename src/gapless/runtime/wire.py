@@ -17,18 +17,20 @@ from gapless.errors import WireError
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = [
-    "ASK", "BROKER", "BYE", "CLIENT", "END", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE", "REFUSAL", "REPORT",
-    "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_hello", "decode_name", "decode_refusal",
-    "decode_welcome", "frame", "greeting",
+    "ASK", "BROKER", "BYE", "CLIENT", "DENIED", "END", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE", "REFUSAL",
+    "REPORT", "UNREADABLE", "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_denial", "decode_hello",
+    "decode_name", "decode_refusal", "decode_welcome", "frame", "greeting",
 ]  # fmt: skip
 
-VERSION = 1
+VERSION = 2
 MAGIC = "gapless"
+TOKEN_MAX = 16_384
 
 HEADER = Struct(">IB")
 
-HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END = range(1, 10)
-"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a client's session."""
+HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END, DENIED = range(1, 11)
+"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a client's session;
+`DENIED` tells a client that a call of it is refused."""
 
 BROKER, CLIENT, PROBE = "broker", "client", "probe"
 """Who dials. A probe asks, and takes no part."""
@@ -55,6 +57,11 @@ class Hello(msgspec.Struct, frozen=True, array_like=True):
     incarnation: int = 0
     boot: int = 0
     """Tells one start of a process from another."""
+    token: str = ""
+    """What proves who dials, if no certificate does. It is secret, and shown nowhere."""
+
+    def __repr__(self) -> str:
+        return f"Hello({self.role!r}, {self.name!r})"
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True):
@@ -81,15 +88,22 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     addresses: dict[str, str]
     trace: str = ""
     """Where clients on the same machine are asked to write their part of the trace."""
+    user: str = ""
+    """Whom the broker takes the client for: the client's name has to begin so. Empty where nobody is asked."""
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True):
     """The end of a connection, with the reason."""
 
     code: str
-    """One word: version, network, protocol, name, full, not-ready, duplicate, stale, malformed, silent, ended."""
+    """One word: version, network, protocol, name, full, not-ready, duplicate, stale, malformed, silent, ended, tls,
+    denied, expired, changed, limit."""
     reason: str
 
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises: of the last two, for text that is no UTF-8 and for what nests without end, `msgspec` makes no
+error of its own."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _beginning = msgspec.msgpack.Decoder(_Beginning)
@@ -97,6 +111,7 @@ _hello = msgspec.msgpack.Decoder(Hello)
 _welcome = msgspec.msgpack.Decoder(Welcome)
 _refusal = msgspec.msgpack.Decoder(Refusal)
 _name = msgspec.msgpack.Decoder(str)
+_denial = msgspec.msgpack.Decoder(tuple[str, str])
 
 
 def frame(kind: int, body: Any = None) -> bytes:
@@ -106,17 +121,26 @@ def frame(kind: int, body: Any = None) -> bytes:
 
 
 def greeting(
-    role: str, name: str, *, protocol: str = "", network: str = "", incarnation: int = 0, boot: int = 0
+    role: str,
+    name: str,
+    *,
+    protocol: str = "",
+    network: str = "",
+    incarnation: int = 0,
+    boot: int = 0,
+    token: str = "",
 ) -> bytes:
     """The frame with which who dials begins."""
-    return frame(HELLO, Hello(MAGIC, VERSION, role, name, protocol, network, incarnation, boot))
+    hello = Hello(MAGIC, VERSION, role, name, protocol, network, incarnation, boot, token)
+    # Who has nothing to prove says what it always said.
+    return frame(HELLO, hello if token else msgspec.structs.astuple(hello)[:-1])
 
 
 def decode_hello(body: memoryview) -> Hello:
     """The hello, or a `WireError` that can be told to whoever sent it."""
     try:
         beginning = _beginning.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise WireError("this is no greeting; a Gapless broker listens here") from None
     if beginning.magic != MAGIC:
         raise WireError("this is no greeting; a Gapless broker listens here")
@@ -124,12 +148,14 @@ def decode_hello(body: memoryview) -> Hello:
         raise WireError(f"you speak version {beginning.version} of the wire format, but this broker speaks {VERSION}")
     try:
         hello = _hello.decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise WireError(f"the greeting is malformed: {error}") from None
     if hello.role not in (BROKER, CLIENT, PROBE):
         raise WireError(f"there is no role {hello.role!r}; it is broker, client or probe")
     if not hello.name or len(hello.name) > 200:
         raise WireError("a name has 1 to 200 characters")
+    if len(hello.token) > TOKEN_MAX:
+        raise WireError(f"a token has at most {TOKEN_MAX} characters")
     return hello
 
 
@@ -137,7 +163,7 @@ def decode_welcome(body: memoryview) -> Welcome:
     """The welcome, or a `WireError`."""
     try:
         return _welcome.decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise WireError(f"whoever listens there is no Gapless broker of version {VERSION}: {error}") from None
 
 
@@ -145,13 +171,21 @@ def decode_name(body: memoryview) -> str:
     """The name of a client."""
     try:
         return _name.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise WireError("a client is named by a string") from None
+
+
+def decode_denial(body: memoryview) -> tuple[str, str]:
+    """The name of a subscription or advertisement that we do not get, and why."""
+    try:
+        return _denial.decode(body)
+    except msgspec.DecodeError:
+        raise WireError("a denial is a name and a reason") from None
 
 
 def decode_refusal(body: memoryview) -> Refusal:
     """Why the peer ends the connection."""
     try:
         return _refusal.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return Refusal("malformed", "the connection was refused, in words that cannot be read")

@@ -35,6 +35,7 @@ from gapless.protocol import (
     CutsVoided,
     Deliver,
     Ended,
+    Expel,
     Input,
     Node,
     ProtocolSpec,
@@ -279,6 +280,7 @@ class Simulation:
         self._record_delivery = handlers.get(Deliver, _ignore)
         return handlers | {
             Send: self._send, SetTimer: self._set_timer, Deliver: self._deliver, Rejected: self._refuse,
+            Expel: self._expel,
         }  # fmt: skip
 
     def _send(self, slot: Slot, effect: Send, now: int) -> None:
@@ -318,6 +320,9 @@ class Simulation:
     def _set_timer(self, slot: Slot, effect: SetTimer, now: int) -> None:
         timer = slot.timers[effect.key] = Timer(slot, effect.key, self.give)
         self.agenda.call(now + effect.delay_us, timer)
+
+    def _expel(self, slot: Slot, effect: Expel, now: int) -> None:
+        raise AssertionError(f"{effect.client} was sent away, though clients here are honest: {effect.reason}")
 
     def _deliver(self, slot: Slot, effect: Deliver, now: int) -> None:
         self._record_delivery(slot, effect, now)

@@ -7,7 +7,7 @@ import gapless_spark
 from gapless.errors import ExperimentError
 from gapless_spark.lab.experiment import Experiment
 from gapless_spark.lab.experiment_file import load_experiment
-from gapless_spark.lab.figures.report import PAPERS
+from gapless_spark.lab.figures.papers import PAPERS
 
 __all__ = ["experiments_of_papers"]
 

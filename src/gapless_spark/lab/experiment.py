@@ -50,6 +50,10 @@ series = ["protocol"]
 `[options.NAME]`
 : of the protocol NAME, the same for all its runs.
 
+`[interpretations.NAME]`
+: one way to read what a paper leaves open: `says` in words what is assumed, and `where` (values of axes) which runs
+  assume it. A claim names the one by which it is judged.
+
 `[[grid]]`
 : lists of values: `protocol`, parameters, and options of protocols as `"options.KEY"`. Each grid gives every
   combination of its values; several grids add up. `seeds` in a grid goes before the one above.
@@ -60,6 +64,7 @@ series = ["protocol"]
 `[[figures]]`
 : `kind = "lines"` (default): `x` is an axis, `y` a reading, `series` the axes that tell the lines apart.
   `kind = "bars"`: the same numbers as bars, where values of `x` are few or have no order.
+  `kind = "course"`: lines along the subjects of `y.metric`, which are numbers, such as moments of time.
   `kind = "distribution"`: `y.metric` counts, `by` its subjects or by their values, into the `bins` given by
   their upper ends.
   `legend` names a line after its values on the axes: `"{protocol}, {covered:.0%} covered"`.
@@ -69,11 +74,14 @@ series = ["protocol"]
 : what the paper says, to be compared: `says` in words, `paper` the number, `y` the reading and `where` the runs;
   with `against` (other runs) the figure is a `ratio`, an `increase` or a `reduction` (in percent), as `as` says.
   `noise` is how far ours may be off before that needs a reason, as a share of the paper's number; `why` is the reason.
-  A claim without a number has a `shape`: `flat`, `grows` or `falls`, `along` an axis.
+  A number is the `mean` over the runs, or with `of = "deviation"` their standard deviation; with `along` it is the
+  mean over all values of that axis. A claim without a number has a `shape`: `flat`, `grows` or `falls`, `along` one.
+  `interpretation` names one of the experiment's; `place` is where the paper says it, if not at that of the experiment.
 
 A reading says how a run becomes a number: the mean (or what `reduce` says) over the rows of `metric`, or of those with
 `subject`; or, with `subjects` (a range: `above`, `least`, `below`, `most`), the percentage of all that a metric counts
-whose subjects lie there; or, with `values`, the number of subjects whose values do.
+whose subjects lie there; or, with `values`, the number of subjects whose values do. `reduce = "largest-subject"` is the
+largest subject of which any was counted.
 """
 
 from collections.abc import Sequence
@@ -81,7 +89,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["Axis", "Claim", "Experiment", "FigureSpec", "Quick", "Range", "Reading", "Scalar"]
+__all__ = ["Axis", "Claim", "Experiment", "FigureSpec", "Interpretation", "Quick", "Range", "Reading", "Scalar"]
 
 Scalar: TypeAlias = str | int | float | bool
 Axis: TypeAlias = list[Scalar]
@@ -110,7 +118,7 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     metric: str
     subject: str | None = None
-    reduce: Literal["mean", "sum", "max", "min"] = "mean"
+    reduce: Literal["mean", "sum", "max", "min", "largest-subject"] = "mean"
     subjects: Range | None = None
     values: Range | None = None
 
@@ -119,7 +127,7 @@ class FigureSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One picture and its table."""
 
     y: Reading
-    kind: Literal["lines", "bars", "distribution"] = "lines"
+    kind: Literal["lines", "bars", "course", "distribution"] = "lines"
     name: str = ""
     title: str = ""
     x: str = ""
@@ -159,6 +167,17 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     by: tuple[str, ...] = ()
     """The axes that tell lines apart, each of which has to have the shape."""
     why: str = ""
+    of: Literal["mean", "deviation"] = "mean"
+    """Which of the two over the runs the paper's number is."""
+    interpretation: str = ""
+    place: str = ""
+
+
+class Interpretation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One way to read what a paper leaves open."""
+
+    says: str
+    where: Where = {}
 
 
 class Quick(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -191,6 +210,7 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trace: bool = False
     parameters: dict[str, Any] = {}
     options: dict[str, dict[str, Any]] = {}
+    interpretations: dict[str, Interpretation] = {}
     quick: Quick = Quick()
     figures: tuple[FigureSpec, ...] = ()
     claims: tuple[Claim, ...] = ()

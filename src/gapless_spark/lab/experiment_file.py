@@ -15,7 +15,7 @@ import msgspec
 from gapless.errors import ExperimentError, ProtocolError, ScenarioError
 from gapless.protocol import convert_options, find_protocol
 from gapless.simulator import Scenario, load_scenario
-from gapless_spark.lab.experiment import Claim, Experiment, FigureSpec, Quick, Range, Reading, Scalar
+from gapless_spark.lab.experiment import Claim, Experiment, FigureSpec, Interpretation, Quick, Range, Reading, Scalar
 from gapless_spark.lab.grid import Case, cases_of
 from gapless_spark.lab.measures import ALWAYS, MEASURES
 from gapless_spark.lab.workloads import WORKLOADS, DirectWorkload, ScenarioDocument, Workload
@@ -42,7 +42,7 @@ def parse_experiment(text: str, file: Path) -> Experiment:
         document = tomllib.loads(text)
         _check_all_keys(document)
         experiment = msgspec.convert({**document, "name": file.stem, "file": str(file)}, Experiment)
-        experiment = _with_scenario(experiment, file.parent)
+        experiment = _with_interpretations(_with_scenario(experiment, file.parent))
         _check(experiment)
     except tomllib.TOMLDecodeError as error:
         raise ExperimentError(f"{file}: this is not TOML: {error}") from None
@@ -72,6 +72,9 @@ def _check_all_keys(document: Mapping[str, Any]) -> None:
         rows = document.get(key, [])
         if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
             raise _MistakeError(f"{key}: write each one as a table that starts with [[{key}]]")
+    senses = document.get("interpretations")
+    for name, sense in senses.items() if isinstance(senses, Mapping) else ():
+        _check_keys(f"interpretations.{name}", sense, _keys(Interpretation))
     for key, struct in (("figures", FigureSpec), ("claims", Claim)):
         for number, row in enumerate(document.get(key, [])):
             _check_keys(f"{key}[{number}]", row, _keys(struct))
@@ -123,6 +126,22 @@ def _with_scenario(experiment: Experiment, folder: Path) -> Experiment:
     except ScenarioError as error:
         raise _MistakeError(f"scenario: {error}") from None
     return msgspec.structs.replace(experiment, document=msgspec.to_builtins(scenario))
+
+
+def _with_interpretations(experiment: Experiment) -> Experiment:
+    """Each claim looks at the runs of its interpretation."""
+    claims = []
+    for number, claim in enumerate(experiment.claims):
+        if claim.interpretation:
+            known = experiment.interpretations
+            if claim.interpretation not in known:
+                hint = _hint(claim.interpretation, known)
+                raise _MistakeError(f"claims[{number}].interpretation: there is no {claim.interpretation!r}; {hint}")
+            where = known[claim.interpretation].where
+            against = None if claim.against is None else {**where, **claim.against}
+            claim = msgspec.structs.replace(claim, where={**where, **claim.where}, against=against)
+        claims.append(claim)
+    return msgspec.structs.replace(experiment, claims=tuple(claims))
 
 
 def _check(experiment: Experiment) -> None:
@@ -240,7 +259,7 @@ def _check_parameters(cases: list[Case]) -> None:
 def _check_figure(place: str, figure: FigureSpec, experiment: Experiment) -> None:
     _check_reading(place, figure.y, experiment)
     axes = [*_axes(experiment), "seed"]
-    if figure.kind != "distribution" and not figure.x:
+    if figure.kind in ("lines", "bars") and not figure.x:
         raise _MistakeError(f"{place}: needs an 'x': one of {', '.join(axes)}")
     if figure.kind == "distribution" and not figure.bins:
         raise _MistakeError(f"{place}: needs 'bins': their upper ends")
@@ -267,6 +286,8 @@ def _check_claim(place: str, claim: Claim, experiment: Experiment) -> None:
         raise _MistakeError(f"{place}: needs 'along': the axis along which it is {claim.shape}")
     if (claim.against is None) != (claim.as_ == "value"):
         raise _MistakeError(f'{place}: \'against\' goes with as = "ratio", "increase" or "reduction"')
+    if claim.of == "deviation" and (claim.paper is None or claim.against is not None or claim.along):
+        raise _MistakeError(f"{place}: a deviation is compared with the paper's number, and with no other runs")
     axes = [*_axes(experiment), "seed"]
     for name in (*claim.where, *(claim.against or {}), *([claim.along] if claim.along else []), *claim.by):
         _check_axis_name(place, name, axes)

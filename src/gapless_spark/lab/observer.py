@@ -6,12 +6,15 @@ took, and how many there were.
 """
 
 from array import array
+from collections import Counter
 from typing import Any
 
 from gapless.events import Event
 from gapless.trace import Recorder
 
-__all__ = ["Observer"]
+__all__ = ["COURSE_US", "Observer"]
+
+COURSE_US = 100_000
 
 
 class Observer(Recorder):
@@ -29,6 +32,8 @@ class Observer(Recorder):
         """When something was published or delivered last."""
         self.first_us: dict[str, int] = {}
         """When each subscription got its first event."""
+        self.course: Counter[int] = Counter()
+        """Deliveries, over time: how many within each span of `COURSE_US`, by its number."""
         self.own_deliveries = 0
         """Of events to their own publishers."""
 
@@ -43,6 +48,7 @@ class Observer(Recorder):
         publisher = event.publisher
         self.last_us = now_us
         self.first_us.setdefault(subscription_id, now_us)
+        self.course[now_us // COURSE_US] += 1
         if publisher != client:
             key = (publisher, event.seq)
             self.deliveries[key] = self.deliveries.get(key, 0) + 1

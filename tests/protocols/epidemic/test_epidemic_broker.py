@@ -245,6 +245,43 @@ def test_rounds_happen_only_while_something_is_missing() -> None:
     assert "gossip" not in bench.timers, "what is missing for a second is given up"
 
 
+def test_a_round_may_start_as_soon_as_a_loss_is_noticed() -> None:
+    bench = Bench("publisher-pull", gossip_ms=25, at_once=True)
+    bench.feed("c", ClientSubscribe(1, A))
+    bench.feed("u", Publication(stamp(4, a=4), ("s", "u")))
+    pulled = kinds(bench.feed("u", Publication(stamp(6, a=6), ("s", "u"))), PublisherPull)
+    assert pulled == [("u", PublisherPull("v", "s/0", {A: (5,)}, ("s",)))]
+    assert bench.timers.pop("gossip") == 25_000, "and if it brings nothing, there is another"
+    assert kinds(bench.feed("u", Publication(stamp(7, a=7), ("s", "u"))), PublisherPull) == [], "nothing new is missing"
+
+
+def test_pull_that_finds_nothing_is_tried_less_and_less_often_if_so_set() -> None:
+    bench = Bench("publisher-pull", gossip_ms=25, gossip_max_ms=80)
+    lose_two(bench)
+    waits = [bench.timers.pop("gossip")]
+    for now in (25_000, 75_000, 155_000):
+        bench.round(now)
+        waits.append(bench.timers.pop("gossip"))
+    assert waits == [25_000, 50_000, 80_000, 80_000]
+    bench.feed("u", Retransmission(stamp(5, a=5)))
+    bench.round(235_000)
+    assert bench.timers["gossip"] == 25_000, "something came, so more may be found"
+
+
+def test_push_that_nobody_answers_is_repeated_less_and_less_often_if_so_set() -> None:
+    bench = Bench("push", gossip_ms=25, gossip_max_ms=80)
+    bench.want("u", A)
+    bench.feed("x", Publication(Stamped(event(1, A), "s/0", {}), ()))
+    waits = []
+    for _ in range(3):
+        bench.round()
+        waits.append(bench.timers["gossip"])
+    assert waits == [50_000, 80_000, 80_000]
+    bench.feed("u", Request((("p", 1),)))
+    bench.round()
+    assert bench.timers["gossip"] == 25_000
+
+
 def test_publisher_based_pull_walks_back_along_the_route() -> None:
     bench = Bench("publisher-pull")
     lose_two(bench)

@@ -299,6 +299,7 @@ def test_a_neighbour_comes_to_know_the_set_whatever_gets_lost(acts: list[str]) -
         ({"recovery": "hope"}, "Invalid enum value 'hope'"),
         ({"forward_probability": 1.5}, "forward_probability is 1.5, which is no probability; choose from 0 to 1"),
         ({"gossip_ms": 0}, "gossip_ms is 0, but must be more than 0"),
+        ({"gossip_max_ms": 5}, "gossip_max_ms is 5, less than gossip_ms, which is 30"),
         ({"buffer": 0}, "buffer is 0, but must be at least 1"),
         ({"hold_ms": -1}, "hold_ms is -1, which is negative; 0 holds nothing"),
         ({"gosip_ms": 3}, "protocol 'epidemic' has no option 'gosip_ms'; did you mean 'gossip_ms'?"),

@@ -30,7 +30,13 @@ def test_no_violation(recovery: Recovery) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"remembered": 5}, {"buffer": 3, "discard": "random"}, {"lost": 1, "cached": "own"}]
+    "options",
+    [
+        {"remembered": 5},
+        {"buffer": 3, "discard": "random"},
+        {"lost": 1, "cached": "own"},
+        {"at_once": True, "gossip_max_ms": 900},
+    ],
 )
 def test_no_violation_where_everything_is_scarce(options: dict[str, object]) -> None:
     report = search("epidemic", 10, 500, EVERYTHING, options, processes=1)

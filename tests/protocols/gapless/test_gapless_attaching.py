@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+
+from gapless.errors import EventError
 from gapless.events import Event
 from gapless.overlay import chain
 from gapless.protocol import (
@@ -146,9 +149,12 @@ def test_an_ending_names_the_last_number_that_came_by() -> None:
     assert desk.hear("c", ClientUnsubscribe(2, "s")) == [Unsubscribed(2, "s", {"p": 2})]
 
 
-def test_publications_that_do_not_follow_on_each_other_are_dropped() -> None:
+def test_numbers_of_publications_do_not_jump_and_what_comes_again_is_dropped() -> None:
     desk = publishing_desk()
-    assert desk.hear("p", ClientPublish(2, [event(2)])) == []
+    with pytest.raises(EventError, match="'p' publishes number 2, but number 1 is next"):
+        desk.hear("p", ClientPublish(2, [event(2)]))
+    with pytest.raises(EventError, match="'p' publishes number 3, but number 2 is next"):
+        desk.hear("p", ClientPublish(2, [event(1), event(3)]))
     assert desk.hear("p", ClientPublish(2, [event(1)])) == [Safe(2, 1)]
     assert desk.hear("p", ClientPublish(2, [event(1)])) == []
 

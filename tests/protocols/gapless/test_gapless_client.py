@@ -139,6 +139,18 @@ def test_what_cannot_be_is_refused(first: Input, second: Input) -> None:
     assert refused.reason
 
 
+def test_more_than_a_broker_would_keep_of_one_client_is_refused_until_something_ends() -> None:
+    bench = Bench().attach()
+    texts = [f"a = '{'x' * 60_000}{number}'" for number in range(18)]
+    effects = [bench.step(Subscribe(f"s{number}", text))[0] for number, text in enumerate(texts)]
+    assert [type(effect) for effect in effects] == [Send] * 17 + [Rejected]
+    refused = bench.step(Advertise("a", texts[17]))[0]
+    assert isinstance(refused, Rejected)
+    assert "1,048,576 is the limit; end some of them, or use a further client" in refused.reason
+    bench.hear(Unsubscribed(2, "s0", {}))
+    assert isinstance(bench.step(Subscribe("s17", texts[17]))[0], Send)
+
+
 def test_a_call_is_not_taken_back_twice() -> None:
     bench = Bench().attach()
     bench.step(Advertise("a", "TRUE"))

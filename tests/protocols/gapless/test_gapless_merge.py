@@ -2,16 +2,28 @@
 
 import random
 from collections import deque
+from collections.abc import Sequence
 
 import pytest
 
 from gapless.events import Event
-from gapless.protocols.gapless.messages import Admission, LogEntry
+from gapless.protocols.gapless.messages import Admission, Cuts, LogEntry
+from gapless.protocols.gapless.recovery import merge
 from gapless.protocols.gapless.recovery.handover import expand
-from gapless.protocols.gapless.recovery.merge import find_pasts, merge_logs
+from gapless.protocols.gapless.recovery.pieces import finish
 from gapless.protocols.gapless.retention.journal import JournalCopy
 
 Id = tuple[str, int]
+
+
+def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Sequence[Sequence[Admission]]) -> list[Event]:
+    return finish(merge.merge_logs(logs, estates))
+
+
+def find_pasts(
+    ordered: Sequence[Event], logs: Sequence[Sequence[LogEntry]], estates: Sequence[Sequence[Admission]]
+) -> dict[Id, Cuts]:
+    return finish(merge.find_pasts(ordered, logs, estates))
 
 
 def name_of(event: Event) -> Id:

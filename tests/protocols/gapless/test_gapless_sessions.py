@@ -1,5 +1,8 @@
 """A session: what a client that comes back still lacks, and when endings are told."""
 
+import pytest
+
+from gapless.errors import CallError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocols.gapless.clients.sessions import Session
@@ -50,7 +53,7 @@ def test_deliveries_are_numbered_sent_once_and_kept_until_confirmed() -> None:
     assert (session.total, session.confirmed) == (2, 1)
     session.put([(event("p", 3), ["s"])])
     assert numbers(session.unsent(WINDOW)) == [(3, "p:3")]
-    session.got(9)
+    session.got(3)
     assert session.confirmed == 3
 
 
@@ -84,7 +87,8 @@ def test_what_its_application_has_not_taken_counts_against_the_window_of_who_com
 def test_what_was_never_sent_cannot_be_confirmed() -> None:
     session = make(s="TRUE")
     session.put([(event("p", 1), ["s"])])
-    session.got(1)
+    with pytest.raises(CallError, match="confirms delivery 1, but was sent only 0"):
+        session.got(1)
     assert session.confirmed == 0
 
 

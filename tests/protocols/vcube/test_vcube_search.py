@@ -33,6 +33,12 @@ def test_no_violation_where_brokers_stop_acknowledging_at_once() -> None:
     assert report.finding is None, report.finding.repeat
 
 
+def test_no_violation_with_the_order_and_the_barriers_of_the_printed_algorithm() -> None:
+    report = search("vcube", 25, first_seed=800, options={"first": "smallest", "barrier": "all"}, processes=1)
+    assert report.finding is None, report.finding.repeat
+    assert report.unknown == 0
+
+
 @pytest.mark.parametrize(("repair", "limits"), [("receivers", CROWDED), ("starting-cut", None)])
 def test_without_a_repair_a_violation_is_found(repair: str, limits: GeneratorLimits | None) -> None:
     report = search("vcube", 400, options={"switched_off": [repair]}, processes=1, limits=limits, shrink_seconds=0.1)

@@ -23,6 +23,7 @@ from gapless.protocol import Received as ReceivedInput
 from gapless.protocols.epidemic.cache import EventCache
 from gapless.protocols.epidemic.dice import Dice
 from gapless.protocols.epidemic.gossip import Surroundings
+from gapless.protocols.epidemic.interval import Interval
 from gapless.protocols.epidemic.losses import Losses
 from gapless.protocols.epidemic.messages import (
     Accepted,
@@ -57,7 +58,7 @@ class EpidemicBroker:
         self._name = place.name
         self._options = options
         self._source = f"{place.name}/{place.incarnation}"
-        self._gossip_us = round(options.gossip_ms * 1000)
+        self._interval = Interval(options)
         self._dice = Dice(f"{options.seed}/{place.name}/{place.incarnation}")
         self._table = SubscriptionTable(place.overlay.neighbours(place.name))
         self._cache = EventCache(options.buffer, options.discard, self._dice)
@@ -192,15 +193,18 @@ class EpidemicBroker:
             texts = tuple(pattern.text for pattern in patterns) if self._push is not None else ()
             self._cache.add(stamped, texts, is_own)
         if self._pull is not None and stamped.source != self._source:
+            detected = self._losses.detected
             self._losses.note(stamped, [pattern.text for pattern in own], self._now)
-            if len(self._losses) and not self._waits_for_round:
-                self._wait_for_round(self._gossip_us)
+            if self._options.at_once and self._losses.detected > detected:
+                self._start_round()
+            elif len(self._losses) and not self._waits_for_round:
+                self._wait_for_round(self._interval.after_round(self._news()))
 
     # ---- rounds -------------------------------------------------------------------------------------------
 
     def _on_start(self, item: Start) -> None:
         if self._push is not None:
-            self._wait_for_round(self._dice.below(self._gossip_us) + 1)
+            self._wait_for_round(self._dice.below(self._interval.least_us) + 1)
 
     def _wait_for_round(self, delay_us: int) -> None:
         self._waits_for_round = True
@@ -225,7 +229,13 @@ class EpidemicBroker:
         if self._recovery is not None and (self._push is not None or len(self._losses)):
             self._rounds += 1
             self._recovery.start_round()
-            self._wait_for_round(self._gossip_us)
+            self._wait_for_round(self._interval.after_round(self._news()))
+
+    def _news(self) -> int:
+        """How much has happened so far that shows that events get lost: it grows while they do."""
+        if self._push is not None:
+            return self._around.requests_sent + self._around.retransmissions_sent
+        return self._losses.detected + self._recovered
 
     # ---- subscriptions ------------------------------------------------------------------------------------
 

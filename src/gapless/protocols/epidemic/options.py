@@ -20,6 +20,14 @@ class EpidemicOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gossip_ms: float = 30.0
     """Between two gossip rounds of a broker. Less finds losses sooner, more saves messages."""
 
+    gossip_max_ms: float | None = None
+    """If given, the interval adapts, as the paper's discussion suggests: a round that brought nothing doubles it, up to
+    this; as soon as something is asked for, missed or recovered here it is `gossip_ms` again."""
+
+    at_once: bool = False
+    """With pull: whether a round starts as soon as a loss is noticed (footnote 6), besides those of every interval. It
+    saves an interval, and several losses no longer share a round."""
+
     fanout: int = 2
     """To how many neighbours, of those behind which someone wants the pattern, a gossip message goes at each hop."""
 
@@ -69,6 +77,10 @@ class EpidemicOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in ("fanout", "buffer", "lost", "remembered"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, but must be at least 1")
+        if self.gossip_max_ms is not None and self.gossip_max_ms < self.gossip_ms:
+            raise ValueError(
+                f"gossip_max_ms is {self.gossip_max_ms:g}, less than gossip_ms, which is {self.gossip_ms:g}"
+            )
         if self.hold_ms < 0:
             raise ValueError(f"hold_ms is {self.hold_ms:g}, which is negative; 0 holds nothing")
 

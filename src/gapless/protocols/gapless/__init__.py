@@ -10,9 +10,10 @@ Arrows point down: a part knows those in the lines below it, and nothing in its 
     channel     messages      options      streams between lives; words; what can be set
 """
 
-from gapless.protocol import ProtocolSpec
+from gapless.protocol import Judging, ProtocolSpec
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.client import GaplessClient
+from gapless.protocols.gapless.demands import demand, rewrite
 from gapless.protocols.gapless.messages import CLIENT_MESSAGES
 from gapless.protocols.gapless.options import GaplessOptions
 
@@ -29,5 +30,6 @@ PROTOCOL = ProtocolSpec(
     whole_cuts=True,
     ends_sessions=True,
     client_messages=CLIENT_MESSAGES,
+    judging=Judging(demand, rewrite),
     copes_with=frozenset({"crash", "restart", "cut", "suspicion"}),
 )

@@ -9,17 +9,20 @@ with FIFO links that alone keeps effects behind their causes; everything else is
 subscriptions, publishers and brokers come and go.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
 from typing import Any
 
+from gapless.errors import GaplessError
 from gapless.events import Event
 from gapless.protocol import (
     BrokerPlace,
     Connected,
     Effect,
     EndSession,
+    Expel,
     Input,
     Received,
     Send,
@@ -32,6 +35,7 @@ from gapless.protocol import (
 from gapless.protocols.gapless.channel import Channel
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.dispatch import dispatch
+from gapless.protocols.gapless.clients.intake import weigh
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.members.contraction import Region
@@ -71,6 +75,8 @@ from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.recovery.estates import Estates
 from gapless.protocols.gapless.recovery.handover import name_life
 from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.recovery.pieces import Pieces
+from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import EventLog, Logged
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.retention.waves import Waves
@@ -82,6 +88,7 @@ LOCAL = ""
 LIFE_STEP = 1_000
 """A restart outranks any number of exclusions of the life before."""
 WAVE = "wave"
+GO_ON = "go on"
 PRESSED = 32
 """A broker asks for wave after wave while it keeps this part of its window: at the pace of the clock it would fill."""
 SHOWN = 10
@@ -104,6 +111,12 @@ class GaplessBroker:
         self._radius = 2 * (place.f + 1)
         self._near = place.overlay.within(place.name, self._radius)
         self._effects: list[Effect] = []
+        self._errand: Pieces[None] | None = None
+        """The work of a hand-over that is not done yet."""
+        self._waiting: deque[Input] = deque()
+        """What came since that began. It is bounded as what is under way is: by the windows of clients and brokers."""
+        self._is_resting = False
+        """Whether a timer will let it go on."""
         self._inputs: dict[type, Callable[[Any], None]] = {
             Start: lambda item: self._on_start(),
             Received: lambda item: self._on_received(item.peer, item.message),
@@ -175,21 +188,27 @@ class GaplessBroker:
             find_home=self._estates.find_home,
             contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
         )
-        self._handovers = Handovers(
+        state = BrokerState(
             self._options,
             self._membership,
             self._table,
-            self._clients,
-            self._journal,
-            self._estates,
             self._log,
+            self._journal,
             self._waves,
-            send=self._send,
-            send_tree=self._send_tree,
-            process=self._process_merged,
-            replay=lambda link, body: self._tree_bodies[type(body)](link, body),
-            links_changed=self._links_changed,
-            settled=self._learn,
+            self._estates,
+            self._clients,
+        )
+        self._handovers = Handovers(
+            state,
+            Outlets(
+                send=self._send,
+                send_tree=self._send_tree,
+                process=self._process_merged,
+                replay=self._replay,
+                links_changed=self._links_changed,
+                set_timer=lambda effect: self._effects.append(effect),
+                learn=self._learn,
+            ),
         )
         self._inheriting: dict[str, Session] = {}
         self._is_ticking = False
@@ -204,8 +223,52 @@ class GaplessBroker:
         """Take one input; return what it causes."""
         self._effects = []
         self._clients.now = self._clock.now = now
-        self._inputs[type(item)](item)
+        if self._errand is not None or self._waiting:
+            self._keep(item)
+        else:
+            self._inputs[type(item)](item)
+            if self._handovers.has_work:
+                self._go_on(self._options.work_per_turn)
         return self._effects
+
+    def _keep(self, item: Input) -> None:
+        """Let an input wait for its turn. When only others wait before it, so many of them are taken that all end."""
+        if isinstance(item, TimerFired) and item.key == GO_ON:
+            self._inputs[TimerFired](item)
+            return
+        self._waiting.append(item)
+        if self._errand is None:
+            self._go_on(2 * weigh(item))
+
+    def _take(self, item: Input) -> None:
+        """Take an input that has waited. It is another's turn now: who said something wrong is sent away by name."""
+        try:
+            self._inputs[type(item)](item)
+        except GaplessError as error:
+            if not isinstance(item, Received) or item.peer in self._overlay:
+                raise
+            self._effects.append(Expel(item.peer, str(error)))
+
+    def _go_on(self, units: int) -> None:
+        """Go on with a hand-over, or else with what waits, for so many units of work; and later with the rest."""
+        while units > 0:
+            if self._errand is None and self._handovers.has_work:
+                self._errand = self._handovers.work()
+            if self._errand is not None:
+                done = next(self._errand, None)
+                if done is None:
+                    self._errand = None
+                else:
+                    units -= done
+            elif self._waiting:
+                item = self._waiting.popleft()
+                self._take(item)
+                units -= weigh(item)
+            else:
+                return
+        if not self._is_resting and (self._errand is not None or self._waiting or self._handovers.has_work):
+            self._is_resting = True
+            self._effects.append(SetTimer(GO_ON, int(self._options.rest_ms * 1000)))
 
     def state_size(self) -> Mapping[str, int]:
         """How much the broker keeps."""
@@ -307,12 +370,17 @@ class GaplessBroker:
         kind, _, rest = item.key.partition("/")
         if kind == WAVE:
             self._tick()
+        elif kind == GO_ON:
+            self._is_resting = False
+            self._go_on(self._options.work_per_turn)
         elif kind == "renew":
             if self._membership.suspects(rest):
                 self._on_suspected(Suspected(rest))
         elif kind == "overdue":
             self._membership.grow_overdue(rest)
             self._refresh()
+        elif kind == "return":
+            self._handovers.send_home(rest)
         elif kind == "session":
             self._clients.expire(rest)
             self._echo()
@@ -324,6 +392,15 @@ class GaplessBroker:
     def has_session(self, client: str) -> bool:
         """Whether the client's session is here."""
         return client in self._clients.sessions
+
+    def sessions(self) -> list[str]:
+        """The clients whose sessions are here."""
+        return list(self._clients.sessions)
+
+    def held_by(self, client: str) -> dict[str, str]:
+        """The filters of a client's subscriptions, by name."""
+        session = self._clients.sessions.get(client)
+        return {} if session is None else {name: item.filter.text for name, item in session.subscriptions.items()}
 
     # ---- streams ------------------------------------------------------------------------------------------
 
@@ -508,6 +585,9 @@ class GaplessBroker:
         elif message.tag in self._handovers.under_way:
             self._handovers.under_way[message.tag].early.append((peer, message.body))
 
+    def _replay(self, link: Link, body: TreeBody) -> None:
+        self._tree_bodies[type(body)](link, body)
+
     def _on_publication(self, link: Link, body: Publication) -> None:
         self._process(body.events, link.via, link)
 
@@ -573,12 +653,17 @@ class GaplessBroker:
             self._inheriting = inherited
             self._process([event], via, None, number, after)
             self._inheriting = {}
-        for client, session in inherited.items():
-            names = session.matching(event)
-            if names:
-                if session.inferred:
-                    session.pasts[event.publisher, event.seq] = after or {}
-                self._clients.deliver(client, [(event, names)])
+        if not inherited:
+            return
+        found: dict[str, list[str]] = {}
+        for subscription in self._table.match(event):
+            session = inherited.get(subscription.client)
+            if session is not None and subscription.name in session.subscriptions:
+                found.setdefault(subscription.client, []).append(subscription.name)
+        for client, names in found.items():
+            if inherited[client].inferred:
+                inherited[client].pasts[event.publisher, event.seq] = after or {}
+            self._clients.deliver(client, [(event, names)])
 
     # ---- waves --------------------------------------------------------------------------------------------
 

@@ -6,9 +6,10 @@ this (`Attach`), and continues: what it saw already is not delivered again, what
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from gapless.errors import CallError
 from gapless.events import Event
 from gapless.filters import Filter, FilterError, parse
 from gapless.filters.evaluation import Test
@@ -42,6 +43,7 @@ from gapless.protocol import (
     Unadvertise,
     Unsubscribe,
 )  # fmt: skip
+from gapless.protocols.gapless.bounds import check_texts
 from gapless.protocols.gapless.messages import (
     Attach,
     Attached,
@@ -266,10 +268,15 @@ class GaplessClient:
             self._effects.append(Rejected(call, f"{name!r} is taken; give it another name"))
             return None
         try:
+            check_texts(self._name, (*self._texts(), (name, call.filter)))
             return parse(call.filter)
-        except FilterError as error:
+        except (CallError, FilterError) as error:
             self._effects.append(Rejected(call, str(error)))
             return None
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        yield from ((name, held.text) for name, held in self._subscriptions.items())
+        yield from ((name, offer.filter.text) for name, offer in self._advertisements.items())
 
     def _advertise(self, call: Advertise) -> None:
         pattern = self._parse(call, call.advertisement in self._advertisements, call.advertisement)

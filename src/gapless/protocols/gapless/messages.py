@@ -190,6 +190,8 @@ class SessionRecord(_Message, frozen=True):
     """The last publication of the client that its broker admitted."""
     awaited: dict[str, list[str] | None]
     """By subscription: the publishers whose cuts are still on their way. None if the broker could not know them all."""
+    place: str = ""
+    """The broker at which the client began the session: when that one returns, it gets the session back."""
 
 
 class Admission(_Message, frozen=True):

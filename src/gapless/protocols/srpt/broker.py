@@ -59,7 +59,7 @@ class SrptBroker:
         self._places: dict[str, _Place] = {}
         self._effects: list[Effect] = []
         for topic, members in options.initial_members.items():
-            self._begin_with(topic, mask_of(self._names, members))
+            self._begin_with(topic, mask_of(self._names, members), options.first == "largest")
         self._from_broker: dict[type, Callable[[int, Any], None]] = {
             Pub: lambda parent, message: self._on_pub(message),
             ToRoot: lambda sender, message: self._pass_on(message.topic, message.event),
@@ -93,9 +93,10 @@ class SrptBroker:
             "children": sum(len(place.children) for place in self._places.values()),
         }
 
-    def _begin_with(self, topic: str, members: int) -> None:
+    def _begin_with(self, topic: str, members: int, largest_first: bool) -> None:
         dimension = cluster_of(0, len(self._names) - 1)
-        below = children(self._own, root_of(topic, len(self._names)), dimension, members)
+        root = root_of(topic, len(self._names))
+        below = children(self._own, root, dimension, members, largest_first=largest_first)
         if below or members >> self._own & 1:
             place = self._places[topic] = _Place(has_joined=True)
             place.children = dict.fromkeys(below)

@@ -19,6 +19,7 @@ from typing import Any
 
 from gapless.events import Event
 from gapless.protocol import BrokerPlace, Effect, Input, Received, Send
+from gapless.protocols.vcube.causal_order import CausalOrder
 from gapless.protocols.vcube.hypercube import branches, cluster_of, mask_of, numbering, pack, sub_cube, unpack
 from gapless.protocols.vcube.measures import Measures
 from gapless.protocols.vcube.messages import (
@@ -54,6 +55,7 @@ class VcubeBroker:
         self._options = options
         self._names_receivers = "receivers" not in options.switched_off
         self._has_cuts = "starting-cut" not in options.switched_off
+        self._largest_first = options.first == "largest"
         self._clock = 0
         self._topics: dict[str, Topic] = {}
         self._waves: dict[tuple[str, int], Wave] = {}
@@ -100,9 +102,15 @@ class VcubeBroker:
             "waves": len(self._waves),
         }
 
+    def _new_topic(self, name: str) -> Topic:
+        return Topic(name, CausalOrder(reduces=self._options.barrier == "direct"))
+
+    def _branches(self, height: int, members: int) -> list[tuple[int, int]]:
+        return branches(self._own, height, members, largest_first=self._largest_first)
+
     def _begin_with(self, name: str, members: int) -> None:
         if members >> self._own & 1:
-            topic = self._topics[name] = Topic(name)
+            topic = self._topics[name] = self._new_topic(name)
             topic.phase = Phase.MEMBER
             topic.view = View(members)
 
@@ -120,7 +128,7 @@ class VcubeBroker:
                 )
                 self._effects.append(Send(client, Refused(number, reason)))
                 return
-            topic = self._topics[name] = Topic(name)
+            topic = self._topics[name] = self._new_topic(name)
         topic.use(client, number, delivers)
         if topic.phase is Phase.MEMBER:
             self._tell_ready(topic, client, number)
@@ -179,7 +187,7 @@ class VcubeBroker:
         topic.on_its_way = event
         copies = [
             (broker, Pub(self._own, topic.name, number, event, barrier, pack(behind)))
-            for broker, behind in branches(self._own, self._dimension, topic.view.members)
+            for broker, behind in self._branches(self._dimension, topic.view.members)
         ]
         self._broadcast(topic, number, copies)
 
@@ -190,7 +198,7 @@ class VcubeBroker:
         self._release(topic)
         copies = [
             (broker, Uns(self._own, topic.name, topic.clock, pack(behind)))
-            for broker, behind in branches(self._own, self._dimension, topic.view.members)
+            for broker, behind in self._branches(self._dimension, topic.view.members)
         ]
         self._broadcast(topic, topic.clock, copies)
 
@@ -292,7 +300,7 @@ class VcubeBroker:
             members = unpack(message.behind)
         else:
             members = 0 if topic is None else sub_cube(topic.view.members, self._own, height)
-        return branches(self._own, height, members)
+        return self._branches(height, members)
 
     def _deliver(self, topic: Topic, message: Pub) -> None:
         for ready in topic.order.receive(message):

@@ -33,7 +33,9 @@ def stamp_of(source: int, number: int) -> int:
 class CausalOrder:
     """What one broker has delivered of a topic, and what waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, reduces: bool = True) -> None:
+        self._reduces = reduces
+        """Whether the causes of a cause leave the barrier; else it only grows until the next publication."""
         self.settled: dict[int, int] = {}
         """By source, the stamp of the last message that is settled."""
         self.waiting = 0
@@ -110,7 +112,8 @@ class CausalOrder:
     def _deliver(self, message: Pub) -> None:
         stamp = stamp_of(message.source, message.number)
         self._settle(message.source, stamp)
-        self._barrier -= message.barrier
+        if self._reduces:
+            self._barrier -= message.barrier
         self._barrier.add(stamp)
 
     def _missing_cause(self, barrier: frozenset[int]) -> int | None:

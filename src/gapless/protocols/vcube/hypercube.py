@@ -85,18 +85,19 @@ def first_member(members: int, place: int, height: int) -> int:
     return start
 
 
-def branches(i: int, height: int, members: int) -> list[tuple[int, int]]:
+def branches(i: int, height: int, members: int, *, largest_first: bool = True) -> list[tuple[int, int]]:
     """NEIGHBORHOOD: where i passes on what the members of its sub-cube of 2^height nodes shall get.
 
     Each next node (FF_NEIGHBOR: the first member of a cluster) comes with the members behind it, as bits of the
-    sub-cube that it is responsible for. The largest cluster comes first: who has the longest way ahead leaves first.
+    sub-cube that it is responsible for. The largest cluster comes first, unless asked otherwise: who
+    has the longest way ahead leaves first.
     """
     found: list[tuple[int, int]] = []
     if not members:
         return found
     place = i & (1 << height) - 1
     base = i ^ place
-    for level in reversed(range(height)):
+    for level in reversed(range(height)) if largest_first else range(height):
         size = 1 << level
         start = (place ^ size) & -size
         inside = members >> start & _FULL[level]

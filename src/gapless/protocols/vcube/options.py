@@ -1,5 +1,7 @@
 """The options of the `vcube` protocol."""
 
+from typing import Literal
+
 import msgspec
 
 __all__ = ["REPAIRS", "VcubeOptions"]
@@ -25,6 +27,14 @@ class VcubeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     waiting_max: int = 10_000
     """How many messages of a topic may wait for their causes at a broker before it withholds acknowledgements. A
     source has one broadcast under way at most, so no more than one message of each source comes on top."""
+
+    first: Literal["largest", "smallest"] = "largest"
+    """Which sub-cube a broker sends to first. The largest is fastest, for who has the longest way ahead leaves first;
+    the paper's loop (Algorithm 3, line 26) begins with the smallest."""
+
+    barrier: Literal["direct", "all"] = "direct"
+    """What a message names as its causes: the direct ones, or all that was delivered since the source's last message.
+    The paper promises the first, and prints the second: line 36 of Algorithm 3 empties what line 49 subtracts."""
 
     measured: bool = False
     """Keep what experiments ask for: see `measures`. It grows with the run."""

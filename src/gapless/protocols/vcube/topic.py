@@ -75,7 +75,7 @@ class Topic:
         "withheld",
     )  # fmt: skip
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, order: CausalOrder) -> None:
         self.name = name
         self.phase = Phase.OUT
         self.clock = 0
@@ -83,7 +83,7 @@ class Topic:
         self.busy = False
         """A broadcast of the broker's own is not acknowledged yet."""
         self.view = View()
-        self.order = CausalOrder()
+        self.order = order
         self.last: dict[str, int] = {}
         """By publisher, the number of its last event that is settled here."""
         self.held: list[Pub] = []

@@ -8,13 +8,14 @@ than the noise; one that grows never falls by more than that, and ends higher by
 from collections.abc import Sequence
 from itertools import pairwise
 from math import hypot
+from statistics import fmean
 from typing import Literal
 
 import msgspec
 
 from gapless_spark.lab.experiment import Claim
 from gapless_spark.lab.figures.data import Runs
-from gapless_spark.lab.figures.estimate import Estimate
+from gapless_spark.lab.figures.estimate import Estimate, deviation_of
 
 __all__ = ["Judgement", "judge_claim"]
 
@@ -29,6 +30,8 @@ class Judgement(msgspec.Struct, frozen=True):
     """Ours minus the paper's, as a share of the paper's."""
     lines: tuple[tuple[str, tuple[float, ...]], ...] = ()
     """Of a shape: each line with its means, in the order of the axis."""
+    runs: int = 0
+    """How many stand behind the number, or behind the point of the lines that has the fewest."""
 
 
 def judge_claim(claim: Claim, runs: Runs, *, quick: bool = False) -> Judgement:
@@ -40,17 +43,35 @@ def judge_claim(claim: Claim, runs: Runs, *, quick: bool = False) -> Judgement:
 
 def _judge_number(claim: Claim, runs: Runs) -> Judgement:
     assert claim.paper is not None
-    ours = runs.where(claim.where).estimate(claim.y)
-    if ours is not None and claim.against is not None:
-        other = runs.where(claim.against).estimate(claim.y)
-        ours = None if other is None or other.mean == 0 else _compared(claim, ours, other)
+    ours = _averaged(claim, runs) if claim.along else _measured(claim, runs)
     if ours is None:
         return Judgement(claim, "unmeasured")
     difference = ours.mean - claim.paper
     deviation = difference / abs(claim.paper) if claim.paper else None
     if abs(difference) <= claim.noise * abs(claim.paper):
-        return Judgement(claim, "agrees", ours, deviation)
-    return Judgement(claim, "uncertain" if abs(difference) <= (ours.half_width or 0.0) else "differs", ours, deviation)
+        return Judgement(claim, "agrees", ours, deviation, runs=ours.runs)
+    verdict: Literal["uncertain", "differs"] = "uncertain" if abs(difference) <= (ours.half_width or 0.0) else "differs"
+    return Judgement(claim, verdict, ours, deviation, runs=ours.runs)
+
+
+def _measured(claim: Claim, runs: Runs) -> Estimate | None:
+    ours = runs.where(claim.where).estimate(claim.y)
+    if ours is None or claim.against is None:
+        return ours if ours is None or claim.of == "mean" else deviation_of(ours)
+    other = runs.where(claim.against).estimate(claim.y)
+    return None if other is None or other.mean == 0 else _compared(claim, ours, other)
+
+
+def _averaged(claim: Claim, runs: Runs) -> Estimate | None:
+    """The mean over all values of an axis, none of which may be missing."""
+    values = {value: group for (value,), group in runs.groups([claim.along]).items() if value is not None}
+    found = [_measured(claim, group) for group in values.values()]
+    whole = [estimate for estimate in found if estimate is not None]
+    if not whole or len(whole) < len(found):
+        return None
+    halves = [estimate.half_width for estimate in whole]
+    half = None if None in halves else hypot(*(half or 0.0 for half in halves)) / len(whole)
+    return Estimate(fmean(estimate.mean for estimate in whole), 0.0, min(estimate.runs for estimate in whole), half)
 
 
 def _compared(claim: Claim, ours: Estimate, other: Estimate) -> Estimate:
@@ -65,7 +86,7 @@ def _compared(claim: Claim, ours: Estimate, other: Estimate) -> Estimate:
 
 
 def _judge_shape(claim: Claim, runs: Runs) -> Judgement:
-    lines = []
+    lines, counts = [], []
     for values, group in runs.where(claim.where).groups(claim.by).items():
         points = [
             (float(x) if not isinstance(x, str) else 0.0, part.estimate(claim.y))
@@ -74,10 +95,11 @@ def _judge_shape(claim: Claim, runs: Runs) -> Judgement:
         ]
         means = tuple(value.mean for _, value in sorted(points, key=lambda point: point[0]) if value is not None)
         lines.append((", ".join(str(value) for value in values), means))
+        counts += [value.runs for _, value in points if value is not None]
     if not lines or any(len(means) < 2 for _, means in lines):
         return Judgement(claim, "unmeasured")
     holds = all(_has_shape(claim, means) for _, means in lines)
-    return Judgement(claim, "agrees" if holds else "differs", lines=tuple(lines))
+    return Judgement(claim, "agrees" if holds else "differs", lines=tuple(lines), runs=min(counts))
 
 
 def _has_shape(claim: Claim, means: Sequence[float]) -> bool:

@@ -27,6 +27,8 @@ class Run(msgspec.Struct, frozen=True):
         rows = self.metrics.get(reading.metric, [])
         if reading.subject is not None:
             rows = [row for row in rows if row[0] == reading.subject]
+        if reading.reduce == "largest-subject":
+            return max((float(subject) for subject, value in rows if value), default=None)
         if reading.subjects is not None:
             total = sum(value for _, value in rows)
             inside = sum(value for subject, value in rows if float(subject) in reading.subjects)

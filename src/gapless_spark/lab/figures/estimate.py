@@ -6,7 +6,7 @@ from statistics import NormalDist, fmean, stdev
 
 import msgspec
 
-__all__ = ["CONFIDENCE", "Estimate", "estimate"]
+__all__ = ["CONFIDENCE", "Estimate", "deviation_of", "estimate"]
 
 CONFIDENCE = 0.95
 
@@ -33,6 +33,16 @@ def estimate(numbers: Iterable[float]) -> Estimate | None:
     return Estimate(
         fmean(found), deviation, len(found), student_quantile(len(found) - 1) * deviation / sqrt(len(found))
     )
+
+
+def deviation_of(value: Estimate) -> Estimate:
+    """The standard deviation of single runs as a number of its own, about normal for more than a few runs."""
+    half = (
+        NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * value.deviation / sqrt(2 * (value.runs - 1))
+        if value.runs > 1
+        else None
+    )
+    return Estimate(value.deviation, 0.0, value.runs, half)
 
 
 def student_quantile(freedom: int) -> float:

@@ -12,20 +12,23 @@ import csv
 import io
 import os
 import shlex
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 from pyspark.sql import SparkSession
 
+import gapless
 from gapless.errors import ExperimentError
 from gapless_spark.lab.experiment import Experiment
 from gapless_spark.lab.figures.claims import Judgement, judge_claim
 from gapless_spark.lab.figures.data import Runs
 from gapless_spark.lab.figures.pictures import picture_of, save_picture
-from gapless_spark.lab.figures.report import Chapter, Shown, report_html
+from gapless_spark.lab.figures.report import Chapter, Origin, Shown, report_html
 from gapless_spark.lab.figures.tables import csv_text, table_of
-from gapless_spark.lab.grid import cases_of
+from gapless_spark.lab.grid import cases_of, code_version
 from gapless_spark.lab.store import Store
 from gapless_spark.lab.sweep import Progress, SweepReport, run_sweep
 
@@ -33,7 +36,8 @@ __all__ = ["Gallery"]
 
 _MARKER = ".gapless-figures"
 _CLAIM_HEADINGS = (
-    "experiment", "paper", "place", "says", "paper_value", "ours", "half_width", "runs", "deviation", "verdict", "why",
+    "experiment", "paper", "place", "says", "read_as", "paper_value", "ours", "half_width", "runs", "deviation",
+    "verdict", "why",
 )  # fmt: skip
 _GLANCE = "A glance: small networks and few runs, so that only shapes are compared, and not the papers' numbers."
 
@@ -76,11 +80,12 @@ class Gallery:
         )  # fmt: skip
         return chapter, report
 
-    def write_report(self, chapters: Sequence[Chapter], repeat: str) -> Path:
-        """The report on all of them."""
+    def write_report(self, chapters: Sequence[Chapter], repeat: str, missing: Sequence[str] = ()) -> Path:
+        """The report on all that are done; whoever is interrupted has it, and goes on later."""
         scale = _GLANCE if self._quick else "At the scale of the papers, where a picture does not say otherwise."
         page = self._directory / "index.html"
-        _write_whole(page, report_html(chapters, scale=scale, repeat=repeat))
+        text = report_html(chapters, scale=scale, repeat=repeat, origin=origin_of_now(), missing=missing)
+        _write_whole(page, text)
         _write_whole(self._directory / "claims.csv", _claims_csv(chapters))
         return page
 
@@ -102,6 +107,22 @@ class Gallery:
         return shlex.join([*line, "--quick"] if self._quick else line)
 
 
+def origin_of_now() -> Origin:
+    """What a report is made of that is made now."""
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Origin(date, gapless.__version__, _commit(Path(gapless.__file__).parent), code_version())
+
+
+def _commit(folder: Path) -> str:
+    """Of the checkout in which the code lies, with a mark if something in it was changed since."""
+    try:
+        words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+        found = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.strip()
+
+
 def _claims_csv(chapters: Sequence[Chapter]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -109,22 +130,26 @@ def _claims_csv(chapters: Sequence[Chapter]) -> str:
     for chapter in chapters:
         experiment = chapter.experiment
         for judgement in chapter.judgements:
-            writer.writerow([experiment.name, experiment.paper, experiment.place, *_claim_cells(judgement)])
+            claim = judgement.claim
+            place = claim.place or experiment.place
+            start = [experiment.name, experiment.paper, place, claim.says, claim.interpretation]
+            writer.writerow([*start, *_claim_cells(judgement)])
     return text.getvalue()
 
 
 def _claim_cells(judgement: Judgement) -> list[object]:
     claim, ours = judgement.claim, judgement.ours
-    numbers: list[object] = ["", "", ""]
+    runs = judgement.runs or ""
+    numbers: list[object] = ["", "", runs]
     if ours is not None:
-        numbers = [f"{ours.mean:.6g}", "" if ours.half_width is None else f"{ours.half_width:.3g}", ours.runs]
+        numbers = [f"{ours.mean:.6g}", "" if ours.half_width is None else f"{ours.half_width:.3g}", runs]
     elif judgement.lines:
         spans = [f"{name}: {means[0]:.6g} to {means[-1]:.6g}".lstrip(": ") for name, means in judgement.lines]
-        numbers = ["; ".join(spans), "", ""]
+        numbers = ["; ".join(spans), "", runs]
     said = claim.shape if claim.paper is None else claim.paper
     deviation = "" if judgement.deviation is None else f"{judgement.deviation:.4f}"
     why = claim.why if judgement.verdict in ("differs", "uncertain") else ""
-    return [claim.says, said, *numbers, deviation, judgement.verdict, why]
+    return [said, *numbers, deviation, judgement.verdict, why]
 
 
 def _write_whole(file: Path, text: str) -> None:

@@ -1,7 +1,8 @@
 """Draws figures: lines with confidence intervals, or bars.
 
-Lines that coincide stay visible: each is drawn thinner than the one below it. What the paper gives as a number is
-drawn as a diamond. What stands behind the picture (repetitions, confidence, length of the runs) is written on it.
+Lines that coincide are told apart: they take turns, a dash of each, and have the same letter in the legend. Intervals
+of what cannot be negative do not run below zero. What the paper gives as a number is drawn as a diamond. What stands
+behind the picture (repetitions, confidence, length of the runs) is written on it.
 """
 
 import io
@@ -31,6 +32,12 @@ OTHERS = ("#00798c", "#edae49", "#7a5195", "#d1495b", "#66a182", "#2e4057", "#8d
 MARKERS = "os^vPX<>D"
 DASHES: Sequence[Any] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
+LINES = ("lines", "course")
+HATCHES = ("", "////", "....", "xxxx")
+"""For bars of the same colour."""
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+DASH_LENGTH = 4.0
+"""In line widths."""
 LABELS_ROOM = 70
 """Characters that fit side by side below the bars."""
 
@@ -49,7 +56,7 @@ def picture_of(table: FigureTable, title: str, claims: Sequence[Claim] = ()) -> 
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7.6, 4.4), layout="constrained")
         axes = figure.add_subplot()
-        places = _draw_lines(axes, table) if table.spec.kind == "lines" else _draw_bars(axes, table)
+        places = _draw_lines(axes, table) if table.spec.kind in LINES else _draw_bars(axes, table)
         said = _draw_paper(axes, table, claims, places)
         _set_height(axes, table, said)
         axes.set_xlabel(table.spec.x_label or table.spec.x or table.spec.y.metric)
@@ -85,17 +92,23 @@ def _colour_name(series: Series) -> str:
 
 
 def _draw_lines(axes: Axes, table: FigureTable) -> _Places:
-    count = len(table.series)
+    bundles = _bundles(table)
+    letters = _letters(bundles)
     for number, series in enumerate(table.series):
         colour, marker, dash = _style(table, number)
-        under = 1 - number / max(1, count - 1) if count > 1 else 0.0
+        bundle = bundles[number]
+        turn, turns = bundle.index(number), len(bundle)
+        label = f"{series.label} {letters[number]}".rstrip()
+        if turns > 1:
+            dash = (turn * DASH_LENGTH, (DASH_LENGTH, DASH_LENGTH * (turns - 1)))
         x = [point.x for point in series.points]
         y = [point.estimate.mean for point in series.points]
-        error = [point.estimate.half_width or 0.0 for point in series.points]
+        error = _intervals(series)
+        size = 4.5 + 6.0 * (turns - 1 - turn) / max(1, turns - 1)
         axes.errorbar(
-            x, y, yerr=error if any(error) else None, label=series.label, color=colour, linestyle=dash, marker=marker,
-            linewidth=1.6 + 2.6 * under, markersize=4.5 + 4.0 * under, alpha=0.95 - 0.25 * under, capsize=2.5,
-            elinewidth=1.1, markeredgecolor="white", markeredgewidth=0.6, zorder=3 + number,
+            x, y, yerr=error, label=label, color=colour, linestyle=dash, marker=marker, linewidth=2.2,
+            dash_capstyle="butt", markersize=size, capsize=2.5, elinewidth=1.1,
+            markeredgecolor="white", markeredgewidth=0.6, zorder=3 + number,
         )  # fmt: skip
     if table.spec.log_x:
         axes.set_xscale("log", base=2)
@@ -109,19 +122,52 @@ def _draw_lines(axes: Axes, table: FigureTable) -> _Places:
     return [[point.x for point in series.points] for series in table.series]
 
 
+def _bundles(table: FigureTable) -> list[list[int]]:
+    """For each line, those that it coincides with at every place that they share, itself included."""
+    highest = max((point.estimate.mean for series in table.series for point in series.points), default=0.0)
+    found: list[list[int]] = []
+    for number, series in enumerate(table.series):
+        home = next((bundle for bundle in found if _coincide(table.series[bundle[0]], series, 0.01 * highest)), None)
+        if home is None:
+            found.append([number])
+        else:
+            home.append(number)
+    return [next(bundle for bundle in found if number in bundle) for number in range(len(table.series))]
+
+
+def _letters(bundles: Sequence[list[int]]) -> list[str]:
+    """For each line, the letter of its bundle; none if it stands alone."""
+    shared = list(dict.fromkeys(tuple(bundle) for bundle in bundles if len(bundle) > 1))
+    return [f"[{LETTERS[shared.index(tuple(bundle))]}]" if len(bundle) > 1 else "" for bundle in bundles]
+
+
+def _coincide(one: Series, other: Series, room: float) -> bool:
+    places = {point.x: point.estimate.mean for point in one.points}
+    shared = [(places[point.x], point.estimate.mean) for point in other.points if point.x in places]
+    return len(shared) > 1 and all(abs(here - there) <= room for here, there in shared)
+
+
+def _intervals(series: Series) -> list[list[float]] | None:
+    """Below and above the means; None if nothing is known of them."""
+    halves = [point.estimate.half_width or 0.0 for point in series.points]
+    if not any(halves):
+        return None
+    means = [point.estimate.mean for point in series.points]
+    below = [min(half, mean) if mean >= 0 else half for half, mean in zip(halves, means, strict=True)]
+    return [below, halves]
+
+
 def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
     labels = list(dict.fromkeys(point.label for series in table.series for point in series.points))
     width = 0.82 / max(1, len(table.series))
     places = []
     for number, series in enumerate(table.series):
-        colour, _, _ = _style(table, number)
-        if sum(series.values[:1] == other.values[:1] for other in table.series) > 1:
-            colour = OTHERS[number % len(OTHERS)]
+        colour, _, dash = _style(table, number)
         x = [labels.index(point.label) + (number - (len(table.series) - 1) / 2) * width for point in series.points]
         y = [point.estimate.mean for point in series.points]
-        error = [point.estimate.half_width or 0.0 for point in series.points]
         axes.bar(
-            x, y, width * 0.94, label=series.label, color=colour, yerr=error if any(error) else None,
+            x, y, width * 0.94, label=series.label, color=colour, yerr=_intervals(series),
+            hatch=HATCHES[DASHES.index(dash)], edgecolor="white", linewidth=0,
             error_kw={"elinewidth": 1.0, "ecolor": INK, "capsize": 2},
         )  # fmt: skip
         places.append(x)
@@ -167,7 +213,7 @@ def _set_height(axes: Axes, table: FigureTable, said: Sequence[float]) -> None:
     top = min(1.35 * highest, with_bars) or 1.0
     if not table.spec.log_y:
         axes.set_ylim(0, 1.06 * top)
-    elif table.spec.kind == "lines":
+    elif table.spec.kind in LINES:
         axes.set_ylim(min(value.mean for value in estimates) / 1.4, 1.2 * top)
     else:
         axes.set_ylim(0, 2 * top)
@@ -188,10 +234,13 @@ def _write_legend(axes: Axes, table: FigureTable) -> None:
 def _footing(table: FigureTable) -> str:
     """What stands behind the picture."""
     least, most = table.runs_least, table.runs_most
+    coincide = table.spec.kind in LINES and any(len(bundle) > 1 for bundle in _bundles(table))
     runs = f"{least}" if least == most else f"{least} to {most}"
     text = "one run a point" if most == 1 else f"mean of {runs} runs, bars: {CONFIDENCE:.0%} confidence"
     if table.length_ms is not None:
         shortest, longest = (f"{value / 1000:,.3g} s" for value in table.length_ms)
         text += f"; runs of {shortest}" if shortest == longest else f"; runs of {shortest} to {longest}"
         text += " virtual time"
+    if coincide:
+        text += "; lines with the same letter coincide"
     return text

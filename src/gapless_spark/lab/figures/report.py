@@ -1,6 +1,7 @@
 """The report: every experiment with its question, its pictures, ours beside the paper's, and how to repeat it.
 
-One HTML file that needs nothing else: pictures and style are inside.
+One HTML file that needs nothing else: pictures and style are inside. It links to the CSV files beside it. Each claim
+names its place in the paper, how it reads what the paper leaves open, and how many runs stand behind our number.
 """
 
 import base64
@@ -14,15 +15,9 @@ import msgspec
 from gapless_spark.lab.experiment import Experiment
 from gapless_spark.lab.figures.claims import Judgement
 from gapless_spark.lab.figures.estimate import CONFIDENCE, Estimate
+from gapless_spark.lab.figures.papers import PAPERS
 
-__all__ = ["PAPERS", "Chapter", "Shown", "report_html"]
-
-PAPERS = {
-    "001": "LoCaPS: localized causal publish-subscribe",
-    "002": "VCube-PS: causal broadcast per topic over a virtual hypercube",
-    "003": "Delta: publish/subscribe that bypasses δ failed neighbours",
-    "004": "Reliability by epidemic algorithms",
-}
+__all__ = ["Chapter", "Origin", "Shown", "report_html"]
 
 _WORDS = {"agrees": "agrees", "differs": "differs", "uncertain": "cannot tell", "unmeasured": "not measured"}
 """For each verdict."""
@@ -47,8 +42,21 @@ class Chapter(msgspec.Struct, frozen=True):
     failed: int = 0
 
 
-def report_html(chapters: Sequence[Chapter], *, scale: str, repeat: str) -> str:
-    """The page."""
+class Origin(msgspec.Struct, frozen=True):
+    """What a report was made of, and when."""
+
+    date: str
+    version: str
+    commit: str = ""
+    """Unknown where the code is not a checkout."""
+    code: str = ""
+    """The hash of all that takes part in a run."""
+
+
+def report_html(
+    chapters: Sequence[Chapter], *, scale: str, repeat: str, origin: Origin, missing: Sequence[str] = ()
+) -> str:
+    """The page; `missing` are experiments that are still to come."""
     style = files("gapless_spark.lab.figures").joinpath("report.css").read_text(encoding="utf-8")
     papers = list(dict.fromkeys(chapter.experiment.paper for chapter in chapters))
     parts = [
@@ -59,11 +67,15 @@ def report_html(chapters: Sequence[Chapter], *, scale: str, repeat: str) -> str:
         "<h1>The figures of the papers, measured again</h1>",
         f'<p class="lead">{escape(scale)} Numbers of ours are means over the runs; the interval is that of '
         f"{CONFIDENCE:.0%} confidence. Diamonds in a picture are numbers that the paper gives.</p>",
+        f'<p class="origin">{escape(_origin_text(origin))}</p>',
+        _missing(missing),
         _summary(chapters, papers),
+        '<p>All claims as a table: <a href="claims.csv">claims.csv</a>. To repeat this, or to go on with it:</p>',
         f"<pre><code>{escape(repeat)}</code></pre>",
     ]
     for paper in papers:
         parts.append(f'<h2 id="paper-{escape(paper)}">{escape(_paper_title(paper))}</h2>')
+        parts.append(_source(paper))
         parts += [_chapter(chapter) for chapter in chapters if chapter.experiment.paper == paper]
     parts.append("<footer>Every run is repeatable: the same code, parameters and seed give the same numbers.</footer>")
     parts.append("</main></body></html>\n")
@@ -71,7 +83,38 @@ def report_html(chapters: Sequence[Chapter], *, scale: str, repeat: str) -> str:
 
 
 def _paper_title(paper: str) -> str:
-    return f"{paper} · {PAPERS[paper]}" if paper in PAPERS else paper or "Experiments"
+    return f"{paper} · {PAPERS[paper].name}" if paper in PAPERS else paper or "Experiments"
+
+
+def _origin_text(origin: Origin) -> str:
+    commit = f", commit {origin.commit}" if origin.commit else ""
+    code = f", code of the runs {origin.code[:12]}" if origin.code else ""
+    return f"Made on {origin.date} by Gapless {origin.version}{commit}{code}."
+
+
+def _missing(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    listed = ", ".join(escape(name) for name in names)
+    return f'<p><span class="mark differs">Not finished</span> Still to come: {listed}. The line below goes on.</p>'
+
+
+def _source(paper: str) -> str:
+    """What the paper is, for its claims to link to."""
+    if paper not in PAPERS:
+        return ""
+    found = PAPERS[paper]
+    link = f' <a href="{escape(found.link)}">{escape(found.link)}</a>.' if found.link else ""
+    text = f"{escape(found.source)}.{link} It measures in {found.section}."
+    return f'<p class="source" id="source-{escape(paper)}">{text}</p>'
+
+
+def _place(experiment: Experiment, place: str) -> str:
+    """Where the paper says it, as a link to the paper."""
+    if not place or experiment.paper not in PAPERS:
+        return escape(place)
+    target = PAPERS[experiment.paper].link or f"#source-{experiment.paper}"
+    return f'<a href="{escape(target)}">{escape(place)}</a>'
 
 
 def _summary(chapters: Sequence[Chapter], papers: Iterable[str]) -> str:
@@ -87,28 +130,34 @@ def _summary(chapters: Sequence[Chapter], papers: Iterable[str]) -> str:
         )
     words = ("experiments", "runs", "agree", "differ", "cannot tell")
     headings = "".join(f'<th class="number">{word}</th>' for word in words)
-    return f"<table><thead><tr><th>Paper</th>{headings}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return (
+        f'<div class="wide"><table><thead><tr><th>Paper</th>{headings}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
 
 
 def _chapter(chapter: Chapter) -> str:
     experiment = chapter.experiment
     parts = [
         f'<article id="{escape(experiment.name)}">',
-        f'<p class="place">{escape(experiment.place)}</p>' if experiment.place else "",
+        f'<p class="place">{_place(experiment, experiment.place)}</p>' if experiment.place else "",
         f"<h3>{escape(experiment.title)}</h3>",
         f'<p class="question">{escape(experiment.question)}</p>',
     ]
     for picture in chapter.pictures:
         data = base64.b64encode(picture.svg.encode()).decode()
         parts.append(
-            f'<figure><img alt="{escape(picture.title)}" src="data:image/svg+xml;base64,{data}">'
-            f"<figcaption>The numbers: <code>{escape(picture.name)}.csv</code></figcaption></figure>"
+            '<figure><div class="wide">'
+            f'<img alt="{escape(picture.title)}" src="data:image/svg+xml;base64,{data}"></div>'
+            f'<figcaption>The numbers: <a href="{escape(picture.name)}.csv">{escape(picture.name)}.csv</a></figcaption>'
+            "</figure>"
         )
     if chapter.judgements:
-        rows = "".join(_claim_row(judgement) for judgement in chapter.judgements)
+        rows = "".join(_claim_row(experiment, judgement) for judgement in chapter.judgements)
+        headings = "".join(f'<th class="number">{word}</th>' for word in ("paper", "ours", "off by", "runs"))
         parts.append(
-            '<table><thead><tr><th>What the paper says</th><th class="number">paper</th><th class="number">ours</th>'
-            f'<th class="number">deviation</th><th></th></tr></thead><tbody>{rows}</tbody></table>'
+            f'<table class="claims"><thead><tr><th>What the paper says</th>{headings}<th></th></tr></thead>'
+            f"<tbody>{rows}</tbody></table>"
         )
     if chapter.failed:
         parts.append(f'<p><span class="mark differs">{chapter.failed} runs failed</span></p>')
@@ -121,7 +170,7 @@ def _chapter(chapter: Chapter) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _claim_row(judgement: Judgement) -> str:
+def _claim_row(experiment: Experiment, judgement: Judgement) -> str:
     claim = judgement.claim
     why = ""
     if claim.why and judgement.verdict in ("differs", "uncertain"):
@@ -131,24 +180,36 @@ def _claim_row(judgement: Judgement) -> str:
     word = _WORDS[judgement.verdict]
     if claim.shape is not None and judgement.verdict == "agrees":
         word = "holds"
+    place = f' <span class="where">({_place(experiment, claim.place)})</span>' if claim.place else ""
+    cells = (("paper", paper), ("ours", _ours(judgement)), ("off by", deviation), ("runs", str(judgement.runs or "")))
+    numbers = "".join(f'<td class="number" data-label="{name}">{text}</td>' for name, text in cells)
     return (
-        f'<tr><td>{escape(claim.says)}{why}</td><td class="number">{paper}</td>'
-        f'<td class="number">{_ours(judgement)}</td><td class="number">{deviation}</td>'
+        f"<tr><td>{escape(claim.says)}{place}{_sense(experiment, judgement)}{why}</td>{numbers}"
         f'<td><span class="mark {judgement.verdict}">{word}</span></td></tr>'
     )
 
 
+def _sense(experiment: Experiment, judgement: Judgement) -> str:
+    """How the paper is read for this claim."""
+    found = experiment.interpretations.get(judgement.claim.interpretation)
+    said = "the setup below" if found is None else found.says
+    return f'<span class="sense">Read as: {escape(said)}</span>'
+
+
 def _ours(judgement: Judgement) -> str:
     if judgement.ours is not None:
-        return estimate_text(judgement.ours) + escape(judgement.claim.unit)
+        may_be_less = judgement.claim.as_ in ("increase", "reduction")
+        return estimate_text(judgement.ours, may_be_less=may_be_less) + escape(judgement.claim.unit)
     spans = [f"{_number(means[0])} → {_number(means[-1])}" for _, means in judgement.lines]
     return "<br>".join(dict.fromkeys(spans))
 
 
-def estimate_text(value: Estimate) -> str:
-    """The mean and its interval."""
+def estimate_text(value: Estimate, *, may_be_less: bool = False) -> str:
+    """The mean and its interval, which does not run below zero where nothing does."""
     if not value.half_width:
         return _number(value.mean)
+    if value.half_width > value.mean >= 0 and not may_be_less:
+        return f"{_number(value.mean)} (0 to {_number(value.mean + value.half_width, 3)})"
     return f"{_number(value.mean)} ± {_number(value.half_width, 2)}"
 
 

@@ -52,7 +52,7 @@ class FigureTable(msgspec.Struct, frozen=True):
 def table_of(spec: FigureSpec, runs: Runs) -> FigureTable:
     """The numbers of the figure."""
     chosen = runs.where(spec.where)
-    points = _bins if spec.kind == "distribution" else _along
+    points = {"distribution": _bins, "course": _course}.get(spec.kind, _along)
     series = [
         Series(values, spec.label(values), tuple(points(spec, group)))
         for values, group in chosen.groups(spec.series).items()
@@ -70,8 +70,24 @@ def _along(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
         value = group.estimate(spec.y)
         if value is not None and x is not None:
             place = float(x) * spec.x_scale if not isinstance(x, str) else float(len(found))
-            found.append(Point(place, str(x) if isinstance(x, str) else f"{place:,g}", value, spec.y, x))
+            found.append(Point(place, _place_label(x, place), value, spec.y, x))
     return sorted(found, key=lambda point: point.x)
+
+
+def _place_label(value: Scalar, place: float) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{place:,g}"
+
+
+def _course(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
+    """A point for each subject, as far as runs have it."""
+    subjects = {subject for run in runs for subject, _ in run.metrics.get(spec.y.metric, ())}
+    for subject in sorted(subjects, key=float):
+        reading = msgspec.structs.replace(spec.y, subject=subject)
+        value = runs.estimate(reading)
+        if value is not None:
+            yield Point(float(subject) * spec.x_scale, f"{float(subject) * spec.x_scale:g}", value, reading)
 
 
 def _bins(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
@@ -97,7 +113,7 @@ def csv_text(table: FigureTable) -> str:
     percent = f"{CONFIDENCE:.0%}".rstrip("%")
     heading: Sequence[Any] = [
         *spec.series,
-        spec.x or "bin",
+        spec.x or ("subject" if spec.kind == "course" else "bin"),
         "mean",
         "standard_deviation",
         f"half_width_{percent}",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gapless_spark.lab.workloads.broadcast_failures import BroadcastFailures
+from gapless_spark.lab.workloads.failure_course import FailureCourse
 from gapless_spark.lab.workloads.lossy_links import LossyLinks
 from gapless_spark.lab.workloads.scenario_document import ScenarioDocument
 from gapless_spark.lab.workloads.topic_broadcast import TopicBroadcast
@@ -18,6 +19,7 @@ __all__ = ["WORKLOADS", "DirectWorkload", "ScenarioDocument", "ScenarioWorkload"
 
 WORKLOADS: Mapping[str, type[Workload]] = {
     "broadcast-failures": BroadcastFailures,
+    "failure-course": FailureCourse,
     "lossy-links": LossyLinks,
     "scenario": ScenarioDocument,
     "topic-broadcast": TopicBroadcast,

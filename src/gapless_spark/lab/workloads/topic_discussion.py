@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from gapless.simulator import Scenario
 from gapless.simulator.scenario import PublishAction, Reply
@@ -17,7 +17,12 @@ class TopicDiscussion(TopicWorkload, frozen=True):
     wait: int = 1
     """How many open the discussion, and how many messages the others wait for."""
     pause_ms: float = 100.0
-    """Each then waits for a time drawn from 0 to this. The paper does not say what it draws."""
+    """Each then waits: up to this, or for this on average. The paper does not say what it draws."""
+    pause: Literal["uniform", "exponential"] = "uniform"
+    within_ms: float = 0.0
+    """Over how long the opening is spread."""
+    barrier: Literal["direct", "all"] = "direct"
+    """What counts as a cause: see the option of `vcube`."""
 
     def cost(self) -> float:
         """In messages."""
@@ -28,13 +33,22 @@ class TopicDiscussion(TopicWorkload, frozen=True):
         dice = random.Random(f"{seed}/topic-discussion")
         topic = f"t{seed}"
         order = dice.sample(range(self.nodes), self.nodes)
-        opening = [PublishAction(START_MS, f"c{number}", {"topic": topic}) for number in order[: self.wait]]
+        opening = [
+            PublishAction(round(START_MS + dice.uniform(0, self.within_ms), 3), f"c{number}", {"topic": topic})
+            for number in order[: self.wait]
+        ]
         replies = [
             Reply(
                 f"c{number}", {"topic": topic}, at_most=1, after=self.wait - 1,
-                delay_ms=round(dice.uniform(0, self.pause_ms), 3),
+                delay_ms=round(self._pause_ms(dice), 3),
             )
             for number in order[self.wait :]
         ]  # fmt: skip
         wanted = {topic: range(self.nodes)}
+        options = {**options, "barrier": self.barrier}
         return self.assemble("topic-discussion", protocol, options, seed, wanted, actions=opening, replies=replies)
+
+    def _pause_ms(self, dice: random.Random) -> float:
+        if self.pause == "exponential":
+            return dice.expovariate(1 / self.pause_ms)
+        return dice.uniform(0, self.pause_ms)

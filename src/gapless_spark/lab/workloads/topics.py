@@ -13,8 +13,11 @@ listed with empty queues.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+from gapless.errors import ExperimentError
+from gapless.protocols.srpt import PROTOCOL as SRPT
+from gapless.protocols.srpt.tree import root_of
 from gapless.protocols.vcube import PROTOCOL as VCUBE
 from gapless.simulator import Scenario
 from gapless.simulator.scenario import (
@@ -30,6 +33,7 @@ from gapless.simulator.scenario import (
     SubscribeAction,
 )
 from gapless_spark.lab.measures import Measure, Observed, Pair
+from gapless_spark.lab.workloads.tree_queues import TreeQueues
 from gapless_spark.lab.workloads.workload import ScenarioWorkload
 
 __all__ = ["TopicWorkload", "Wanted"]
@@ -51,10 +55,18 @@ class TopicWorkload(ScenarioWorkload, frozen=True):
     propagation_ms: float = 100.0
     processing_ms: float = 1.0
     transmission_ms: float = 1.0
+    jitter_ms: float = 0.0
+    """A message takes up to so much longer on its way, drawn for each."""
+    first: Literal["largest", "smallest"] = "largest"
+    """Which part of the tree a node sends to first."""
     free: tuple[str, ...] = ("Ack", "ToRoot")
     """Kinds of messages that are transmitted in no time."""
     processing_queue: bool = False
     """Whether messages wait for the processor, too."""
+
+    is_model: bool = False
+    """Work latencies and queues out of the trees alone (`tree_queues`), which is much faster than to run the protocol
+    and comes to the same; where a workload knows how to."""
 
     own_measures: ClassVar[tuple[str, ...]] = ("pub-messages",)
 
@@ -66,6 +78,22 @@ class TopicWorkload(ScenarioWorkload, frozen=True):
         """What the paper calls PUB messages."""
         return {"pub-messages": _pub_messages}
 
+    def work_out(
+        self, protocol: str, topics: Sequence[str], publications: Sequence[tuple[float, int, str]]
+    ) -> Mapping[str, Iterable[Pair]]:
+        """The queues of a run in which all nodes subscribe to everything: when is published, by whom, on what topic."""
+        if self.processing_queue or self.jitter_ms or set(self.free) != {"Ack", "ToRoot"}:
+            raise ExperimentError(
+                "is_model knows no queue for the processor, no jitter, and no price of an Ack or ToRoot"
+            )
+        queues = TreeQueues(
+            self.nodes, round(1000 * (self.propagation_ms + self.processing_ms)), round(1000 * self.transmission_ms),
+            largest_first=self.first == "largest",
+        )  # fmt: skip
+        roots = {topic: root_of(topic, self.nodes) for topic in topics} if protocol == SRPT.name else None
+        calls = [(round(1000 * at_ms), number, topic) for at_ms, number, topic in publications]
+        return queues.run(calls, roots)
+
     def assemble(
         self, name: str, protocol: str, options: Mapping[str, Any], seed: int, wanted: Wanted, *,
         actions: Iterable[Action] = (), replies: Iterable[Reply] = (), faults: Iterable[Fault] = (),
@@ -73,15 +101,19 @@ class TopicWorkload(ScenarioWorkload, frozen=True):
         """A scenario with these members and whatever they do."""
         members = {topic: [f"b{number}" for number in numbers] for topic, numbers in wanted.items()}
         measured = {"measured": True} if protocol == VCUBE.name else {}
+        order = {"first": self.first} if self.first != "largest" else {}
         busy_ms = self.processing_ms if self.processing_queue else 0.0
         latency_ms = self.propagation_ms + self.processing_ms - busy_ms
+        latency = LatencySpec(ms=latency_ms, direct=True)
+        if self.jitter_ms:
+            latency = LatencySpec("jitter", min_ms=latency_ms, max_ms=latency_ms + self.jitter_ms, direct=True)
         return Scenario(
             name=name,
             network=Network(
-                "chain", brokers=self.nodes, f=0, latency=LatencySpec(ms=latency_ms, direct=True),
+                "chain", brokers=self.nodes, f=0, latency=latency,
                 node_model=NodeModelSpec(busy_ms, self.transmission_ms, self.free),
             ),
-            protocol=ProtocolChoice(protocol, {"initial_members": members, **measured, **options}),
+            protocol=ProtocolChoice(protocol, {"initial_members": members, **measured, **order, **options}),
             run=Run(seed=seed, settle_ms=SETTLE_MS, max_steps=1_000_000_000),
             clients=tuple(Client(f"c{number}", f"b{number}") for number in range(self.nodes)),
             actions=(*_subscriptions(wanted), *actions),

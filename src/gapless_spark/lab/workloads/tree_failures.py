@@ -2,8 +2,9 @@
 
 The tree is filled level by level, so that each broker but those at the edge has `fanout` children. Some brokers, drawn
 anew for each draw, fail at once. Messages keep to the way through the tree and skip failed brokers on it: two living
-brokers are connected if no more than δ failed ones stand in a row between them. Two living brokers have an active
-session if all between them have failed, δ at most.
+brokers are connected if no more than δ failed ones stand in a row between them. Where legitimacy is strict, they are
+connected only if no more than δ of any 2δ + 1 brokers in a row between them have failed, which the protocol needs to
+tell duplicates. Two living brokers have an active session if all between them have failed, δ at most.
 
 | measure | subject | value |
 | --- | --- | --- |
@@ -15,13 +16,13 @@ session if all between them have failed, δ at most.
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from gapless.overlay import Overlay
 from gapless_spark.lab.measures import Pair
 from gapless_spark.lab.workloads.workload import DirectWorkload
 
-__all__ = ["TreeFailures", "connected_pairs", "filled_tree", "live_sessions"]
+__all__ = ["TreeFailures", "connected_pairs", "filled_tree", "legitimate_pairs", "live_sessions"]
 
 
 def filled_tree(brokers: int, fanout: int) -> Overlay:
@@ -37,6 +38,7 @@ class TreeFailures(DirectWorkload, frozen=True):
     fanout: int = 3
     delta: int = 1
     failed: int = 0
+    legitimacy: Literal["relaxed", "strict"] = "relaxed"
     draws: int = 1
     """How often failures are drawn in one run."""
 
@@ -62,7 +64,10 @@ class TreeFailures(DirectWorkload, frozen=True):
         for draw in range(self.draws):
             failed = frozenset(dice.sample(range(self.brokers), self.failed))
             alive = self.brokers - self.failed
-            connected = connected_pairs(parents, failed, self.delta)
+            if self.legitimacy == "strict":
+                connected = legitimate_pairs(parents, failed, self.delta)
+            else:
+                connected = connected_pairs(parents, failed, self.delta)
             pairs = alive * (alive - 1)
             found["pairs-cut"].append((str(draw), 100 * (1 - connected / pairs) if pairs else 0.0))
             found["reached"].append((str(draw), 100 * (connected + alive) / alive**2))
@@ -99,6 +104,31 @@ def connected_pairs(parents: Sequence[int], failed: frozenset[int], delta: int) 
                 up[node][delta] = 0
         if node not in failed:
             total += up[node][0] + below[node][0]
+    return total
+
+
+def legitimate_pairs(parents: Sequence[int], failed: frozenset[int], delta: int) -> int:
+    """Ordered pairs of living brokers with no more than `delta` failed ones among any 2 · `delta` + 1 in a row between
+    them: from each living broker outwards, with the last of its way as bits."""
+    brokers, mask = len(parents), (1 << 2 * delta + 1) - 1
+    around: list[list[int]] = [[] for _ in range(brokers)]
+    for node in range(1, brokers):
+        around[node].append(parents[node])
+        around[parents[node]].append(node)
+    total = 0
+    for start in range(brokers):
+        if start in failed:
+            continue
+        ways = [(start, start, 0)]
+        while ways:
+            node, back, window = ways.pop()
+            for other in around[node]:
+                if other == back:
+                    continue
+                seen = (window << 1 | (other in failed)) & mask
+                if seen.bit_count() <= delta:
+                    total += other not in failed
+                    ways.append((other, node, seen))
     return total
 
 

@@ -29,6 +29,10 @@ class ScenarioWorkload(Workload, frozen=True):
         """What happens."""
         raise NotImplementedError
 
+    def worked_out(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
+        """Measures of a run that need no run, because they follow from the scenario; None where it has to be run."""
+        return None
+
     def counts(self, subscription: str) -> bool:
         """Whether a subscription is measured, or only there for others."""
         return True

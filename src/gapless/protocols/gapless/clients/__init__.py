@@ -5,5 +5,6 @@
 | one client: what it subscribes, publishes, was delivered and has confirmed | `sessions` |
 | all of them: attaching, leaving, expiring, admission, delivery | `desk` |
 | which events go over which link, and to which client | `dispatch` |
+| what a client claims, before any of it counts | `claims` |
 | how long publications and deliveries take | `latencies` |
 """

@@ -8,9 +8,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from gapless.errors import EventError
+import msgspec
+
 from gapless.events import Event
 from gapless.protocol import SetTimer
+from gapless.protocols.gapless.clients.claims import Claims
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import (
@@ -43,6 +45,8 @@ __all__ = ["Desk"]
 NEVER = 1 << 62
 EPOCH_STEP = 1_000
 """An attempt of the client outranks any number of inheritances of the attempt before."""
+KEPT_STEP = 3
+"""One more than an heir adds to what it is told, which is one more than what was held."""
 TOMBSTONES_MAX = 10_000
 ADMITTED_MAX = 512
 """Publications that are admitted at once: what they weigh is known only then, so they may exceed the window."""
@@ -77,6 +81,7 @@ class Desk:
         self.taking = Latencies()
         """From when deliveries are due until the application has taken them."""
         self._home = home
+        self._broker = home.rpartition("/")[0]
         self._options = options
         self._table = table
         self._journal = journal
@@ -85,8 +90,10 @@ class Desk:
         self._process = process
         self._find_home = find_home
         self._contacts = list(contacts)
+        self._claims = Claims(table, options.client_window)
         self._admissions: deque[tuple[int, Session, list[Event]]] = deque()
         self._insecure: dict[str, None] = {}
+        self._gathered: dict[str, None] | None = None
         self._stuck: dict[str, None] = {}
         self._expired: dict[str, None] = {}
         self._unready: dict[str, None] = {}
@@ -99,6 +106,7 @@ class Desk:
         if not self.is_serving:
             self._send(client, NotYet(message.attempt))
             return
+        self._claims.check_attach(client, message)
         session = self.sessions.get(client)
         if session is None:
             if not message.home:
@@ -119,20 +127,25 @@ class Desk:
                 self._send(client, Expired(message.attempt))
                 return
             session = self.sessions[client] = Session(client, 0)
+            session.place = self._broker
             if message.home != self._home:
                 self._table.moved[client] = None
             self._table.passed[client] = max(self._table.passed.get(client, 0), message.first - 1)
         elif message.attempt <= session.attempt:
             return
+        elif session.is_leaving:
+            self._send(client, NotYet(message.attempt))
+            return
         self._resume(session, message)
 
     def _resume(self, session: Session, message: Attach) -> None:
+        self._claims.check_resume(session, message)
         brought = {progress.subscription: progress for progress in message.brought}
         for name in [name for name in session.subscriptions if name not in brought]:
             self._end_subscription(session, name)
         fresh = [name for name in brought if name not in session.subscriptions]
         voided = [name for name, item in brought.items() if name in session.untold and not (item.got or item.is_whole)]
-        for name, progress in brought.items():
+        for name, progress in brought.items() if session.is_orphan else ():
             if name not in fresh and name not in voided:
                 session.reconcile(progress)
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
@@ -149,14 +162,16 @@ class Desk:
         for name in session.advertisements:
             if name not in message.advertisements:
                 session.inbox.append(ClientUnadvertise(message.attempt, name))
+        passed = self._table.passed.get(session.client, 0)
         for name, (text, first) in message.advertisements.items():
             if name in session.stable:
                 self._send(session.client, Stable(message.attempt, name))
             elif name not in session.advertisements:
-                self._advertise(session, name, text, first)
+                # It may have been taken back here, and the client not know yet that all under it is safe. Who has
+                # subscribed since does not start with what was published before.
+                self._advertise(session, name, text, max(first, passed + 1))
         for name in fresh:
             self._subscribe(session, name, brought[name].filter)
-        passed = self._table.passed.get(session.client, 0)
         session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)
         session.queued = max(session.queued, session.admitted, passed)
         self._queue(session, message.publications)
@@ -166,9 +181,13 @@ class Desk:
 
     def inherit(self, record: SessionRecord) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
+        replaced = self.sessions.get(record.client)
+        if replaced is not None and not replaced.is_orphan:
+            self._send(record.client, Gone(replaced.attempt))
         session = self.sessions[record.client] = Session(record.client, record.epoch + 1)
         self._unready.pop(record.client, None)
         session.admitted = session.queued = record.admitted
+        session.place = record.place
         self._table.moved[record.client] = None
         self._await(session.client)
         return session
@@ -199,7 +218,7 @@ class Desk:
     def _await(self, client: str) -> None:
         session = self.sessions[client]
         session.is_away = True
-        times_inherited = session.epoch % EPOCH_STEP
+        times_inherited = session.epoch % EPOCH_STEP if session.is_orphan else 0
         seconds = self._options.session_s / 2 ** max(0, times_inherited - 1)  # no more than twice as long in all
         self._set_timer(SetTimer(f"session/{client}", int(seconds * 1e6)))
 
@@ -227,7 +246,49 @@ class Desk:
         while len(self._expired) > TOMBSTONES_MAX:
             del self._expired[next(iter(self._expired))]
 
-    def yield_session(self, client: str) -> Session | None:
+    def give_back(self, broker: str) -> dict[str, SessionRecord]:
+        """The sessions that clients began at a broker that returns, as that one will hold them.
+
+        They stand still here until it has them, or until the hand-over comes to nothing (`keep_leaving`).
+        """
+        records = {}
+        for session in self.sessions.values():
+            if session.place == broker and session.can_leave:
+                session.is_leaving = True
+                records[session.client] = msgspec.structs.replace(session.record(), epoch=session.epoch + 1)
+        return records
+
+    def belongs_to(self, broker: str) -> bool:
+        """Whether a client is here that began its session at that broker."""
+        return any(session.place == broker and not session.is_away for session in self.sessions.values())
+
+    def prepare_leaving(self, broker: str) -> bool:
+        """Let the sessions that belong to that broker stand still; tell whether all of them could leave now."""
+        waiting = False
+        for session in self.sessions.values():
+            if session.place == broker and not session.is_away:
+                session.is_leaving = True
+                waiting = waiting or not session.can_leave
+        return not waiting
+
+    def keep_leaving(self) -> None:
+        """The hand-over came to nothing here: the sessions that were about to leave go on.
+
+        Others may have completed it. What is here has to count as newer then than what was told, and than what its heir
+        made of that. Its smallest story: b0 tells a session that is to go back to b3 and drops the hand-over, b4
+        completes it. b3 dies. The session at b0 has changed since, but b4 brings what was told, as if it were newer.
+        Clients that were ignored meanwhile say everything again when they attach.
+        """
+        for session in [session for session in self.sessions.values() if session.is_leaving]:
+            session.is_leaving = False
+            session.epoch += KEPT_STEP
+            self.secure(session)
+            if session.is_deaf:
+                self._send(session.client, Gone(session.attempt))
+            else:
+                self._advance(session)
+
+    def yield_session(self, client: str, owner: str) -> Session | None:
         """Let go of a session that another broker holds in a newer state, if it is still here."""
         session = self.sessions.pop(client, None)
         self._unready.pop(client, None)
@@ -235,7 +296,7 @@ class Desk:
         if session is not None:
             self._journal.write([], client)
             if not session.is_orphan:
-                self._send(client, Gone(session.attempt))
+                self._send(client, Redirect(session.attempt, owner))
         return session
 
     def serve(self, is_possible: bool) -> None:
@@ -259,6 +320,10 @@ class Desk:
         if session is None or message.attempt != session.attempt:
             return
         kind = type(message)
+        if (session.is_leaving or session.is_deaf) and kind is not ClientGot:
+            session.is_deaf = True
+            return
+        self._claims.check_call(session, message)
         if kind is ClientGot:
             session.got(message.number)
             timed = session.timed_delivery
@@ -383,8 +448,6 @@ class Desk:
     def _queue(self, session: Session, events: list[Event]) -> None:
         before = session.queued
         for event in events:
-            if event.publisher != session.client:
-                raise EventError(f"{session.client!r} cannot publish in the name of {event.publisher!r}")
             if event.seq == session.queued + 1:
                 session.queued = event.seq
                 session.inbox.append(event)
@@ -394,7 +457,7 @@ class Desk:
 
     def _advance(self, session: Session) -> None:
         """Carry out what the client did, in order, as far as nothing holds it back."""
-        while session.inbox:
+        while session.inbox and not session.is_leaving:
             head = session.inbox[0]
             if isinstance(head, ClientUnadvertise):
                 if session.in_flight:
@@ -438,11 +501,25 @@ class Desk:
 
     def secure(self, session: Session) -> None:
         """Write the session to the journal; deliveries wait until the backups hold it."""
+        if self._gathered is not None:
+            self._gathered[session.client] = None
+            self._insecure[session.client] = None
+            session.secure_at = NEVER
+            return
         session.secure_at = self._journal.write([session.record()])
         self._insecure[session.client] = None
         for name, number in session.unready.items():
             session.unready[name] = number or session.secure_at
         self.held()
+
+    def gather(self) -> None:
+        """Many cuts of the same sessions will be fixed: write none of them before `gathered` asks for it."""
+        self._gathered = {}
+
+    def gathered(self) -> list[Session]:
+        """The sessions that changed since, for `secure`."""
+        clients, self._gathered = self._gathered or {}, None
+        return [self.sessions[client] for client in clients if client in self.sessions]
 
     def held(self) -> None:
         """The backups hold more: admit what waited for it, and deliver."""

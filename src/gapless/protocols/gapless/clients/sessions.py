@@ -15,9 +15,12 @@ rule for a lost connection and a lost broker.
 
 from bisect import insort
 from collections import deque
+from collections.abc import Iterator
 from itertools import islice
 
+from gapless.errors import CallError
 from gapless.events import Event
+from gapless.filters import Filter
 from gapless.protocols.gapless.messages import (
     Attach,
     ClientUnadvertise,
@@ -65,6 +68,12 @@ class Session:
         """By inherited subscription: cuts that the heir had to infer, by publisher, and how early they may be."""
         self.untold: dict[str, None] = {}
         """Inherited subscriptions that were lost before the backups knew any cut: they have delivered nothing."""
+        self.place = ""
+        """The broker at which the client began the session."""
+        self.is_leaving = False
+        """Whether it is about to be given back to that broker: what the client says meanwhile, it says again there."""
+        self.is_deaf = False
+        """Whether something that the client said was left out: it has to say all again, when it attaches."""
         self.is_away = False
         """Whether the client is out of sight, and the session's time runs."""
         self.in_flight = 0
@@ -111,7 +120,27 @@ class Session:
             {name: (ad.filter.text, ad.first, name in self.stable) for name, ad in self.advertisements.items()},
             self.admitted,
             {name: subscription.still_awaited() for name, subscription in self.subscriptions.items()},
+            self.place,
         )
+
+    @property
+    def can_leave(self) -> bool:
+        """Whether nothing of it is under way: the client is there, its publications are out, its cuts are whole."""
+        return not (self.is_orphan or self.is_away or self.in_flight or self.unready)
+
+    def filters(self) -> Iterator[Filter]:
+        """All that the client asks for and offers."""
+        for subscription in self.subscriptions.values():
+            yield subscription.filter
+        for advertisement in self.advertisements.values():
+            yield advertisement.filter
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """All that the client asks for and offers: names and filters."""
+        for subscription in self.subscriptions.values():
+            yield subscription.name, subscription.filter.text
+        for advertisement in self.advertisements.values():
+            yield advertisement.name, advertisement.filter.text
 
     def wants(self, subscription: Subscription, event: Event) -> bool:
         """Whether an event that matches is due: it is, from the cut on; an orphan's cuts are not known here."""
@@ -195,8 +224,11 @@ class Session:
 
     def got(self, number: int) -> None:
         """The client's application has taken the deliveries up to this number."""
-        self._taken = max(self._taken, min(number, self._first + self._sent - 1))
-        count = min(number - self._first + 1, self._sent)
+        last = self._first + self._sent - 1
+        if number > last:
+            raise CallError(f"{self.client!r} confirms delivery {number}, but was sent only {last}")
+        self._taken = max(self._taken, number)
+        count = number - self._first + 1
         if count > 0:
             drop = self.outbox.popleft
             for _ in range(count):
@@ -210,6 +242,7 @@ class Session:
             self._keep_cuts_of_outbox()
         self.attempt = message.attempt
         self.is_away = False
+        self.is_deaf = False
         self.epoch = message.attempt * epoch_step
         self.farewells.clear()
         brought = {progress.subscription: progress for progress in message.brought}
@@ -253,7 +286,3 @@ class Session:
     def cuts_missing(self, name: str, held: Cuts) -> Cuts:
         """What the broker knows of the subscription's cuts and the client does not."""
         return {publisher: cut for publisher, cut in self._cuts(name).items() if publisher not in held}
-
-    def matching(self, event: Event) -> list[str]:
-        """The session's own subscriptions that the event matches."""
-        return [n for n, s in self.subscriptions.items() if s.filter.matches(event.attributes)]

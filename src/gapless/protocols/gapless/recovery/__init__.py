@@ -7,8 +7,11 @@ A hand-over replaces a region of the tree. `handover` explains it; read it first
 | when one begins, is dropped, is complete; who is settled | `handovers` |
 | what one is, and how estates are divided | `handover` |
 | what a member tells the others | `contribution` |
+| what the contributions come to, before anything is changed | `plan` |
 | one order out of several logs | `merge` |
 | cuts that were on their way to somebody who died | `inference`, `starting_cut` |
-| the steps of a completion | `takeover` |
+| the plan carried out, step by step | `takeover` |
+| long work in pieces, so that nobody else waits for its end | `pieces` |
 | copies of others' journals, and where their clients went | `estates` |
+| the parts of a broker that all of these work on | `state` |
 """

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping
 
-from gapless.filters import parse
+from gapless.filters import Filter, parse
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.messages import Cuts, SideAdvertisement, SideSubscription
+from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable, Subscription
 
 __all__ = ["MERGED", "is_inside", "side_advertisements", "side_known_cuts", "side_subscriptions"]
 
+COMPARED = 4
+"""Units of work to find what covers a filter; and filters that are compared with another, for one unit."""
 MERGED = "*"
 """Where an event of a merged log came from, if it entered through nobody who is left."""
 
@@ -25,27 +28,33 @@ def side_subscriptions(
     coverage: bool,
     told: Mapping[str, SideSubscription],
     log_first: int,
-) -> list[SideSubscription]:
-    """The subscriptions of the broker's own side, but for those that others of them cover.
+) -> Pieces[list[SideSubscription]]:
+    """The subscriptions of the broker's own side, without those that others of them cover.
 
-    Those that were `told` in a hand-over that came to nothing here are told again, also if they have ended since: the
-    others may have completed it, and know from where on they represent those that were not told. They get a name of
-    their own, for they may have ended here alone, and live elsewhere.
+    What was `told` in a hand-over that this broker dropped is told again, even if it has ended since.
+    Its smallest story: S covers T, and b1 contributes S alone. b1 drops the hand-over, but b2 completes it: for b2, S
+    represents T. S ends. If b1 contributes only T now, b2 does not know that T takes over the cuts of S.
+    S gets a name of its own then, for it may have ended here alone: another member may hold its session by now.
     """
     ended = [
         item if item.ended else SideSubscription(f"{original}~{name}", item.filter, item.cuts, "", original)
         for original, item in told.items()
         if original not in table.subscriptions
     ]
-    covers = [parse(item.filter) for item in ended]
-    kept: list[Subscription] = []
+    before = [parse(item.filter) for item in ended]
+    kept: dict[str, Subscription] = {}
+
+    def is_covered(pattern: Filter) -> bool:
+        return any(item.covers(pattern) for item in before) or any(
+            item.name in kept for item in table.covering(pattern)
+        )
+
     for subscription in table.subscriptions.values():
         if is_own(subscription.origin) and (
-            subscription.name in told
-            or not (coverage and any(pattern.covers(subscription.filter) for pattern in covers))
+            subscription.name in told or not (coverage and is_covered(subscription.filter))
         ):
-            kept.append(subscription)
-            covers.append(subscription.filter)
+            kept[subscription.name] = subscription
+        yield COMPARED + len(before) // COMPARED
     return ended + [
         SideSubscription(
             item.name,
@@ -54,16 +63,18 @@ def side_subscriptions(
             item.client,
             log_from=max(0, item.entered_at - log_first),
         )
-        for item in kept
+        for item in kept.values()
     ]
 
 
 def side_advertisements(
     table: RoutingTable, is_own: Callable[[Link | None], bool], inside: set[str]
 ) -> list[SideAdvertisement]:
-    """The advertisements of one's own side; those are awaited that wait for a peer inside.
+    """The advertisements of the broker's own side. Those are awaited that wait for a peer inside.
 
-    So are those whose answer is deferred: they may have come while no link led inside, and reached nobody there.
+    Those whose answer is deferred are awaited, too. Their smallest story: an advertisement comes while this broker has
+    no link at all, so it waits for nobody. The hand-over tells it as one that nobody has to answer, and it is stable
+    before the others know it.
     """
     return [
         SideAdvertisement(
@@ -79,7 +90,7 @@ def side_advertisements(
 
 
 def side_known_cuts(table: RoutingTable, is_own: Callable[[Link | None], bool]) -> dict[str, Cuts]:
-    """The cuts that the others' subscriptions have here: those others may have missed them."""
+    """The cuts that the subscriptions of the other sides have here: their own brokers may have missed the markers."""
     return {
         subscription.name: {**subscription.cuts, **subscription.former}
         for subscription in table.subscriptions.values()

@@ -1,11 +1,11 @@
 """What a broker holds of others' journals, and where the clients of lives that are over have gone.
 
-A backup keeps the copy of a life's journal until the life says otherwise, or, once it is excluded, until its heir has
-secured what is in it. After a hand-over every member keeps the estates that were divided in it for as long, so that
-the heir may fail too.
+A backup keeps its copy of a life's journal until that life keeps it elsewhere. If the life is excluded, the backup
+keeps it until the heir has secured what is in it. After a hand-over every member keeps the estates that were divided in
+it for as long: the heir may fail, too.
 
-A client asks for its session by the life that held it last. An inherited session is with its heir; a life that no
-longer lives has an heir, or at least a successor in its place, who may begin the session afresh.
+A client asks for its session by the life that held it last. An inherited session is with its heir. A life that is over
+has an heir, or at least a successor in its place; either may begin the session afresh.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.messages import Backup, BackupAll, Estate, Resolved, SessionRecord
 from gapless.protocols.gapless.recovery.handover import name_life
-from gapless.protocols.gapless.recovery.takeover import Takeover
+from gapless.protocols.gapless.recovery.plan import TakeoverPlan
 from gapless.protocols.gapless.retention.journal import Journal, JournalCopy
 
 __all__ = ["Estates"]
@@ -76,30 +76,30 @@ class Estates:
         ]
 
     def homes(self) -> dict[str, str]:
-        """Where clients are that were inherited, as far as the heir lives."""
+        """The lives that hold inherited clients, of those that still live."""
         return {client: home for client, home in self._homes.items() if self._lives(home)}
 
-    def divided(self, takeover: Takeover, name: str, successors: dict[str, str]) -> None:
+    def divided(self, plan: TakeoverPlan, name: str, successors: dict[str, str]) -> None:
         """A hand-over has divided estates: remember who got what, and keep them until the heir has secured them."""
         for broker, successor in successors.items():
             self._successors[broker] = self._current_life(successor)
-        for life, heir in takeover.heirs.items():
+        for life, heir in plan.heirs.items():
             self._remember(self.heirs, name_life(*life), self._current_life(heir))
-            self._keep(*life, takeover.estates[life], takeover)
-        for client, holder in takeover.holders.items():
+            self._keep(*life, plan.estates[life], plan)
+        for client, holder in plan.holders.items():
             self._remember(self._homes, client, self._current_life(holder))
-        for share in takeover.inherited:
+        for share in plan.inherited:
             self._remember(self._homes, share.record.client, self._current_life(share.heir))
-        for client, owner in takeover.owners.items():
+        for client, owner in plan.owners.items():
             self._remember(self._homes, client, self._current_life(owner))
-        for life, heir in takeover.heirs.items():
+        for life, heir in plan.heirs.items():
             if heir == name:
                 self._resolving[life] = self._journal.number
                 self._tell(Resolved(*life, False))
         self.resolve()
 
     def learn(self, heirs: dict[str, str]) -> None:
-        """Others know of heirs; what this broker took part in itself counts more."""
+        """Take over what others know of heirs; what this broker took part in itself counts more."""
         for life, heir in heirs.items():
             if life not in self.heirs:
                 self._remember(self.heirs, life, heir)
@@ -118,10 +118,10 @@ class Estates:
             self._copies.pop((message.broker, message.life), None)
         self._remember(self.heirs, name_life(message.broker, message.life), self._current_life(peer))
 
-    def _keep(self, broker: str, life: int, records: dict[str, SessionRecord], takeover: Takeover) -> None:
+    def _keep(self, broker: str, life: int, records: dict[str, SessionRecord], plan: TakeoverPlan) -> None:
         copy = self._copies[broker, life] = JournalCopy()
         copy.note_records(records.values())
-        for item in takeover.admissions[broker, life]:
+        for item in plan.admissions[broker, life]:
             copy.keep(item)
 
     # ---- clients ------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from gapless.overlay import Overlay
 from gapless.protocols.gapless.members.contraction import Region, excluded, stand_in
 from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, Sync, TreeBody
+from gapless.protocols.gapless.recovery.pieces import Pieces
 
 __all__ = [
     "Handover",
@@ -40,24 +41,39 @@ __all__ = [
     "divide_estates",
     "expand",
     "find_holders",
+    "give_up_sessions",
     "join_admissions",
     "name_life",
 ]
+
+EXPANDED = 16
+"""Admissions that are looked at, for one unit of work."""
 
 
 class Handover:
     """A region's hand-over in progress at one member."""
 
-    def __init__(self, region: Region, own: Sync, name: str, told: dict[str, Cuts]) -> None:
+    def __init__(self, region: Region, name: str) -> None:
         self._name = name
         self.region = region
-        self.told = told
+        self.syncs: dict[str, Sync] = {}
+        self.told: dict[str, Cuts] = {}
         """The cuts, by subscription, that this member had when it sent its contribution."""
-        self.syncs: dict[str, Sync] = {name: own}
         self.early: list[tuple[str, TreeBody]] = []
         """What arrived over links that the peer has installed already."""
         self.late: list[Event] = []
         """Events from this broker's own side that came after its log was sent."""
+
+    def tell(self, own: Sync, cuts: dict[str, Cuts]) -> None:
+        """This member contributes: what came before is in its log."""
+        self.syncs[self._name] = own
+        self.told = cuts
+        self.late.clear()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether this member has contributed."""
+        return self._name in self.syncs
 
     @property
     def own(self) -> Sync:
@@ -73,9 +89,9 @@ class Handover:
         """Whether every member has contributed."""
         return len(self.syncs) == len(self.region.group)
 
-    def ordered(self) -> list[tuple[str, Sync]]:
-        """The contributions in rank order, the same at every member."""
-        return [(member, self.syncs[member]) for member in self.region.group]
+    def contributions(self) -> dict[str, Sync]:
+        """By member, in rank order: the same at every member."""
+        return {member: self.syncs[member] for member in self.region.group}
 
 
 class Inheritance(msgspec.Struct, frozen=True):
@@ -85,6 +101,8 @@ class Inheritance(msgspec.Struct, frozen=True):
     heir: str
     broker: str
     """Where it was."""
+    is_given_back: bool = False
+    """It was with a member that lives, which had it in the meantime."""
 
 
 def name_life(broker: str, life: int) -> str:
@@ -122,16 +140,17 @@ def divide_estates(
                 continue
             known = newest.get(record.client)
             if record.epoch > owned.get(record.client, -1) and (known is None or record.epoch > known.record.epoch):
-                newest[record.client] = Inheritance(record, chief, broker)
+                newest[record.client] = Inheritance(record, chief, broker, is_given_back=life < 0)
     return [share for _, share in sorted(newest.items())], heirs, records
 
 
 def find_holders(
     syncs: Mapping[str, Sync], estates: Mapping[tuple[str, int], dict[str, SessionRecord]]
 ) -> dict[str, str]:
-    """By client of the estates: the member, if any, that holds a session of its already.
+    """For each client of the estates, the member that already holds a session of it, if there is one.
 
-    Whoever divides one of these estates again, without that member, has to know.
+    Its smallest story: b0 is out and b1, its heir, holds its client. b3 returns beside b0. In the hand-over that
+    follows, b1 is no member any more. If nobody there remembers that b1 holds the client, they inherit it again.
     """
     holders: dict[str, tuple[int, str]] = {}
     clients = {client for records in estates.values() for client in records}
@@ -141,38 +160,49 @@ def find_holders(
     return {client: holders[client][1] for client in sorted(holders)}
 
 
-def decide_owners(handover: Handover, inherited: list[Inheritance]) -> dict[str, str]:
-    """Who keeps the session of a client that several members hold, and what becomes of what the others list for it.
+def decide_owners(contributions: Mapping[str, Sync], inherited: Iterable[Inheritance]) -> dict[str, str]:
+    """Who keeps the session of a client that several members hold: the one whose session is the newest.
 
-    Two halves that lost sight of each other may both have inherited it, or it is inherited anew from a life that the
-    client went back to. The client is where its session is newest. Elsewhere its subscriptions go on under another
-    name, for they may represent others, until those took their place.
+    Its smallest stories: two halves of a network lost sight of each other, and both inherited the client. Or the client
+    went back to a broker that was already excluded, did something there, and its session is inherited once more.
     """
     claims: dict[str, list[tuple[int, str]]] = {}
-    for member, sync in handover.ordered():
+    for member, sync in contributions.items():
         for client, epoch in sync.owned.items():
             claims.setdefault(client, []).append((epoch, member))
-    renewed = {share.record.client for share in inherited if share.record.client in claims}
     for share in inherited:
         claims.setdefault(share.record.client, []).append((share.record.epoch, share.heir))
-    owners = {client: max(held, key=lambda claim: claim[0])[1] for client, held in claims.items() if len(held) > 1}
-    if owners:
-        for member, sync in handover.ordered():
-            handover.syncs[member] = msgspec.structs.replace(
-                sync,
-                subscriptions=[
-                    msgspec.structs.replace(item, subscription=alias_of(item.subscription, member))
-                    if owners.get(item.client, member) != member
-                    else item
-                    for item in sync.subscriptions
-                ],
-                advertisements=[
-                    item
-                    for item in sync.advertisements
-                    if owners.get(item.publisher, member) == member and item.publisher not in renewed
-                ],
-            )
-    return owners
+    return {client: max(held, key=lambda claim: claim[0])[1] for client, held in claims.items() if len(held) > 1}
+
+
+def give_up_sessions(
+    contributions: Mapping[str, Sync], owners: Mapping[str, str], inherited: Iterable[Inheritance]
+) -> dict[str, Sync]:
+    """The contributions without what their members list for clients whose sessions another one keeps.
+
+    The subscriptions go on under another name, for they may represent others, until those took their place.
+    """
+    if not owners:
+        return dict(contributions)
+    owned = {client for sync in contributions.values() for client in sync.owned}
+    renewed = {share.record.client for share in inherited if share.record.client in owned}
+    return {
+        member: msgspec.structs.replace(
+            sync,
+            subscriptions=[
+                msgspec.structs.replace(item, subscription=alias_of(item.subscription, member))
+                if owners.get(item.client, member) != member
+                else item
+                for item in sync.subscriptions
+            ],
+            advertisements=[
+                item
+                for item in sync.advertisements
+                if owners.get(item.publisher, member) == member and item.publisher not in renewed
+            ],
+        )
+        for member, sync in contributions.items()
+    }
 
 
 def alias_of(subscription: str, member: str) -> str:
@@ -180,9 +210,14 @@ def alias_of(subscription: str, member: str) -> str:
     return f"{subscription}@{member}"
 
 
-def join_admissions(copies: Iterable[Estate], publishers: Container[str]) -> list[Admission]:
+def join_admissions(copies: Iterable[Estate], publishers: Container[str]) -> Pieces[list[Admission]]:
     """One life's admissions, expanded, from several copies, which may lack some at either end."""
-    numbered = {item.number: item for copy in copies for item in expand(copy, publishers)}
+    numbered: dict[int, Admission] = {}
+    for copy in copies:
+        for item in expand(copy, publishers):
+            numbered[item.number] = item
+            if item.number % EXPANDED == 0:
+                yield 1 + len(item.after)
     joined: dict[tuple[str, int], Admission] = {}
     for number in sorted(numbered):
         event = numbered[number].event

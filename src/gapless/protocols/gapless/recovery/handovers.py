@@ -1,46 +1,51 @@
-"""The hand-overs of one life of a broker: begins them, hears the other members, completes them, settles who returned.
+"""When a hand-over begins, is dropped, is complete; and when those who returned are settled.
 
-What a hand-over is, `handover` explains; what its completion does, `takeover`. Here is when: a region that is new is
-begun, one that has become another is dropped, and those who came back are settled when every member of their region
-has completed. While one is under way the table sends nothing that assumes a whole tree, and no wave starts.
+`handover` explains what a hand-over is, `plan` and `takeover` what its completion does. A broker begins one for each
+new region, and drops it when the region has become another. While one is under way, the table sends nothing that
+assumes a whole tree, and no wave starts. When every member of a region has completed, those who returned are settled.
 
-Links that are not used (`_retired`) are always inside a region that is handed over: the hand-over will replace them. A
-region that grows keeps this true. It shrinks when a broker is settled. This broker may have stopped using its links to
-that one since, for a hand-over that it did not complete; then it must be taken in once more (`doubt`).
+`follow` only notes what the statuses ask for. `work` does it, in pieces, and the broker takes no other input meanwhile.
+
+A link that is not used (`_retired`) always leads into a region that is handed over: the hand-over replaces it. A region
+that grows keeps this true. A region shrinks when a broker is settled. If this broker has stopped using its link to that
+one since, for a hand-over that it did not complete, the other must be taken in once more (`doubt`).
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
 from gapless.events import Event
-from gapless.protocols.gapless.clients.desk import Desk
-from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocol import SetTimer
 from gapless.protocols.gapless.members.contraction import Region, regions_at
-from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import is_unsettled
-from gapless.protocols.gapless.messages import Body, Completed, Cuts, SideSubscription, Sync, TreeBody
-from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.messages import Body, Completed, Estate, SideSubscription, Sync
 from gapless.protocols.gapless.recovery.contribution import (
     is_inside,
     side_advertisements,
     side_known_cuts,
     side_subscriptions,
 )  # fmt: skip
-from gapless.protocols.gapless.recovery.estates import Estates
 from gapless.protocols.gapless.recovery.handover import Handover
+from gapless.protocols.gapless.recovery.pieces import Pieces
+from gapless.protocols.gapless.recovery.plan import TakeoverView, plan_in_pieces
+from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.recovery.takeover import Takeover
-from gapless.protocols.gapless.retention.event_log import EventLog
-from gapless.protocols.gapless.retention.journal import Journal
-from gapless.protocols.gapless.retention.waves import Waves
-from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable
+from gapless.protocols.gapless.routing.routing_table import Link
 
 __all__ = ["Handovers", "Missing"]
 
 COMPLETED_MAX = 1_000
 """How many hand-overs a broker remembers to have completed."""
+RETURN_US = 1_000_000
+"""How long after a broker's return the clients leave for it that were too busy before."""
+CALMING_US = 50_000
+CALMING_MAX = 10
+"""How often it is looked whether they stand still, and after what time."""
+LOOKED_AT = 16
+"""Small things that are looked at, for one unit of work."""
 TOLD_MAX = 16
 """How many hand-overs may come to nothing, one after the other, before the first is forgotten."""
 
@@ -58,59 +63,56 @@ class Missing(msgspec.Struct, frozen=True):
 class Handovers:
     """All hand-overs at one broker."""
 
-    def __init__(
-        self,
-        options: GaplessOptions,
-        membership: Membership,
-        table: RoutingTable,
-        clients: Desk,
-        journal: Journal,
-        estates: Estates,
-        log: EventLog,
-        waves: Waves,
-        *,
-        send: Callable[[str, Body], None],
-        send_tree: Callable[[Link, TreeBody], None],
-        process: Callable[[Event, str, Cuts | None, dict[str, Session], int], None],
-        replay: Callable[[Link, TreeBody], None],
-        links_changed: Callable[[], None],
-        settled: Callable[[dict[str, int]], None],
-    ) -> None:
-        self._name = membership.name
-        self._options = options
-        self._membership = membership
-        self._table = table
-        self._clients = clients
-        self._journal = journal
-        self._estates = estates
-        self._log = log
-        self._waves = waves
-        self._send = send
-        self._send_tree = send_tree
-        self._process = process
-        self._replay = replay
-        self._links_changed = links_changed
-        self._settled = settled
+    def __init__(self, state: BrokerState, outlets: Outlets) -> None:
+        self._state = state
+        self._outlets = outlets
+        self._name = state.name
+        self._options = state.options
+        self._membership = state.membership
+        self._table = state.table
+        self._clients = state.clients
+        self._estates = state.estates
+        self._log = state.log
+        self._waves = state.waves
         self.under_way: dict[int, Handover] = {}
         """By the tag of the region."""
+        self.has_work = False
+        """Whether there may be something to do for `work`."""
         self._regions: tuple[int, list[Region]] = (-1, [])
         """As of a version of the statuses."""
         self._told: deque[tuple[Region, list[SideSubscription]]] = deque(maxlen=TOLD_MAX)
-        """What was told in those that came to nothing here, but that others may have completed; until the next is."""
+        """What this broker contributed to hand-overs that it dropped. Others may have completed them."""
         self._retired: dict[str, Link] = {}
         self._completed: dict[int, None] = {}
         self._taken_in: dict[int, dict[str, None]] = {}
+        self._calming: dict[str, int] = {}
+        """By broker: how often it was looked whether the clients that are to go back to it stand still."""
 
     def follow(self) -> None:
         """Begin what the statuses ask for; drop what they no longer do."""
         current = {region.tag: None for region in self.regions()}
         for tag in [tag for tag in self.under_way if tag not in current]:
             dropped = self.under_way.pop(tag)
-            self._told.append((dropped.region, dropped.own.subscriptions))
-        while fresh := [u for u in self.regions() if u.tag not in self._completed and u.tag not in self.under_way]:
-            self._begin(fresh[0])
+            if dropped.is_told:
+                self._told.append((dropped.region, dropped.own.subscriptions))
+            self._clients.keep_leaving()
+        for region in self.regions():
+            if region.tag not in self._completed and region.tag not in self.under_way:
+                self._begin(region)
         assert not self._stray(), "a link that is not used has to be in a region that is handed over"
-        self._settle_table()
+        self.has_work = True
+
+    def work(self) -> Pieces[None]:
+        """Contribute to what has begun, complete what is ready. No other input is taken before this is done."""
+        self.has_work = False
+        while True:
+            if untold := [item for item in self.under_way.values() if not item.is_told]:
+                yield from self._contribute(untold[0])
+            elif ready := [item for item in self.under_way.values() if item.is_ready]:
+                yield from self._complete(ready[0])
+            else:
+                break
+        yield from self._settle_table()
 
     def regions(self) -> list[Region]:
         """The regions that this broker is a member of."""
@@ -120,9 +122,11 @@ class Handovers:
         return self._regions[1]
 
     def doubt(self, news: Mapping[str, int]) -> dict[str, int]:
-        """Of those who are settled, by this news: who has to be taken in once more, with their new statuses.
+        """The brokers that this news calls settled and that must be taken in once more, with their new statuses.
 
-        This broker has stopped using its links to them in a hand-over that it did not complete, so they are not.
+        Their smallest story: b1 returns, b0 and b2 complete, and b1 is settled. But b0 has begun another hand-over
+        around b1 before it hears that, and uses no link to b1. If b0 believed the news, no region would be left to
+        install one.
         """
         if not self._stray():
             return {}
@@ -130,7 +134,7 @@ class Handovers:
         return {name: status + 1 for name, status in news.items() if name in busy and not is_unsettled(status)}
 
     def missing(self) -> list[Missing]:
-        """For each hand-over under way, and each that was completed here alone so far: who is waited for."""
+        """Whom each hand-over waits for: to contribute, or to complete where this broker waits to be settled."""
         waiting = [
             Missing(handover.region.core, "contribution", tuple(handover.missing()))
             for handover in self.under_way.values()
@@ -145,10 +149,10 @@ class Handovers:
         handover = self.under_way.get(body.tag)
         if handover is not None and peer in handover.region.group:
             handover.syncs[peer] = body
-            self._complete_if_ready(handover)
+            self.has_work |= handover.is_ready
 
     def note(self, events: Iterable[Event], via: str) -> None:
-        """Events were processed; those from this broker's own side are not in the log that it sent."""
+        """Events were processed. Those from this broker's own side are late: the log that it sent lacks them."""
         for handover in self.under_way.values():
             if not is_inside(handover.region, self._name, via):
                 handover.late += events
@@ -170,14 +174,16 @@ class Handovers:
                 self._retired[peer] = self._table.links.pop(peer)
         self._waves.void(self._waves.number)
         self._table.settle(False)
-        own = self._contribution(region)
-        handover = self.under_way[region.tag] = Handover(
-            region, own, self._name, {item.name: dict(item.cuts) for item in self._table.subscriptions.values()}
-        )
-        self._tell(region, own)
-        self._complete_if_ready(handover)
+        self.under_way[region.tag] = Handover(region, self._name)
 
-    def _contribution(self, region: Region) -> Sync:
+    def _contribute(self, handover: Handover) -> Pieces[None]:
+        """Tell the other members what is here: all of it, so nothing is late yet."""
+        own = yield from self._contribution(handover.region)
+        handover.tell(own, {item.name: dict(item.cuts) for item in self._table.subscriptions.values()})
+        self._tell(handover.region, own)
+        yield 1 + len(own.subscriptions) // LOOKED_AT
+
+    def _contribution(self, region: Region) -> Pieces[Sync]:
         def is_own(link: Link | None) -> bool:
             return link is None or not is_inside(region, self._name, link.via)
 
@@ -188,56 +194,100 @@ class Handovers:
             if earlier.touches(region)
             for item in items
         }
+        subscriptions = yield from side_subscriptions(
+            self._name, self._table, is_own, self._options.coverage, told, self._log.first
+        )
         return Sync(
             tag=region.tag,
             core=list(region.core),
             status=self._membership.select([*region.core, *region.group]),
-            subscriptions=side_subscriptions(
-                self._name, self._table, is_own, self._options.coverage, told, self._log.first
-            ),
+            subscriptions=subscriptions,
             advertisements=side_advertisements(self._table, is_own, inside),
             known_cuts=side_known_cuts(self._table, is_own),
             log=self._log.share(lambda via: is_inside(region, self._name, via)),
             passed=dict(self._table.passed),
             wave=self._waves.number,
-            estates=self._estates.share(region),
+            estates=self._estates.share(region) + self._give_back(region),
             owned={client: session.epoch for client, session in self._clients.sessions.items()},
             heirs=dict(self._estates.heirs),
             homes=self._estates.homes(),
         )
 
-    def _complete_if_ready(self, handover: Handover) -> None:
-        if not handover.is_ready:
-            return
+    def _plan_return(self, broker: str, delay_us: int) -> None:
+        if self._clients.belongs_to(broker):
+            self._outlets.set_timer(SetTimer(f"return/{broker}", delay_us))
+
+    def send_home(self, broker: str) -> None:
+        """Clients that were too busy to leave in the hand-over in which their broker returned leave in another one.
+
+        They stand still until their publications are out. Then all on the way to the broker are to be taken in once
+        more, so that it and this one are members of one region.
+        """
+        way = self._membership.overlay.path(self._name, broker)[1:]
+        status = {name: self._membership.status.get(name, 0) for name in way}
+        if self.under_way or any(is_unsettled(value) for value in status.values()):
+            self._calming.pop(broker, None)
+            self._plan_return(broker, RETURN_US)
+        elif self._clients.prepare_leaving(broker):
+            self._calming.pop(broker, None)
+            self._outlets.learn({name: value + 1 for name, value in status.items()})
+        elif self._calming.get(broker, 0) < CALMING_MAX:
+            self._calming[broker] = self._calming.get(broker, 0) + 1
+            self._plan_return(broker, CALMING_US)
+        else:
+            del self._calming[broker]
+            self._clients.keep_leaving()
+            self._plan_return(broker, RETURN_US)
+
+    def _give_back(self, region: Region) -> list[Estate]:
+        """The sessions that brokers of the region get back, since they have returned.
+
+        Each is told like the estate of a life that is over, so that all members keep it until it is held there.
+        """
+        found = []
+        for broker in region.core:
+            if broker in region.group and broker != self._name:
+                records = self._clients.give_back(broker)
+                if records:
+                    found.append(Estate(broker, -self._membership.life(broker), records, {}, []))
+        return found
+
+    def _complete(self, handover: Handover) -> Pieces[None]:
         region = handover.region
         del self.under_way[region.tag]
         self._completed[region.tag] = None
         for item in [item for item in self._told if item[0].touches(region)]:
             self._told.remove(item)
-        takeover = Takeover(
+        view = TakeoverView(
             self._name,
             self._membership.overlay,
             self._membership.status,
-            handover,
-            self._table,
-            self._retired,
-            self._clients,
-            send=self._send_tree,
-            process=self._process,
-            journal=self._journal,
-            log=self._log,
+            region,
+            {item.name: item.filter for item in self._table.subscriptions.values()},
             with_logs="hand-over" not in self._options.switched_off,
         )
-        takeover.run()
-        for _, sync in handover.ordered():
+        plan = yield from plan_in_pieces(view, handover.contributions())
+        takeover = Takeover(self._state, self._outlets, handover, plan, self._retired)
+        self._clients.gather()
+        yield from takeover.apply()
+        for sync in plan.contributions.values():
             self._estates.learn(sync.heirs)
         for session in takeover.sessions.values():
             self._clients.secure(session)
+        changed = self._clients.gathered()
+        for session in changed:
+            self._clients.secure(session)
+            yield 1 + (len(changed) + len(session.subscriptions)) // LOOKED_AT
         successors = {name: name if name in region.group else self._membership.stand_in(name) for name in region.core}
-        self._estates.divided(takeover, self._name, successors)
-        self._settle_table()
+        self._estates.divided(plan, self._name, successors)
+        if not self.under_way:
+            self._clients.keep_leaving()
+        for broker in region.core:
+            if broker in region.group and broker != self._name:
+                self._plan_return(broker, RETURN_US)
+        yield from self._settle_table()
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
-        self._links_changed()
+        self._outlets.links_changed()
         while len(self._completed) > COMPLETED_MAX:
             del self._completed[next(iter(self._completed))]
         if any(member in region.group for member in region.core):
@@ -245,11 +295,14 @@ class Handovers:
         for peer, early in handover.early:
             link = self._table.links.get(peer)
             if link is not None and link.tag == region.tag:
-                self._replay(link, early)
+                self._outlets.replay(link, early)
+                yield 1 + len(getattr(early, "events", ()))
         self._settle_if_taken_in(region)
 
-    def _settle_table(self) -> None:
-        self._table.settle(not self.under_way)
+    def _settle_table(self) -> Pieces[None]:
+        for subscription in self._table.settle(not self.under_way):
+            self._table.answer(subscription)
+            yield 1 + len(self._table.advertisements) // LOOKED_AT
         if not self.under_way:
             self._clients.go_on()
 
@@ -257,15 +310,15 @@ class Handovers:
         if self._name in region.core and region.tag in self._completed and not self._not_completed(region):
             self._taken_in.pop(region.tag, None)
             status = self._membership.status
-            self._settled({name: status[name] + 1 for name in region.core if name in region.group})
+            self._outlets.learn({name: status[name] + 1 for name in region.core if name in region.group})
 
     def _not_completed(self, region: Region) -> tuple[str, ...]:
-        """The members that are not known to have completed, this one aside."""
+        """The other members of which this broker has not heard that they completed."""
         taken_in = self._taken_in.get(region.tag, {})
         return tuple(member for member in region.group if member != self._name and member not in taken_in)
 
     def _stray(self) -> list[Link]:
-        """Links that are not used and that no hand-over would install again."""
+        """The links that this broker does not use and that no hand-over would replace."""
         regions = self.regions()
         return [
             link
@@ -276,4 +329,4 @@ class Handovers:
     def _tell(self, region: Region, body: Body) -> None:
         for member in region.group:
             if member != self._name:
-                self._send(member, body)
+                self._outlets.send(member, body)

@@ -1,116 +1,186 @@
-"""Cuts that were on their way when a broker was excluded: what a subscription must have held, from what it did hold."""
+"""Cuts that were on their way when a broker was excluded: what a subscription must have held, from what it did hold.
 
-from collections.abc import Mapping
+Two kinds of cuts are inferred. Both are the first event that comes after what the subscription is known to get
+(`starting_cut`).
+
+- *Lost with a pivot.* A subscription holds some cuts. At the excluded broker another one, which covers it, represented
+  it, and the cuts that this pivot gave are lost. It gets one for each publisher that the covering one had reached.
+  Its smallest story: T got its cut of p from its own broker; the pivot of q died before its marker came. If T's cut of
+  q is taken as early as that of the covering one, T gets an event of q whose effect, of p, lies before T's cut; if it
+  is taken as late as now, T misses effects of what it gets of p.
+- *Never let out.* The excluded broker had admitted an event, and let it out to nobody who is left. A subscription
+  elsewhere has no cut of that publisher, for its marker died with the event. If the event is an effect of something
+  that the subscription gets, its cut must not lie after it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 
 from gapless.events import Event
-from gapless.filters import Filter, parse
-from gapless.protocols.gapless.messages import Cuts
-from gapless.protocols.gapless.recovery.handover import Handover, Inheritance
+from gapless.filters import Filter, FilterIndex
+from gapless.protocols.gapless.messages import Cuts, Sync
+from gapless.protocols.gapless.recovery.handover import Inheritance
+from gapless.protocols.gapless.recovery.patterns import Patterns
+from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.recovery.starting_cut import Bound, find_start
 
 __all__ = ["Inference"]
 
+SCANNED = 16
+"""Events or advertisements that are looked at, for one unit of work."""
+
 
 class Inference:
-    """What follows from the contributions, the merged log and the known_cuts that are known."""
+    """What follows from the contributions, the merged log, and the cuts that are known."""
 
     def __init__(
         self,
-        handover: Handover,
-        inherited: list[Inheritance],
-        events: list[Event],
+        contributions: Mapping[str, Sync],
+        inherited: Sequence[Inheritance],
+        events: Sequence[Event],
         pasts: Mapping[tuple[str, int], Cuts],
         filters: Mapping[str, Filter],
         known_cuts: dict[str, Cuts],
+        patterns: Patterns,
     ) -> None:
-        self._handover = handover
+        self._contributions = contributions
         self._inherited = inherited
-        self._events = events
         self._pasts = pasts
         self._filters = filters
         self._known_cuts = known_cuts
-        self._unseen = self._find_unseen()
+        self._patterns = patterns
+        self._by_publisher: dict[str, list[Event]] = {}
+        for event in events:
+            self._by_publisher.setdefault(event.publisher, []).append(event)
+        self._passed: Cuts = {}
+        for sync in contributions.values():
+            for publisher, seq in sync.passed.items():
+                self._passed[publisher] = max(seq, self._passed.get(publisher, 0))
+        self._unseen = self._find_unseen(events)
+        self._had: dict[str, dict[str, Cuts]] = {}
+        self._index: FilterIndex[str] | None = None
 
-    def infer_cuts(self) -> dict[str, Cuts]:
-        """A subscription that holds some cuts, and was represented at an excluded broker, holds the others too.
-
-        And whatever that broker let out to nobody who is left, it gets from the first effect of what it gets on. The
-        known_cuts learn of it; returns, by subscription and publisher, how early such a cut may be.
-        """
+    def infer_cuts(self) -> Pieces[dict[str, Cuts]]:
+        """Note the inferred cuts among the known ones; return, by subscription, how early each of them may be."""
         inferred: dict[str, Cuts] = {}
         candidates = [
-            (item.subscription, item.filter, item.cuts, member, item.log_from)
-            for member, sync in self._handover.ordered()
+            (item.subscription, item.filter, item.cuts, member)
+            for member, sync in self._contributions.items()
             for item in sync.subscriptions
         ]
         for share in self._inherited:
             for name, text in share.record.subscriptions.items():
-                candidates.append((name, text, share.record.cuts.get(name, {}), share.broker, 0))
-        for name, text, cuts, home, log_from in candidates:
+                candidates.append((name, text, share.record.cuts.get(name, {}), share.broker))
+        for name, text, cuts, home in candidates:
             known = {**cuts, **self._known_cuts.get(name, {})}
-            pattern = parse(text)
+            pattern = self._patterns.of(text)
             unprocessed = self._unprocessed(pattern, known)
-            had = {**self._had(pattern, home, log_from), **known} if unprocessed else known
-            bounds = {**unprocessed, **(self._bounds(pattern, known, home) if known else {})}
+            had = known
+            if unprocessed:
+                if home not in self._had:
+                    self._had[home] = yield from self._find_had(home)
+                had = {**self._had[home].get(name, {}), **known}
+            bounds = dict(unprocessed)
+            if known:
+                bounds |= yield from self._bounds(pattern, known, home)
             for publisher, bound in bounds.items() if had else ():
                 gets = had if publisher in unprocessed else known
-                cut = find_start(self._events, self._pasts, pattern, publisher, bound, gets)
+                events = self._from(publisher, bound.least)
+                cut = find_start(events, self._pasts, pattern, publisher, bound, gets)
                 if known or cut < bound.following:
                     self._known_cuts.setdefault(name, {})[publisher] = cut
                     inferred.setdefault(name, {})[publisher] = bound.least
+                yield 1 + len(events) // SCANNED
+            yield 1
         return inferred
 
-    def _had(self, pattern: Filter, member: str, log_from: int) -> Cuts:
-        """What a subscription on the member's side may have got of publishers there, of whom the member knows no cut.
+    def _from(self, publisher: str, least: int) -> list[Event]:
+        """The events of the publisher from a number on."""
+        events = self._by_publisher.get(publisher, [])
+        return events[bisect_left(events, least, key=lambda event: event.seq) :]
 
-        For it is given on the way, and goes to the subscriber alone. If it got none of that, so much the earlier is its
-        cut for what nobody processed. What passed the member before the subscription did, it did not get: an effect of
-        that may be out, although nobody who is left has processed what is between them.
+    def _find_had(self, member: str) -> Pieces[dict[str, Cuts]]:
+        """The first events that each subscription on the member's side may have got of publishers there.
+
+        The member knows no cut of them: it is given on the way, and goes to the subscriber alone.
+        Its smallest story: a publisher behind m1 and a subscriber further on, behind the broker that dies, have a cut
+        between them that m1 never hears of. The dead broker admits an effect of that publisher's event. Unless m1's
+        log counts as got, the subscriber's cut for the effect is put after it.
+        If the subscription got none of that, its cut for what nobody processed is only earlier than it had to be. But
+        what passed the member before the subscription did, it did not get: an effect of that may be out, although
+        nobody who is left has processed what is between them.
         """
-        had: Cuts = {}
-        sync = self._handover.syncs.get(member)
-        for entry in sync.log[log_from:] if sync is not None else ():
-            if entry.entered and entry.event.publisher not in had and pattern.matches(entry.event.attributes):
-                had[entry.event.publisher] = entry.event.seq
+        had: dict[str, Cuts] = {}
+        sync = self._contributions.get(member)
+        if sync is None:
+            return had
+        index: FilterIndex[str] = FilterIndex()
+        log_from: dict[str, int] = {}
+        for item in sync.subscriptions:
+            if item.subscription not in index:
+                index.add(item.subscription, self._patterns.of(item.filter))
+                log_from[item.subscription] = item.log_from
+            yield 1
+        for place, entry in enumerate(sync.log):
+            if entry.entered:
+                for name in index.match(entry.event.attributes):
+                    if place >= log_from[name]:
+                        had.setdefault(name, {}).setdefault(entry.event.publisher, entry.event.seq)
+                yield 1
         return had
 
-    def _bounds(self, pattern: Filter, known: Cuts, home: str) -> dict[str, Bound]:
+    def _bounds(self, pattern: Filter, known: Cuts, home: str) -> Pieces[dict[str, Bound]]:
         """For publishers that the subscription has no cut of: from where on a covering one attracted their events."""
         found: dict[str, Bound] = {}
-        for member, sync in self._handover.ordered():
-            for item in sync.advertisements if member != home else ():
-                publisher = item.publisher
-                if publisher in known or publisher in found or not parse(item.filter).overlaps(pattern):
+        for member, sync in self._contributions.items():
+            if member == home:
+                continue
+            missing = [
+                item.publisher
+                for item in sync.advertisements
+                if item.publisher not in known and self._patterns.of(item.filter).overlaps(pattern)
+            ]
+            yield len(sync.advertisements) // SCANNED
+            covering: list[Cuts] | None = None
+            for publisher in missing:
+                if publisher in found:
                     continue
-                bounds = [
-                    cuts[publisher]
-                    for name, cuts in sync.known_cuts.items()
-                    if publisher in cuts and name in self._filters and self._filters[name].covers(pattern)
-                ]
+                if covering is None:
+                    covering = yield from self._covering(pattern, sync)
+                bounds = [cuts[publisher] for cuts in covering if publisher in cuts]
                 if bounds:
-                    found[publisher] = Bound(min(bounds), max(min(bounds), self._last(publisher) + 1))
+                    following = max(min(bounds), self._passed.get(publisher, 0) + 1)
+                    found[publisher] = Bound(min(bounds), following)
         return found
+
+    def _covering(self, pattern: Filter, sync: Sync) -> Pieces[list[Cuts]]:
+        """The cuts that a member knows of the subscriptions that cover this one."""
+        if self._index is None:
+            self._index = FilterIndex()
+            for name, other in self._filters.items():
+                self._index.add(name, other)
+                yield 1
+        names = [name for name in self._index.may_cover(pattern) if name in sync.known_cuts]
+        yield 1 + len(names) // SCANNED
+        return [sync.known_cuts[name] for name in names if self._filters[name].covers(pattern)]
 
     def _unprocessed(self, pattern: Filter, known: Cuts) -> dict[str, Bound]:
         """The same for inherited publishers, for what was let out to nobody who is left."""
-        found: dict[str, Bound] = {}
-        for publisher, (bound, offers) in self._unseen.items():
-            if publisher not in known and any(offer.overlaps(pattern) for offer in offers):
-                found[publisher] = bound
-        return found
+        return {
+            publisher: bound
+            for publisher, (bound, offers) in self._unseen.items()
+            if publisher not in known and any(offer.overlaps(pattern) for offer in offers)
+        }
 
-    def _find_unseen(self) -> dict[str, tuple[Bound, list[Filter]]]:
+    def _find_unseen(self, events: Iterable[Event]) -> dict[str, tuple[Bound, list[Filter]]]:
         """By inherited publisher: between which numbers lies what nobody processed, and what it advertises."""
         offers = {share.record.client: share.record.advertisements.values() for share in self._inherited}
         found: dict[str, tuple[Bound, list[Filter]]] = {}
-        for event in self._events:
+        for event in events:
             publisher, seq = event.publisher, event.seq
             if publisher in found:
                 bound, filters = found[publisher]
                 found[publisher] = (Bound(bound.least, seq + 1), filters)
-            elif publisher in offers and seq > self._last(publisher):
-                found[publisher] = (Bound(seq, seq + 1), [parse(text) for text, _, _ in offers[publisher]])
+            elif publisher in offers and seq > self._passed.get(publisher, 0):
+                found[publisher] = (Bound(seq, seq + 1), [self._patterns.of(text) for text, _, _ in offers[publisher]])
         return found
-
-    def _last(self, publisher: str) -> int:
-        return max(sync.passed.get(publisher, 0) for sync in self._handover.syncs.values())

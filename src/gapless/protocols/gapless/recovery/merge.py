@@ -9,11 +9,15 @@ admitted. An event comes after
 - where it was admitted by an excluded broker: the admissions before it, and all that this broker had processed.
 
 Each rule only says "was there before it entered", so in real time; hence there is no cycle, whatever the logs.
-(Except of events that were in merged logs before: these keep the past that they had there. Two events that were on
-their way towards each other entered one region in one order, and another in the other; and an event that its client
-had to send again elsewhere entered twice. Neither of the two is a cause of the other then, for a cause is first
-everywhere. So where events wait for one another, one of them need not; but what only waits for them does not go first.)
-It is enough, because whoever published an effect had the cause delivered by a broker that had processed it, and
+
+There is one exception. Events that were in merged logs before keep the past that they had there. Two events that
+travel towards each other enter one region in one order, and another region in the other; and an event that its client
+had to send again elsewhere enters twice. Then each is in the past of the other, and neither is a cause of the other,
+for a cause is first everywhere. So where events wait for one another, one of them need not.
+The smallest story: p:1 and q:1 cross, and r:1 comes after both. All three wait. Only p:1 or q:1 may be let out of the
+knot; if r:1 went first, it would be seen before its causes.
+
+These rules are enough. Whoever published an effect had the cause delivered by a broker that had processed it; and
 nothing is forgotten before all its causes are (see `waves`), so the chain of entries is never broken.
 """
 
@@ -23,11 +27,15 @@ from collections.abc import Iterable, Sequence
 
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Admission, Cuts, LogEntry
+from gapless.protocols.gapless.recovery.pieces import Pieces
 
 __all__ = ["find_pasts", "merge_cuts", "merge_logs"]
 
 
 Id = tuple[str, int]
+
+NOTED, SORTED, COMPARED = 32, 4, 16
+"""Entries that are looked at, events that are put in order, and publishers that are compared, for one unit of work."""
 
 
 class _Log:
@@ -43,7 +51,7 @@ class _Log:
         return self.reached >= position
 
 
-def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Admission]]) -> list[Event]:
+def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Admission]]) -> Pieces[list[Event]]:
     """All events of the logs and estates, each once, causes first; the same for the same input."""
     events: dict[Id, Event] = {}
     constraints: dict[Id, list[tuple[_Log, int]]] = {}
@@ -56,6 +64,8 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
                 constraints.setdefault(log.ids[position], []).append((log, position))
             if entry.after is not None:
                 after.setdefault(log.ids[position], []).append(entry.after)
+            if position % NOTED == 0:
+                yield 1
     for admissions in estates:
         log = _Log([(item.event.publisher, item.event.seq) for item in admissions])
         for position, item in enumerate(admissions):
@@ -63,6 +73,8 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
             if not item.is_inherited:
                 constraints.setdefault(log.ids[position], []).append((log, position))
             after.setdefault(log.ids[position], []).append(item.after)
+            if position % NOTED == 0:
+                yield 1
 
     queues: dict[str, deque[int]] = {}
     for publisher, seq in sorted(events):
@@ -113,8 +125,12 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
             queue = queues[publisher]
             while queue and is_free((publisher, queue[0])):
                 release(publisher)
+                if len(ordered) % SORTED == 0:
+                    yield 1 + len(queues) // COMPARED
+            yield len(queues) // COMPARED
         if len(ordered) == before:
             release(least_bound())
+            yield 1 + len(queues)
     return ordered
 
 
@@ -131,10 +147,13 @@ def _closure(waiting: dict[str, set[str]], start: str) -> set[str]:
 
 def find_pasts(
     ordered: Sequence[Event], logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Admission]]
-) -> dict[Id, Cuts]:
+) -> Pieces[dict[Id, Cuts]]:
     """For each event of the merged log: how far its past reaches with each publisher, itself included.
 
-    The past is that of the brokers, which contains that of the clients: whatever was there before it entered.
+    The past is that of the brokers, whatever was there before the event entered; it contains that of the clients.
+    It is kept with the event in the log. The smallest story: two events stand side by side in a merged log, where they
+    had to stand in some order. If a later hand-over took that order for the order of processing, it would put an effect
+    before its cause.
     """
     entries: dict[Id, list[tuple[int, int]]] = {}
     after: dict[Id, list[Cuts]] = {}
@@ -146,12 +165,16 @@ def find_pasts(
                 entries.setdefault(ids[number][position], []).append((number, position))
             if entry.after is not None:
                 after.setdefault(ids[number][position], []).append(entry.after)
+            if position % NOTED == 0:
+                yield 1
     for admissions in estates:
         ids.append([(item.event.publisher, item.event.seq) for item in admissions])
         for position, item in enumerate(admissions):
             if not item.is_inherited:
                 entries.setdefault(ids[-1][position], []).append((len(ids) - 1, position))
             after.setdefault(ids[-1][position], []).append(item.after)
+            if position % NOTED == 0:
+                yield 1
     prefixes: list[Cuts] = [{} for _ in ids]
     reached = [0] * len(ids)
     seen: dict[str, list[int]] = {}
@@ -178,6 +201,8 @@ def find_pasts(
         past[event.publisher] = event.seq
         pasts[name] = past
         own.append(event.seq)
+        if len(pasts) % SORTED == 0:
+            yield 1 + len(past) // COMPARED
     return pasts
 
 

@@ -1,171 +1,117 @@
-"""Completing a hand-over at one member: the steps that `handover` explains, on this broker's state.
+"""Completing a hand-over at one member: the steps that `handover` explains, on this broker's state, by a plan.
 
-Everything here runs within one step of the broker. Until `_install` the region's links are not among the table's, so
-whatever the rules of the table send goes to this broker's own side alone.
+The steps are pieces of one whole: the broker takes no other input before the last of them is done. Until `_install` the
+region's links are not among the table's, so whatever the rules of the table send goes to this broker's own side alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable
 
-from gapless.events import Event
-from gapless.filters import parse
-from gapless.overlay import Overlay
-from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.members.contraction import effective_links, path_inside
-from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import (
-    Admission,
     Cuts,
     Marker,
     Publication,
     RemoveAdvertisement,
     RemoveSubscription,
     SideAdvertisement,
-    TreeBody,
 )  # fmt: skip
-from gapless.protocols.gapless.recovery.contribution import MERGED, is_inside
-from gapless.protocols.gapless.recovery.handover import (
-    Handover,
-    Inheritance,
-    alias_of,
-    decide_owners,
-    divide_estates,
-    find_holders,
-    join_admissions,
-)  # fmt: skip
-from gapless.protocols.gapless.recovery.inference import Inference
-from gapless.protocols.gapless.recovery.merge import find_pasts, merge_cuts, merge_logs
-from gapless.protocols.gapless.retention.event_log import EventLog, Logged
-from gapless.protocols.gapless.retention.journal import Journal
-from gapless.protocols.gapless.routing.routing_table import Advertisement, Link, RoutingTable
+from gapless.protocols.gapless.recovery.contribution import is_inside
+from gapless.protocols.gapless.recovery.handover import Handover, Inheritance, alias_of
+from gapless.protocols.gapless.recovery.merge import merge_cuts
+from gapless.protocols.gapless.recovery.pieces import Pieces
+from gapless.protocols.gapless.recovery.plan import TakeoverPlan
+from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
+from gapless.protocols.gapless.retention.event_log import Logged
+from gapless.protocols.gapless.routing.routing_table import Advertisement, Link
 
 __all__ = ["Takeover"]
 
 NEVER = 1 << 62
+LOOKED_AT = 16
+"""Small things that are looked at, for one unit of work."""
+PROCESSED = 2
+"""Units of work for an event of the merged log, which is matched twice."""
+ENTERED = 4
+"""Units of work for a subscription that is entered and passed on."""
 
 
 class Takeover:
     """One completion."""
 
     def __init__(
-        self,
-        name: str,
-        overlay: Overlay,
-        status: Statuses,
-        handover: Handover,
-        table: RoutingTable,
-        retired: dict[str, Link],
-        clients: Desk,
-        send: Callable[[Link, TreeBody], None],
-        process: Callable[[Event, str, Cuts | None, dict[str, Session], int], None],
-        journal: Journal,
-        log: EventLog,
-        with_logs: bool,
+        self, state: BrokerState, outlets: Outlets, handover: Handover, plan: TakeoverPlan, retired: dict[str, Link]
     ) -> None:
-        self._name = name
-        self._overlay = overlay
-        self._region = handover.region
-        self._handover = handover
-        self._table = table
-        self._retired = retired
-        self._clients = clients
-        self._send = send
-        self._process = process
-        self._journal = journal
-        self._log = log
-        inherited, self.heirs, self.estates = divide_estates(overlay, status, dict(handover.ordered()))
-        self.inherited: list[Inheritance] = inherited
-        self.holders = find_holders(dict(handover.ordered()), self.estates)
-        """Of the clients in these estates: who holds a session of theirs already."""
-        self.owners = decide_owners(handover, inherited)
-        """Of the clients that several members held: who keeps the session."""
-        self._towards = path_inside(overlay, status, handover.region.group, name)
-        self._links = {
-            peer: Link(peer, via, handover.region.tag)
-            for via, peer in effective_links(overlay, status, name)
-            if name in self._region.core or via in self._region.core
-        }
-        self._via = next((n for n in overlay.neighbours(name) if n in self._region.core), MERGED)
-        if name in self._region.core:
-            self._via = MERGED
+        self.plan = plan
         self.sessions: dict[str, Session] = {}
         """The sessions inherited here."""
-        self._known_cuts: dict[str, Cuts] = {}
-        """What anyone knows of the cuts of another's subscriptions. The latest is nearest to the subscriber."""
-        for _, sync in handover.ordered():
-            for subscription, cuts in sync.known_cuts.items():
-                merge_cuts(self._known_cuts.setdefault(subscription, {}), cuts)
-        for _, sync in handover.ordered():
-            for item in sync.subscriptions:
-                if item.ended in self._known_cuts:
-                    merge_cuts(self._known_cuts.setdefault(item.subscription, {}), self._known_cuts[item.ended])
-        logs = [sync.log for _, sync in handover.ordered()]
-        self.admissions: dict[tuple[str, int], list[Admission]] = {}
-        """By life: what it had admitted, or was about to."""
-        self._doubtful: Cuts = {}
-        """By publisher: the first event that nobody is known to have processed, so that it may lack backups."""
-        self._join_admissions()
-        estates = list(self.admissions.values())
-        self._events = merge_logs(logs, estates) if with_logs else []
-        self._pasts = find_pasts(self._events, logs, estates) if with_logs else {}
-        filters = {
-            item.subscription: parse(item.filter) for _, sync in handover.ordered() for item in sync.subscriptions
-        }
-        for share in inherited:
-            filters.update({name: parse(text) for name, text in share.record.subscriptions.items()})
-        for known in table.subscriptions.values():
-            filters.setdefault(known.name, known.filter)
-        self._note_later_publishers()
-        inference = Inference(handover, inherited, self._events, self._pasts, filters, self._known_cuts)
-        self._inferred = inference.infer_cuts()
-        """By subscription and publisher: how early a cut may be that was inferred."""
+        self._name = state.name
+        self._table = state.table
+        self._clients = state.clients
+        self._journal = state.journal
+        self._log = state.log
+        self._outlets = outlets
+        self._handover = handover
+        self._own = plan.contributions[state.name]
+        self._retired = retired
+        self._links = {peer: Link(peer, via, plan.region.tag) for peer, via in plan.links.items()}
         self._ended: dict[str, list[str]] = {}
         """By peer: the subscriptions that ended on this side since it sent its contribution."""
 
-    def run(self) -> None:
+    def apply(self) -> Pieces[None]:
         """All steps, in order."""
         lasting = self._yield_sessions() + self._outdate_sessions() + self._revive_ended()
-        self._take_known_cuts()
-        gone_advertisements = self._enter_advertisements()
-        gone_subscriptions = self._enter_subscriptions()
-        self._inherit()
-        self._note_known_cuts()
-        self._process_logs()
-        for subscription in list(self._table.subscriptions.values()):
-            self._table.answer(subscription)
-        for name in gone_subscriptions:
-            self._table.remove_subscription(name)
+        yield 1 + len(lasting)
+        yield from self._take_known_cuts()
+        gone_advertisements = yield from self._enter_advertisements()
+        gone_subscriptions = yield from self._enter_subscriptions()
+        yield from self._inherit()
+        yield from self._note_known_cuts()
+        yield from self._process_logs()
+        yield from self._answer_all()
+        yield from self._remove_subscriptions(gone_subscriptions)
         for name in gone_advertisements:
             self._table.remove_advertisement(name)
-        self._install()
-        for name in lasting:
-            self._table.remove_subscription(name)
-        self._send_late_cuts()
+            yield 1 + len(self._table.subscriptions) // LOOKED_AT
+        yield from self._install()
+        yield from self._remove_subscriptions(lasting)
+        yield from self._send_late_cuts()
         self._answer_advertisements()
-        self._pass_on_late()
+        yield from self._pass_on_late()
         if not self._table.is_complete:
             self._table.is_complete = True
             self._clients.all_known()
 
+    def _answer_all(self) -> Pieces[None]:
+        cost = 1 + len(self._table.advertisements) // LOOKED_AT
+        for subscription in list(self._table.subscriptions.values()):
+            self._table.answer(subscription)
+            yield cost
+
+    def _remove_subscriptions(self, names: Iterable[str]) -> Pieces[None]:
+        for name in names:
+            self._table.remove_subscription(name)
+            yield ENTERED
+
     def _is_inside(self, link: Link | None) -> bool:
-        return link is not None and is_inside(self._region, self._name, link.via)
+        return link is not None and is_inside(self.plan.region, self._name, link.via)
 
     def _link_to(self, member: str) -> Link:
-        return self._links[self._towards[member]]
+        return self._links[self.plan.towards[member]]
 
     def _others(self) -> list[str]:
-        return [member for member in self._region.group if member != self._name]
+        return [member for member in self.plan.region.group if member != self._name]
 
     def _yield_sessions(self) -> list[str]:
-        """Another member holds a newer session of the client: what it subscribes and publishes comes from there.
+        """Give up the sessions that another member keeps: what their clients subscribe and publish comes from there.
 
-        Returns the names under which its subscriptions go on here until the links are installed.
+        Their subscriptions may represent others. They go on here, under the names that this returns, until the links
+        are installed.
         """
         aliases = []
-        for client, owner in self.owners.items():
+        for client, owner in self.plan.owners.items():
             if owner == self._name:
                 continue
-            session = self._clients.yield_session(client)
+            session = self._clients.yield_session(client, owner)
             if session is not None:
                 for subscription in session.subscriptions.values():
                     alias = alias_of(subscription.name, self._name)
@@ -178,9 +124,11 @@ class Takeover:
         return aliases
 
     def _outdate_sessions(self) -> list[str]:
-        """A session is inherited here in a newer state than it is held: what the client has ended since is over.
+        """End what a client has ended elsewhere, where its session is inherited in a newer state than it is held here.
 
-        Returns the names of those subscriptions, which go on here until the links are installed.
+        Its smallest story: this broker holds a session. Its client goes back to an excluded broker that has not noticed
+        that, and ends a subscription there. The session is inherited from there: the subscription must not live on.
+        Returns the names of these subscriptions. They go on here until the links are installed.
         """
         ended = []
         for share in self._own_shares():
@@ -192,61 +140,41 @@ class Takeover:
         return sorted(ended)
 
     def _revive_ended(self) -> list[str]:
-        """What ended here since the contribution was sent represents others at the other members until it is removed.
+        """Bring back what ended here since this broker sent its contribution.
 
-        Returns the names of those subscriptions, which go on here until the links are installed.
+        Its smallest story: S covers T, and this broker contributes S alone, so S represents T at the other members. S
+        ends before the hand-over is complete. If S just went, T would reach the others as a new one, with later cuts.
+        Returns the names of these subscriptions. They are removed when the links are installed and T has inherited.
         """
-        alive = {item.subscription for member in self._others() for item in self._handover.syncs[member].subscriptions}
-        alive |= {name for share in self.inherited for name in share.record.subscriptions}
+        alive = {
+            item.subscription for member in self._others() for item in self.plan.contributions[member].subscriptions
+        }
+        alive |= {name for share in self.plan.inherited for name in share.record.subscriptions}
         alive |= self._table.subscriptions.keys()
-        ended = [item for item in self._handover.own.subscriptions if item.subscription not in alive]
+        ended = [item for item in self._own.subscriptions if item.subscription not in alive]
         for item in ended:
             self._table.enter_subscription(item.subscription, item.filter, None, item.cuts)
         return [item.subscription for item in ended]
 
-    # ---- 0: what follows from the contributions -----------------------------------------------------------
-
-    def _note_later_publishers(self) -> None:
-        """An inherited subscription was there before every publisher that its broker neither knew nor waited for.
-
-        It starts with the first event under the publisher's advertisement, as it would have at its broker.
-        """
-        offers = [
-            (item.publisher, item.filter, item.first)
-            for _, sync in self._handover.ordered()
-            for item in sync.advertisements
-        ]
-        for share in self.inherited:
-            offers += [(share.record.client, text, first) for text, first, _ in share.record.advertisements.values()]
-        for share in self.inherited:
-            for name, text in share.record.subscriptions.items():
-                awaited = share.record.awaited.get(name)
-                if awaited is None:
-                    continue
-                known = share.record.cuts.get(name, {}).keys() | set(awaited)
-                for publisher, offer, first in offers:
-                    if publisher not in known and parse(offer).overlaps(parse(text)):
-                        known_cuts = self._known_cuts.setdefault(name, {})
-                        known_cuts[publisher] = min(first, known_cuts.get(publisher, first))
-
     # ---- 1: markers ---------------------------------------------------------------------------------------
 
-    def _take_known_cuts(self) -> None:
-        for name, cuts in self._known_cuts.items():
-            for link in self._retired.values():
-                if self._is_inside(link):
-                    self._table.receive_marker(link, name, cuts)
+    def _take_known_cuts(self) -> Pieces[None]:
+        links = [link for link in self._retired.values() if self._is_inside(link)]
+        for name, cuts in self.plan.known_cuts.items():
+            for link in links:
+                self._table.receive_marker(link, name, cuts)
+                yield 1 + len(link.advertisements) // LOOKED_AT
 
     # ---- 2: who publishes and who subscribes --------------------------------------------------------------
 
-    def _enter_advertisements(self) -> list[str]:
+    def _enter_advertisements(self) -> Pieces[list[str]]:
         """Enter the others' advertisements; return those that are no more."""
         arriving: dict[str, tuple[SideAdvertisement, Link]] = {}
         for member in self._others():
-            for item in self._handover.syncs[member].advertisements:
+            for item in self.plan.contributions[member].advertisements:
                 arriving[item.advertisement] = (item, self._link_to(member))
         kept = {}
-        for share in self.inherited:
+        for share in self.plan.inherited:
             for name, (text, first, is_stable) in share.record.advertisements.items():
                 if share.heir == self._name:
                     if not self._is_outdated(share):
@@ -269,8 +197,10 @@ class Takeover:
                 gone.append(advertisement.name)
         for name, (item, link) in arriving.items():
             self._enter_advertisement(name, item.publisher, item.filter, link, item.first)
+            yield 1 + len(self._table.subscriptions) // LOOKED_AT
         for name, (client, text, first) in kept.items():
             self._enter_advertisement(name, client, text, None, first)
+            yield 1 + len(self._table.subscriptions) // LOOKED_AT
         return gone
 
     def _enter_advertisement(self, name: str, publisher: str, text: str, link: Link | None, first: int) -> None:
@@ -285,14 +215,14 @@ class Takeover:
                 self._table.start_with(advertisement, own)
             self._table.flood(advertisement)
 
-    def _enter_subscriptions(self) -> list[str]:
+    def _enter_subscriptions(self) -> Pieces[list[str]]:
         """Enter the others' subscriptions; return those that are no more."""
         arriving: dict[str, tuple[str, Cuts, Link]] = {}
         for member in self._others():
-            for item in self._handover.syncs[member].subscriptions:
+            for item in self.plan.contributions[member].subscriptions:
                 arriving[item.subscription] = (item.filter, item.cuts, self._link_to(member))
         kept = {}
-        for share in self.inherited:
+        for share in self.plan.inherited:
             for name, text in share.record.subscriptions.items():
                 if share.heir == self._name:
                     if not self._is_outdated(share):
@@ -306,6 +236,7 @@ class Takeover:
             elif subscription.name in arriving:
                 subscription.origin = arriving[subscription.name][2]
                 self._table.take_cuts(subscription, arriving[subscription.name][1])
+                yield 1
             elif subscription.name in kept:
                 subscription.origin = None
                 subscription.client = kept[subscription.name][0]
@@ -314,164 +245,153 @@ class Takeover:
         for name, (text, cuts, link) in arriving.items():
             if name not in self._table.subscriptions:
                 self._table.spread(self._table.enter_subscription(name, text, link, cuts))
+                yield ENTERED
         for name, (client, text) in kept.items():
             if name not in self._table.subscriptions:
                 self._table.spread(self._table.enter_subscription(name, text, None, {}, client))
+                yield ENTERED
         return gone
 
-    def _note_known_cuts(self) -> None:
-        """The same for publishers that were not known here before, and for the others' subscriptions."""
-        for name, cuts in self._known_cuts.items():
+    def _note_known_cuts(self) -> Pieces[None]:
+        """Take the known cuts for publishers that were not known here before, and for the others' subscriptions."""
+        for name, cuts in self.plan.known_cuts.items():
             if name in self._table.subscriptions:
                 self._table.inherit_cuts(self._table.subscriptions[name], cuts)
-        self._answer_represented()
+                yield 1
+        yield from self._answer_represented()
 
-    def _answer_represented(self) -> None:
-        """This broker is the pivot of its own side's subscriptions that others of them cover, now as before.
+    def _answer_represented(self) -> Pieces[None]:
+        """Answer the subscriptions of the own side that others of it cover: this broker is their pivot, as before.
 
-        For publishers that are, or were, on the others' sides; and not of subscriptions that it inherits.
+        It answers for publishers that are, or were, on the other sides, and not for subscriptions that it inherits.
+        Their smallest story: an inherited T is covered by an S of the heir. T had cuts of its own, and S never
+        represented it at its broker; with the cuts of S it would miss what it was promised.
         """
-        shared = {item.subscription for item in self._handover.own.subscriptions}
-        inherited = {name for share in self.inherited for name in share.record.subscriptions}
-        inside = {share.record.client for share in self.inherited}
+        shared = {item.subscription for item in self._own.subscriptions}
+        inherited = {name for share in self.plan.inherited for name in share.record.subscriptions}
+        inside = {share.record.client for share in self.plan.inherited}
         inside |= {ad.publisher for ad in self._table.advertisements.values() if self._is_inside(ad.origin)}
-        covers = [
-            (cover.filter, {publisher: cut for publisher, cut in cover.cuts.items() if publisher in inside})
+        covers = {
+            cover.name: {publisher: cut for publisher, cut in cover.cuts.items() if publisher in inside}
             for cover in self._table.subscriptions.values()
             if cover.name in shared
-        ]
+        }
         for other in list(self._table.subscriptions.values()):
             if other.name in shared or other.name in inherited or self._is_inside(other.origin):
                 continue
             earliest: Cuts = {}
-            for pattern, cuts in covers:
-                if any(publisher not in other.cuts for publisher in cuts) and pattern.covers(other.filter):
+            for cover in self._table.covering(other.filter):
+                cuts = covers.get(cover.name, {})
+                if any(publisher not in other.cuts for publisher in cuts):
                     for publisher, cut in cuts.items():
                         earliest[publisher] = min(cut, earliest.get(publisher, NEVER))
             self._table.inherit_passing(other, earliest)
+            yield ENTERED
 
     # ---- the clients of the excluded ----------------------------------------------------------------------
 
-    def _inherit(self) -> None:
+    def _inherit(self) -> Pieces[None]:
         for share in self._own_shares():
             session = self._clients.inherit(share.record)
-            session.admitted = min(session.admitted, self._doubtful.get(share.record.client, NEVER) - 1)
+            session.admitted = min(session.admitted, self.plan.doubtful.get(share.record.client, NEVER) - 1)
             self.sessions[share.record.client] = session
             for name in share.record.subscriptions:
                 subscription = session.subscriptions[name] = self._table.subscriptions[name]
                 awaited = share.record.awaited.get(name)
                 subscription.awaited = None if awaited is None else dict.fromkeys(awaited)
-                if name in self._inferred:
-                    session.inferred[name] = self._inferred[name]
+                if name in self.plan.inferred:
+                    session.inferred[name] = self.plan.inferred[name]
             for name, (_, _, is_stable) in share.record.advertisements.items():
                 advertisement = self._table.advertisements[name]
                 session.advertisements[name] = advertisement
                 if is_stable:
                     session.stable[name] = None
+            yield 1 + len(share.record.subscriptions)
 
     def _own_shares(self) -> list[Inheritance]:
-        return [share for share in self.inherited if share.heir == self._name and not self._is_outdated(share)]
+        return [share for share in self.plan.inherited if share.heir == self._name and not self._is_outdated(share)]
 
     def _is_outdated(self, share: Inheritance) -> bool:
-        """Whether the client has come here already since the contributions were sent."""
+        """Whether the client has come here since the contributions were sent."""
         session = self._clients.sessions.get(share.record.client)
         return session is not None and session.epoch >= share.record.epoch
 
     # ---- 3: the logs --------------------------------------------------------------------------------------
 
     def _give_inherited_cuts(self) -> None:
-        """The cuts that inherited subscriptions had. Where none is known, nothing was delivered either."""
-        for share in self.inherited:
+        """Give inherited subscriptions the cuts they had. Where no cut is known, nothing was delivered either."""
+        for share in self.plan.inherited:
             session = self.sessions.get(share.record.client)
             if session is None:
                 continue
             for name in share.record.subscriptions:
                 subscription = self._table.subscriptions[name]
-                for cuts in (share.record.cuts.get(name, {}), self._known_cuts.get(name, {})):
+                for cuts in (share.record.cuts.get(name, {}), self.plan.known_cuts.get(name, {})):
                     for publisher, cut in cuts.items():
                         subscription.cuts.setdefault(publisher, cut)
                 if (
                     not share.record.cuts.get(name)
-                    and name not in self._known_cuts
+                    and name not in self.plan.known_cuts
                     and share.record.awaited.get(name) != []
                 ):
                     session.untold[name] = None
 
-    def _process_logs(self) -> None:
-        entered: dict[tuple[str, int], str] = {}
-        for member, sync in self._handover.ordered():
-            for entry in sync.log:
-                if entry.entered:
-                    entered[entry.event.publisher, entry.event.seq] = member
+    def _process_logs(self) -> Pieces[None]:
         own = {
             (item.event.publisher, item.event.seq)
-            for life, admissions in self.admissions.items()
+            for life, admissions in self.plan.admissions.items()
             for item in admissions
-            if self.heirs[life] == self._name or item.event.publisher in self.sessions
+            if self.plan.heirs[life] == self._name or item.event.publisher in self.sessions
         }
         self._give_inherited_cuts()
         places = self._log.places() if own else {}
-        for event in self._events:
+        for event in self.plan.events:
             key = (event.publisher, event.seq)
-            member = entered.get(key, self._name)
-            via = self._via if member == self._name else self._link_to(member).via
+            member = self.plan.entered.get(key, self._name)
+            via = self.plan.via if member == self._name else self._link_to(member).via
             is_new = event.seq > self._table.passed.get(event.publisher, 0)
             place, known = places.get(key, (None, 0))
             is_owed = key in own and not known
-            number = self._journal.admit([event], self._pasts[key]) if is_owed else 0
+            number = self._journal.admit([event], self.plan.pasts[key]) if is_owed else 0
             if place is not None and number:
                 self._log.number(place, number)
-            elif number and not is_new:  # it never came by here, but later ones of its publisher did
-                self._log.append(Logged(event, via, number, self._pasts[key]))
-            self._process(event, via, self._pasts[key], self.sessions, number)
-            if number and event.seq >= self._doubtful.get(event.publisher, NEVER):
+            elif number and not is_new:
+                # Nothing here matched it, so it never came by, but later ones of its publisher did. The client that
+                # gets it is this broker's now: if this broker dies before the client has it, its backups must know it.
+                self._log.append(Logged(event, via, number, self.plan.pasts[key]))
+            self._outlets.process(event, via, self.plan.pasts[key], self.sessions, number)
+            if number and event.seq >= self.plan.doubtful.get(event.publisher, NEVER):
+                # Only some backups of the dead broker may hold it. If the heir let its clients see it and died, it
+                # might be gone for good, and its effects not.
                 self._clients.hold_back(event, number)
+                yield len(self._clients.sessions) // LOOKED_AT
+            yield PROCESSED
         for event in self._handover.late:
-            self._process(event, self._via, None, self.sessions, 0)
-        for sync in self._handover.syncs.values():
+            self._outlets.process(event, self.plan.via, None, self.sessions, 0)
+            yield PROCESSED
+        for sync in self.plan.contributions.values():
             merge_cuts(self._table.passed, sync.passed)
-        for records in self.estates.values():
+        for records in self.plan.estates.values():
             merge_cuts(self._table.passed, {record.client: record.admitted for record in records.values()})
-
-    def _join_admissions(self) -> None:
-        """Up to the last that anybody is known to have processed, a life had admitted everything."""
-        syncs = [sync for _, sync in self._handover.ordered()]
-        processed: Cuts = {}
-        for sync in syncs:
-            merge_cuts(processed, sync.passed)
-        held = [estate for sync in syncs for estate in sync.estates]
-        publishers = {item.event.publisher for estate in held for item in estate.admissions}
-        publishers |= {entry.event.publisher for sync in syncs for entry in sync.log}
-        for life in self.estates:
-            copies = [estate for estate in held if (estate.broker, estate.life) == life]
-            self.admissions[life] = join_admissions(copies, publishers)
-            for item in self.admissions[life]:
-                merge_cuts(processed, item.after)
-        for items in self.admissions.values():
-            certain = 0
-            for place, item in enumerate(items):
-                if item.event.seq <= processed.get(item.event.publisher, 0):
-                    certain = place + 1
-            for item in items[certain:]:
-                self._doubtful.setdefault(item.event.publisher, item.event.seq)
 
     # ---- 4: the links -------------------------------------------------------------------------------------
 
-    def _install(self) -> None:
+    def _install(self) -> Pieces[None]:
         for peer in [peer for peer, link in self._retired.items() if self._is_inside(link)]:
             del self._retired[peer]
         for link in self._links.values():
-            for member, sync in self._handover.ordered():
+            for member, sync in self.plan.contributions.items():
                 if member != self._name and self._link_to(member) is link:
                     continue
                 for item in sync.subscriptions:
                     self._note_sent(link, item.subscription)
-            for share in self.inherited:
+                yield len(sync.subscriptions) // LOOKED_AT
+            for share in self.plan.inherited:
                 if share.heir == self._name or self._link_to(share.heir) is not link:
                     for name in share.record.subscriptions:
                         self._note_sent(link, name)
             self._table.links[link.peer] = link
-        known = {item.advertisement for item in self._handover.own.advertisements}
+        known = {item.advertisement for item in self._own.advertisements}
         for link in self._links.values():
             for advertisement in self._table.advertisements.values():
                 if advertisement.name not in known and not self._is_shared(advertisement):
@@ -479,8 +399,8 @@ class Takeover:
                     self._table.send_advertisement(link, advertisement)
         for subscription in list(self._table.subscriptions.values()):
             self._table.spread(subscription)
-        for subscription in list(self._table.subscriptions.values()):
-            self._table.answer(subscription)
+            yield ENTERED
+        yield from self._answer_all()
 
     def _note_sent(self, link: Link, name: str) -> None:
         subscription = self._table.subscriptions.get(name)
@@ -495,9 +415,12 @@ class Takeover:
 
     def _answer_advertisements(self) -> None:
         awaited = {
-            item.advertisement for sync in self._handover.syncs.values() for item in sync.advertisements if item.awaited
+            item.advertisement
+            for sync in self.plan.contributions.values()
+            for item in sync.advertisements
+            if item.awaited
         }
-        for share in self.inherited:
+        for share in self.plan.inherited:
             awaited |= {name for name, (_, _, is_stable) in share.record.advertisements.items() if not is_stable}
         for advertisement in list(self._table.advertisements.values()):
             for peer in [
@@ -512,29 +435,35 @@ class Takeover:
 
     # ---- what came meanwhile ------------------------------------------------------------------------------
 
-    def _send_late_cuts(self) -> None:
-        """Markers for the others' subscriptions that came after this broker sent its contribution."""
+    def _send_late_cuts(self) -> Pieces[None]:
+        """Tell the others the cuts of their subscriptions that this broker learned after it sent its contribution.
+
+        Their smallest story: a marker for a subscription behind the dead broker arrives during the hand-over. The
+        contribution does not hold it and the old link is gone; without this, its subscriber would wait for ever.
+        """
         for subscription in self._table.subscriptions.values():
             if subscription.origin is not None and self._is_inside(subscription.origin):
                 told = self._handover.told.get(subscription.name, {})
                 news = {publisher: cut for publisher, cut in subscription.cuts.items() if publisher not in told}
                 if news:
-                    self._send(subscription.origin, Marker(subscription.name, news))
+                    self._outlets.send_tree(subscription.origin, Marker(subscription.name, news))
+                yield 1
 
-    def _pass_on_late(self) -> None:
+    def _pass_on_late(self) -> Pieces[None]:
         for event in self._handover.late:
             peers = {s.origin.peer: None for s in self._table.match(event) if s.origin is not None}
             for peer, link in self._links.items():
                 if peer in peers:
-                    self._send(link, Publication([event]))
+                    self._outlets.send_tree(link, Publication([event]))
+            yield 1
         for peer, names in self._ended.items():
             for name in names:
-                self._send(self._links[peer], RemoveSubscription(name))
-        told = dict.fromkeys(item.advertisement for item in self._handover.own.advertisements)
-        for share in self.inherited:
+                self._outlets.send_tree(self._links[peer], RemoveSubscription(name))
+        told = dict.fromkeys(item.advertisement for item in self._own.advertisements)
+        for share in self.plan.inherited:
             if share.heir == self._name:
                 told.update(dict.fromkeys(share.record.advertisements))
         for name in told:
             if name not in self._table.advertisements:
                 for link in self._links.values():
-                    self._send(link, RemoveAdvertisement(name))
+                    self._outlets.send_tree(link, RemoveAdvertisement(name))

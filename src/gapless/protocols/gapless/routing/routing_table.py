@@ -73,6 +73,9 @@ class Link:
         self.tag = tag
         self.sent: dict[str, Subscription] = {}
         """Subscriptions sent over the link."""
+        self.last_place = 0
+        self.places: dict[str, int] = {}
+        """Numbers of these, in the order in which they were sent."""
         self.by_text: dict[str, str] = {}
         """Of these, one for each filter text: the quickest cover is an equal one."""
         self.represented: dict[str, str] = {}
@@ -163,6 +166,13 @@ class RoutingTable:
         if len(events) == 1:
             return [self._index.match(events[0].attributes)]
         return self._index.match_many([event.attributes for event in events])
+
+    def covering(self, pattern: Filter) -> Iterable[Subscription]:
+        """The subscriptions that cover the filter, in the order in which they became known."""
+        for name in self._index.may_cover(pattern):
+            subscription = self.subscriptions[name]
+            if _cover(subscription.filter, pattern):
+                yield subscription
 
     # ---- subscriptions ------------------------------------------------------------------------------------
 
@@ -379,15 +389,16 @@ class RoutingTable:
         elif advertisement.origin.peer in self.links:
             self._send(advertisement.origin, AdvertisementStable(advertisement.name))
 
-    def settle(self, is_settled: bool) -> None:
-        """A hand-over began, or none is left: what was deferred is answered then."""
+    def settle(self, is_settled: bool) -> list[Subscription]:
+        """A hand-over began, or none is left: what was deferred is answered then. Returns whom to `answer`, too."""
         was_settled, self.is_settled = self.is_settled, is_settled
         if is_settled and not was_settled:
             for advertisement in list(self.advertisements.values()):
                 if advertisement.is_deferred:
                     self.conclude(advertisement)
-            for subscription in list(self.subscriptions.values()) if self.moved else ():
-                self.answer(subscription)
+            if self.moved:
+                return list(self.subscriptions.values())
+        return []
 
     def remove_advertisement(self, name: str) -> None:
         """The publisher will publish nothing more under the advertisement."""
@@ -434,6 +445,9 @@ class RoutingTable:
 
     def mark_sent(self, link: Link, subscription: Subscription) -> None:
         """Note that the subscription is known at the other end of the link."""
+        if subscription.name not in link.sent:
+            link.last_place += 1
+            link.places[subscription.name] = link.last_place
         link.sent[subscription.name] = subscription
         link.by_text.setdefault(subscription.filter.text, subscription.name)
 
@@ -506,9 +520,12 @@ class RoutingTable:
         equal = link.by_text.get(subscription.filter.text)
         if equal is not None:
             return link.sent[equal]
-        for other in link.sent.values():
-            if _cover(other.filter, subscription.filter):
-                return other
+        for name in sorted(
+            (name for name in self._index.may_cover(subscription.filter) if name in link.sent),
+            key=link.places.__getitem__,
+        ):
+            if _cover(link.sent[name].filter, subscription.filter):
+                return link.sent[name]
         return None
 
     def _representative(self, link: Link, subscription: Subscription) -> Subscription | None:
@@ -521,6 +538,7 @@ class RoutingTable:
         self._unrepresent(link, name)
         if link.sent.pop(name, None) is None:
             return
+        del link.places[name]
         if link.by_text.get(subscription.filter.text) == name:
             del link.by_text[subscription.filter.text]
             for other in link.sent.values():

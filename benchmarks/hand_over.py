@@ -1,0 +1,163 @@
+"""How long a hand-over holds its brokers up: the longest step, and all steps of a hand-over together.
+
+    python benchmarks/hand_over.py                      # a minute or two
+    python benchmarks/hand_over.py --quick              # seconds
+    python benchmarks/hand_over.py --events 8000 --subscriptions 1000
+
+Four brokers in a line; the second one dies and comes back. Each has four publishers, and subscribers with ten
+subscriptions each. When it dies, every log holds `--events` events that nobody was allowed to forget, and there are
+`--subscriptions` different subscriptions, one of ten with another that covers it. What is measured is the processor's
+time in each step of a broker from the death on, and what it takes to encode and decode the largest message. It fails if
+a step takes longer than `TURN_MS_MAX`.
+"""
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import msgspec
+
+from gapless.overlay import chain
+from gapless.protocol import Advertise, BrokerPlace, Effect, Input, Node, Publish, Send, Subscribe, find_protocol
+from gapless.simulator import Latency, Settings, Simulation
+
+TURN_MS_MAX = 100.0
+CASES = ((8_000, 100), (100, 7_000), (4_000, 2_000))
+QUICK = ((500, 100), (100, 500))
+BROKERS = 4
+EACH = 10
+"""Subscriptions of one client."""
+SECOND = 1_000_000
+
+
+class Meter:
+    """What the steps of all brokers took, from a moment on."""
+
+    def __init__(self) -> None:
+        self.begins = 0
+        self.longest_ms = 0.0
+        self.what = ""
+        self.total_ms = 0.0
+        self.steps = 0
+        self.largest: tuple[int, msgspec.Struct | None] = (0, None)
+
+    def note(self, broker: str, item: Input, spent_ms: float, effects: Sequence[Effect]) -> None:
+        """A step is done."""
+        self.steps += 1
+        self.total_ms += spent_ms
+        if spent_ms > self.longest_ms:
+            self.longest_ms = spent_ms
+            message = getattr(item, "message", item)
+            self.what = f"{broker}: {type(getattr(message, 'body', message)).__name__}"
+        for effect in effects:
+            if isinstance(effect, Send) and type(getattr(effect.message, "body", None)).__name__ == "Sync":
+                size = len(msgspec.msgpack.encode(effect.message))
+                if size > self.largest[0]:
+                    self.largest = (size, effect.message)
+
+
+class Metered:
+    """A broker whose steps are measured."""
+
+    def __init__(self, name: str, node: Node, meter: Meter) -> None:
+        self._name = name
+        self._node = node
+        self._meter = meter
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Pass the input on, and measure."""
+        if now < self._meter.begins:
+            return self._node.step(item, now)
+        begun = time.thread_time_ns()
+        effects = self._node.step(item, now)
+        self._meter.note(self._name, item, (time.thread_time_ns() - begun) / 1e6, effects)
+        return effects
+
+    def state_size(self) -> Mapping[str, int]:
+        """Of the broker."""
+        return self._node.state_size()
+
+
+def run(events: int, subscriptions: int) -> Meter:
+    """Let a broker die and come back."""
+    meter = Meter()
+    spec = find_protocol("gapless")
+
+    def make(place: BrokerPlace, options: msgspec.Struct) -> Node:
+        return Metered(place.name, spec.broker(place, options), meter)
+
+    simulation = Simulation(
+        chain(BROKERS),
+        msgspec.structs.replace(spec, broker=make),
+        options={"wave_ms": 1e6},
+        settings=Settings(latency=Latency(1_000, 1_000, client_us=100), max_steps=100_000_000),
+    )
+    names = list(simulation.overlay.brokers)
+    for place, name in enumerate(names):
+        for number in range(4):
+            simulation.add_client(f"publisher {place}.{number}", name)
+            simulation.call(f"publisher {place}.{number}", Advertise(f"a{place}.{number}", "x >= 0"), at=SECOND)
+    for number in range(0, subscriptions, EACH * BROKERS):
+        for place, name in enumerate(names):
+            simulation.add_client(f"subscriber {place}.{number}", name)
+    for number in range(subscriptions):
+        text = f"x = {number}" if number % 10 else f"x BETWEEN {number} AND {number + 1}"
+        call = Subscribe(f"s{number}", text)
+        client = f"subscriber {number % BROKERS}.{number - number % (EACH * BROKERS)}"
+        simulation.call(client, call, at=2 * SECOND + number * 1_000)
+    begin = 3 * SECOND + subscriptions * 1_000
+    for number in range(events):
+        client = f"publisher {number % BROKERS}.{number // BROKERS % 4}"
+        simulation.call(client, Publish({"x": number % max(1, subscriptions)}), at=begin + number * 100)
+    dead = begin + events * 100 + SECOND
+    meter.begins = dead
+    simulation.crash(names[1], at=dead)
+    simulation.restart(names[1], at=dead + 60 * SECOND)
+    gc.collect()
+    gc.freeze()
+    simulation.run(settle=60 * SECOND)
+    return meter
+
+
+def _timed(action: Callable[[], object]) -> float:
+    """The best of three, so that clearing away the remains of the run does not count."""
+    spent = []
+    for _ in range(3):
+        begun = time.thread_time_ns()
+        action()
+        spent.append(time.thread_time_ns() - begun)
+    return min(spent) / 1e6
+
+
+def main() -> int:
+    """Print the figures of each case; 1 if a step takes too long."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--events", type=int)
+    parser.add_argument("--subscriptions", type=int, default=100)
+    given = parser.parse_args()
+    cases: Sequence[tuple[int, int]] = QUICK if given.quick else CASES
+    if given.events is not None:
+        cases = ((given.events, given.subscriptions),)
+    too_long = False
+    print("events  subscriptions  longest step  all steps     steps  largest message  encode   decode   longest is")
+    for events, subscriptions in cases:
+        meter = run(events, subscriptions)
+        size, message = meter.largest
+        data = msgspec.msgpack.encode(message)
+        encode = _timed(partial(msgspec.msgpack.encode, message))
+        decode = _timed(partial(msgspec.msgpack.decode, data, type=type(message)))
+        print(
+            f"{events:6} {subscriptions:14} {meter.longest_ms:10.1f} ms {meter.total_ms:7.0f} ms {meter.steps:9}"
+            f" {size / 1024:12.0f} KiB {encode:5.1f} ms {decode:5.1f} ms   {meter.what}",
+            flush=True,
+        )
+        too_long |= meter.longest_ms > TURN_MS_MAX
+    return int(too_long)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""What TLS costs: events a second through one broker, and connections a second, with and without.
+
+    python benchmarks/tls.py            # a minute
+    python benchmarks/tls.py --quick    # a glance
+
+A connection is dialled, greets, is identified by its certificate and welcomed, and ends. Fails if the throughput with
+TLS is below 0.6 of that without, or if a turn of a broker's event loop is too long.
+"""
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks.network import TURN_MAX_MS, measure
+from benchmarks.peers.gapless_system import Gapless
+from benchmarks.peers.secure_system import SecureGapless
+
+from gapless.runtime.access import Access
+from gapless.runtime.probe import probe
+
+LEAST = 0.6
+AT_ONCE = 8
+
+
+async def _connect(address: str, access: Access, count: int) -> float:
+    """Connections a second, some at a time."""
+    begun = time.monotonic()
+
+    async def some() -> None:
+        for _ in range(count // AT_ONCE):
+            await probe(address, access=access, timeout_s=30)
+
+    await asyncio.gather(*(some() for _ in range(AT_ONCE)))
+    return count / (time.monotonic() - begun)
+
+
+def handshakes(system: Gapless, count: int) -> float:
+    """How many connections a second a broker takes."""
+    with tempfile.TemporaryDirectory() as folder, system.serve(Path(folder)) as port:
+        return uvloop.run(_connect(f"127.0.0.1:{port}", system.access, count))
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    count, runs, connections = (20_000, 3, 400) if quick else (100_000, 5, 2_000)
+    clear: list[float] = []
+    secure: list[float] = []
+    for _ in range(runs):  # in turns, so that both meet the same machine
+        clear.append(measure(Gapless(), count)["rate"])
+        secure.append(measure(SecureGapless(), count)["rate"])
+    shakes = [handshakes(Gapless(), connections), handshakes(SecureGapless(), connections)]
+    table = Table(title=f"one broker, {count:,} events of 100 bytes, median of {runs}; {AT_ONCE} connections at a time")
+    table.add_column("")
+    for name in ("events/s", "connections/s"):
+        table.add_column(name, justify="right")
+    for name, rates, shaken in (("clear text", clear, shakes[0]), ("TLS", secure, shakes[1])):
+        table.add_row(name, f"{statistics.median(rates):,.0f}", f"{shaken:,.0f}")
+    console = Console()
+    console.print(table)
+    share = statistics.median(secure) / statistics.median(clear)
+    turn, what = Gapless.longest_turn
+    console.print(f"with TLS: {share:.2f} times the events ({LEAST} is asked for); longest turn {turn:.0f} ms ({what})")
+    return 0 if share >= LEAST and turn <= TURN_MAX_MS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

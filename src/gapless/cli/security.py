@@ -1,0 +1,73 @@
+"""`gapless security`: make what a secure network needs, and look at it."""
+
+from pathlib import Path
+
+from gapless.cli.terminal import print_json
+from gapless.errors import ConfigError
+from gapless.runtime.address import split_address
+from gapless.runtime.network_file import NetworkConfig, load_network
+
+__all__ = ["check_users", "init", "make_for", "new_token"]
+
+
+def init(directory: Path, file: Path, user: str, *, as_json: bool) -> int:
+    """Make what is missing, and say what to do with it."""
+    from gapless.security.first_steps import security_section
+
+    made = make_for(load_network(file), directory, user)
+    section = security_section(directory.absolute())
+    if as_json:
+        print_json({"made": [str(path) for path in made], "security": section})
+        return 0
+    for path in made:
+        print(f"made {path}")
+    if not made:
+        print(f"all of it is in {directory} already")
+    print(f"\nput this into {file}, if it is not there yet:\n\n[security]")
+    for key, value in section.items():
+        print(f'{key} = "{value}"')
+    print(f"\nand come in with:  gapless status --config {file} --credentials {directory / 'users' / user}.toml")
+    return 0
+
+
+def make_for(config: NetworkConfig, directory: Path, user: str = "admin") -> list[Path]:
+    """What is missing for this network."""
+    from gapless.security.first_steps import make_security
+
+    hosts = {entry.name: _hosts(entry.address, entry.http) for entry in config.brokers}
+    return make_security(directory, config.network.name, hosts, user)
+
+
+def _hosts(*addresses: str) -> list[str]:
+    found = [split_address(address)[0] for address in addresses if address]
+    return list(dict.fromkeys([*found, *(["localhost"] if "127.0.0.1" in found else [])]))
+
+
+def new_token(user: str, *, as_json: bool) -> int:
+    """A new token, and what to keep of it."""
+    from gapless.security.identity import is_user_name
+    from gapless.security.tokens import hash_secret, make_token
+
+    if not is_user_name(user):
+        raise ConfigError(f"{user!r} is no name of a user; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
+    token = make_token(user)
+    kept = hash_secret(token)
+    if as_json:
+        print_json({"token": token, "hash": kept})
+    else:
+        print(f"for {user}, who keeps it secret:   {token}")
+        print(f"for the users' file, in tokens:  {kept}")
+    return 0
+
+
+def check_users(file: Path, *, as_json: bool) -> int:
+    """Whether brokers would take it."""
+    from gapless.security.users_file import load_users
+
+    users = load_users(file)
+    disabled = sum(user.disabled for user in users.by_name.values())
+    if as_json:
+        print_json({"users": len(users.by_name), "disabled": disabled})
+    else:
+        print(f"{file} is right: {len(users.by_name)} users, {disabled} of them disabled")
+    return 0

@@ -1,0 +1,59 @@
+"""What there is to type after `gapless security`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gapless.cli.exit_codes import NETWORK_EPILOG
+from gapless.cli.shared_options import Json
+
+__all__ = ["security"]
+
+security = typer.Typer(
+    help="Certificates and users.\n\nStart with:  [bold]gapless security init DIR --config network.toml[/bold]"
+)
+
+
+@security.command("init", epilog=NETWORK_EPILOG)
+def security_init(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put it.")],
+    config: Annotated[Path, typer.Option("--config", metavar="FILE", help="The network's file, in TOML.")],
+    user: Annotated[str, typer.Option(metavar="NAME", help="The first user, who may do everything.")] = "admin",
+    json: Json = False,
+) -> int:
+    """Make an authority for development, certificates for the brokers of a network, and a first user.
+
+    Example:  [bold]gapless security init security --config network.toml[/bold]
+
+    What is there stays. For a network on this machine,  [bold]gapless up --secure[/bold]  does all of it.
+    """
+    from gapless.cli.security import init
+
+    return init(directory, config, user, as_json=json)
+
+
+@security.command("token", epilog=NETWORK_EPILOG)
+def security_token(
+    user: Annotated[str, typer.Argument(metavar="NAME", help="Whose it will be.")], json: Json = False
+) -> int:
+    """Make a token, and the hash of it that belongs into the users' file.
+
+    Example:  [bold]gapless security token ann[/bold]
+    """
+    from gapless.cli.security import new_token
+
+    return new_token(user, as_json=json)
+
+
+@security.command("check", epilog=NETWORK_EPILOG)
+def security_check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A users' file, in TOML.")], json: Json = False
+) -> int:
+    """Read a users' file as brokers do, and say what is wrong with it.
+
+    Example:  [bold]gapless security check users.toml[/bold]
+    """
+    from gapless.cli.security import check_users
+
+    return check_users(file, as_json=json)

@@ -1,0 +1,178 @@
+"""What a client claims is looked at before any of it counts.
+
+A broker believes brokers, but a client may be anybody's program. The types of its messages are checked where they are
+decoded; here stands what types cannot say. Whatever is wrong raises a `CallError`: that client is sent away with the
+sentence. All of it is looked at before anything is done, because what a step causes is lost if it fails halfway, and
+with it what others wait for.
+
+- *Numbers* only count what happened, so none is negative or beyond NUMBER_MAX: sums and products with them fit into 64
+  bits wherever they travel. Publications are the client's own, and their numbers do not jump.
+- *Names* of subscriptions and advertisements that have a `/` belong to the client before it, so nobody can take, or
+  take in advance, what is somebody else's.
+- *Texts* of all that a client asks for are bounded together, because the backups are told all of it with every change;
+  and so is what it takes to understand them, because a client that comes back brings them all at once.
+- What has to wait is no more than an honest client keeps (INBOX_WINDOWS).
+
+That nothing is confirmed that was not sent, `sessions` knows. The cuts that a client brings count for others only with
+an heir, who may not know them; a broker that held the session all the time knows them itself.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gapless.errors import CallError, EventError
+from gapless.events import Event
+from gapless.filters import Filter, parse
+from gapless.protocols.gapless.bounds import check_texts
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.messages import (
+    Attach,
+    ClientAdvertise,
+    ClientGot,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnadvertise,
+    Cuts,
+)
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
+
+__all__ = ["NUMBER_MAX", "Claims"]
+
+NUMBER_MAX = 1 << 53
+"""Beyond what anybody can count: a million a second for 285 years."""
+
+NAME_MAX = 500
+"""Characters in the name of a subscription or advertisement, which begins with that of its client."""
+
+EFFORT_MAX = 300_000
+"""Steps to understand all filters of one client, a fifth of a second: those that people write take some dozens each."""
+
+INBOX_WINDOWS = 2
+"""How many windows of a client's publications may wait: those that it keeps, and once more when it comes again."""
+
+
+class Claims:
+    """Judges what clients of one broker say."""
+
+    def __init__(self, table: RoutingTable, client_window: int) -> None:
+        self._table = table
+        self._waiting_max = INBOX_WINDOWS * client_window
+
+    def check_attach(self, client: str, message: Attach) -> None:
+        """A client looks for its session."""
+        if message.attempt < 1:
+            raise CallError(f"{client!r} attaches with attempt {message.attempt}: attempts are counted from 1")
+        _check_numbers(client, (message.attempt, message.first, message.unread))
+        _check_home(client, message.home)
+        for progress in message.brought:
+            _check_name(client, progress.subscription)
+            _check_cuts(client, progress.cuts)
+            _check_cuts(client, progress.got)
+        for name, (_, first) in message.advertisements.items():
+            self._check_advertisement(client, name, first)
+        texts = [(progress.subscription, progress.filter) for progress in message.brought]
+        texts += [(name, text) for name, (text, _) in message.advertisements.items()]
+        check_texts(client, texts)
+        _check_effort(client, (parse(text) for _, text in texts))
+        _check_events(client, message.publications, message.first)
+
+    def check_resume(self, session: Session, message: Attach) -> None:
+        """A client begins or resumes its session here."""
+        for progress in message.brought:
+            self._check_subscription(session, progress.subscription)
+        self._check_waiting(session, len(message.publications))
+
+    def check_call(self, session: Session, message: Any) -> None:
+        """A client with a session wants something."""
+        client, kind = session.client, type(message)
+        if kind is ClientPublish:
+            _check_events(client, message.events, session.queued + 1)
+            self._check_waiting(session, len(message.events))
+        elif kind is ClientGot:
+            _check_numbers(client, (message.number,))
+        elif kind is ClientSubscribe:
+            _check_name(client, message.subscription)
+            self._check_subscription(session, message.subscription)
+            check_texts(client, (*session.texts(), (message.subscription, message.filter)))
+            _check_effort(client, (*session.filters(), parse(message.filter)))
+        elif kind is ClientAdvertise:
+            self._check_advertisement(client, message.advertisement, message.first)
+            check_texts(client, (*session.texts(), (message.advertisement, message.filter)))
+            _check_effort(client, (*session.filters(), parse(message.filter)))
+        elif kind is ClientUnadvertise:
+            self._check_waiting(session, 1)
+
+    def _check_subscription(self, session: Session, name: str) -> None:
+        if name in self._table.subscriptions and name not in session.subscriptions:
+            raise CallError(f"{session.client!r} cannot use the name {name!r}: another subscription has it")
+
+    def _check_advertisement(self, client: str, name: str, first: int) -> None:
+        _check_name(client, name)
+        _check_numbers(client, (first,))
+        known = self._table.advertisements.get(name)
+        if known is not None and known.publisher != client:
+            raise CallError(f"{client!r} cannot use the name {name!r}: an advertisement of {known.publisher!r} has it")
+
+    def _check_waiting(self, session: Session, more: int) -> None:
+        """A client keeps what is not safe yet, and no more than a window of it; so it has no more to say."""
+        if len(session.inbox) + more > self._waiting_max:
+            raise EventError(
+                f"{session.client!r} has more than {self._waiting_max:,} publications that have to wait; "
+                "advertise what you publish, and wait until it is safe"
+            )
+
+
+def _check_effort(client: str, filters: Iterable[Filter]) -> None:
+    """What a client asks for has to be understood at once, when it comes back."""
+    effort = 0
+    for each in filters:
+        effort += each.effort
+        if effort > EFFORT_MAX:
+            raise CallError(
+                f"the filters of {client!r} take more than {EFFORT_MAX:,} steps to be understood; write them simpler, "
+                "or use a further client"
+            )
+
+
+def _check_events(client: str, events: Sequence[Event], first: int) -> None:
+    """The events are the client's, and follow on each other and on what came before."""
+    if not events:
+        return
+    seq = events[0].seq
+    if seq > first:
+        raise EventError(f"{client!r} publishes number {seq}, but number {first} is next")
+    _check_numbers(client, (seq, events[-1].seq))
+    for event in events:
+        if event.publisher != client:
+            raise EventError(f"{client!r} cannot publish in the name of {event.publisher!r}")
+        if event.seq != seq:
+            raise EventError(f"{client!r} publishes number {event.seq}, but number {seq} is next")
+        seq += 1
+
+
+def _check_cuts(client: str, cuts: Cuts) -> None:
+    if cuts:
+        # The cut after the last number that somebody may publish is an honest one.
+        _check_numbers(client, (min(cuts.values()), max(cuts.values())), NUMBER_MAX + 1)
+
+
+def _check_numbers(client: str, numbers: Iterable[int], most: int = NUMBER_MAX) -> None:
+    for number in numbers:
+        if not 0 <= number <= most:
+            raise CallError(f"{client!r} speaks of number {number}: numbers go from 0 to {NUMBER_MAX}")
+
+
+def _check_home(client: str, home: str) -> None:
+    broker, _, life = home.rpartition("/")
+    if home and not (broker and len(life) < 20 and life.isascii() and life.isdigit()):
+        raise CallError(
+            f"{client!r} comes from {home[:100]!r}: a session's home is a broker and its life, such as b0/0"
+        )
+
+
+def _check_name(client: str, name: str) -> None:
+    owner, slash, _ = name.rpartition("/")
+    if slash and owner != client:
+        raise CallError(f"{client!r} cannot use the name {name[:200]!r}, which belongs to {owner[:100]!r}")
+    if not name or len(name) > NAME_MAX:
+        raise CallError(f"{client!r} uses a name of {len(name):,} characters: it has 1 to {NAME_MAX}")

@@ -1,0 +1,58 @@
+"""What clients' messages ask for, for a runtime that judges it before a broker sees it."""
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+import msgspec
+
+from gapless.protocol import Demand
+from gapless.protocols.gapless.messages import (
+    Attach,
+    ClientAdvertise,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnadvertise,
+    ClientUnsubscribe,
+)
+
+__all__ = ["demand", "rewrite"]
+
+
+def demand(message: Any) -> Demand | None:
+    """What a message of a client asks for."""
+    kind = type(message)
+    if kind is ClientPublish:
+        return Demand(events=message.events)
+    if kind is ClientSubscribe:
+        return Demand(subscriptions={message.subscription: message.filter})
+    if kind is ClientAdvertise:
+        return Demand(advertisements={message.advertisement: message.filter})
+    if kind is Attach:
+        return Demand(
+            {held.subscription: held.filter for held in message.brought},
+            {name: text for name, (text, _) in message.advertisements.items()},
+            message.publications,
+            is_whole=True,
+        )
+    if kind is ClientUnsubscribe:
+        return Demand(ended=message.subscription)
+    return Demand(ended=message.advertisement) if kind is ClientUnadvertise else None
+
+
+def rewrite(message: Any, filters: Mapping[str, str], without: Set[str]) -> Any:
+    """The message with other filters, and without what is refused; None if nothing is left."""
+    if isinstance(message, ClientSubscribe):
+        if message.subscription in without:
+            return None
+        text = filters.get(message.subscription, message.filter)
+        return ClientSubscribe(message.attempt, message.subscription, text)
+    if isinstance(message, ClientAdvertise):
+        return None if message.advertisement in without else message
+    assert isinstance(message, Attach)
+    brought = [
+        msgspec.structs.replace(held, filter=filters.get(held.subscription, held.filter))
+        for held in message.brought
+        if held.subscription not in without
+    ]
+    advertisements = {name: offer for name, offer in message.advertisements.items() if name not in without}
+    return msgspec.structs.replace(message, brought=brought, advertisements=advertisements)

@@ -1,0 +1,260 @@
+"""What the contributions of a region's members come to: computed, before anything is changed.
+
+A plan is a function of the contributions and of a few things that a member reads of itself. It says who inherits whose
+clients, which cuts are known, and in which order the events of all logs are processed. `takeover` carries it out.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from gapless.events import Event
+from gapless.filters import Filter
+from gapless.overlay import Overlay
+from gapless.protocols.gapless.members.contraction import Region, effective_links, path_inside
+from gapless.protocols.gapless.members.status import Statuses
+from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, Sync
+from gapless.protocols.gapless.recovery.contribution import MERGED
+from gapless.protocols.gapless.recovery.handover import (
+    Inheritance,
+    decide_owners,
+    divide_estates,
+    find_holders,
+    give_up_sessions,
+    join_admissions,
+    name_life,
+)  # fmt: skip
+from gapless.protocols.gapless.recovery.inference import Inference
+from gapless.protocols.gapless.recovery.merge import find_pasts, merge_cuts, merge_logs
+from gapless.protocols.gapless.recovery.patterns import Patterns
+from gapless.protocols.gapless.recovery.pieces import Pieces, finish
+
+__all__ = ["TakeoverPlan", "TakeoverView", "plan_in_pieces", "plan_takeover"]
+
+LOOKED_AT = 16
+"""Small things that are looked at, for one unit of work."""
+Life = tuple[str, int]
+Id = tuple[str, int]
+
+
+class TakeoverView(msgspec.Struct, frozen=True):
+    """What a plan reads of the member that makes it."""
+
+    name: str
+    overlay: Overlay
+    status: Statuses
+    region: Region
+    filters: Mapping[str, Filter]
+    """Of the subscriptions that it knows, by name."""
+    with_logs: bool = True
+
+
+class TakeoverPlan(msgspec.Struct, frozen=True):
+    """One completion at one member, before it is carried out."""
+
+    region: Region
+    contributions: dict[str, Sync]
+    """By member, in rank order; without what they list for clients that another one keeps."""
+    links: dict[str, str]
+    """By peer of the new links: the first broker of the full tree on the way."""
+    towards: dict[str, str]
+    """By other member: the peer behind which it is."""
+    via: str
+    """Where an event of the merged log comes from that entered through nobody else."""
+    inherited: list[Inheritance]
+    heirs: dict[Life, str]
+    estates: dict[Life, dict[str, SessionRecord]]
+    holders: dict[str, str]
+    """Of the clients in these estates: who holds a session of theirs already."""
+    owners: dict[str, str]
+    """Of the clients that several members held: who keeps the session."""
+    admissions: dict[Life, list[Admission]]
+    """What each life had admitted, or was about to."""
+    doubtful: Cuts
+    """By publisher: the first event that nobody is known to have processed, so that it may lack backups."""
+    known_cuts: dict[str, Cuts]
+    """What anyone knows of the cuts of another's subscriptions. The latest is nearest to the subscriber."""
+    inferred: dict[str, Cuts]
+    """By subscription and publisher: how early a cut may be that was inferred."""
+    events: list[Event]
+    """Of all logs and estates, causes first."""
+    pasts: dict[Id, Cuts]
+    """For each of them: how far its past reaches."""
+    entered: dict[Id, str]
+    """The member, if any, through which each of them came in."""
+
+    def describe(self) -> Iterator[str]:
+        """What the plan comes to, in sentences."""
+        yield f"{', '.join(self.region.group)} take over from {', '.join(self.region.core)}"
+        for life, heir in self.heirs.items():
+            yield f"{heir} is the heir of {name_life(*life)}, which had admitted {len(self.admissions[life])} events"
+        for share in self.inherited:
+            yield f"{share.heir} inherits {share.record.client} from {share.broker}"
+        for client, owner in self.owners.items():
+            yield f"{owner} keeps {client}; others give it up"
+        for name, cuts in self.inferred.items():
+            for publisher in cuts:
+                yield f"{name} starts with {publisher}:{self.known_cuts[name][publisher]}, by inference"
+        doubtful = [f"{publisher}:{seq}" for publisher, seq in self.doubtful.items()]
+        yield f"{len(self.events)} events are merged; doubtful from {', '.join(doubtful) or 'nowhere'} on"
+
+
+def plan_takeover(view: TakeoverView, contributions: Mapping[str, Sync]) -> TakeoverPlan:
+    """The plan, at once."""
+    return finish(plan_in_pieces(view, contributions))
+
+
+def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pieces[TakeoverPlan]:
+    """The plan, in pieces. The contributions are given in rank order."""
+    inherited, heirs, estates = divide_estates(view.overlay, view.status, contributions)
+    holders = find_holders(contributions, estates)
+    owners = decide_owners(contributions, inherited)
+    contributions = give_up_sessions(contributions, owners, inherited)
+    yield sum(len(records) for records in estates.values())
+    patterns = Patterns(view.filters.values())
+    known_cuts = yield from _collect_known_cuts(contributions, inherited)
+    admissions, doubtful = yield from _join_all_admissions(contributions, estates)
+    logs = [sync.log for sync in contributions.values()]
+    events: list[Event] = []
+    pasts: dict[Id, Cuts] = {}
+    if view.with_logs:
+        events = yield from merge_logs(logs, list(admissions.values()))
+        pasts = yield from find_pasts(events, logs, list(admissions.values()))
+    yield from _note_later_publishers(contributions, inherited, known_cuts, patterns)
+    filters = yield from _collect_filters(view, contributions, inherited, patterns)
+    inference = Inference(contributions, inherited, events, pasts, filters, known_cuts, patterns)
+    inferred = yield from inference.infer_cuts()
+    entered = {
+        (entry.event.publisher, entry.event.seq): member
+        for member, sync in contributions.items()
+        for entry in sync.log
+        if entry.entered
+    }
+    return TakeoverPlan(
+        region=view.region,
+        contributions=contributions,
+        links=_find_links(view),
+        towards=path_inside(view.overlay, view.status, view.region.group, view.name),
+        via=_find_via(view),
+        inherited=inherited,
+        heirs=heirs,
+        estates=estates,
+        holders=holders,
+        owners=owners,
+        admissions=admissions,
+        doubtful=doubtful,
+        known_cuts=known_cuts,
+        inferred=inferred,
+        events=events,
+        pasts=pasts,
+        entered=entered,
+    )
+
+
+def _find_links(view: TakeoverView) -> dict[str, str]:
+    core = view.region.core
+    return {
+        peer: via
+        for via, peer in effective_links(view.overlay, view.status, view.name)
+        if view.name in core or via in core
+    }
+
+
+def _find_via(view: TakeoverView) -> str:
+    core = view.region.core
+    if view.name in core:
+        return MERGED
+    return next((name for name in view.overlay.neighbours(view.name) if name in core), MERGED)
+
+
+def _collect_known_cuts(contributions: Mapping[str, Sync], inherited: list[Inheritance]) -> Pieces[dict[str, Cuts]]:
+    """What anyone knows of the cuts of another's subscriptions; of those that are given back, all that they have."""
+    known: dict[str, Cuts] = {}
+    for share in inherited:
+        for subscription, cuts in share.record.cuts.items() if share.is_given_back else ():
+            merge_cuts(known.setdefault(subscription, {}), cuts)
+    for sync in contributions.values():
+        for subscription, cuts in sync.known_cuts.items():
+            merge_cuts(known.setdefault(subscription, {}), cuts)
+        yield len(sync.known_cuts) // LOOKED_AT
+    for sync in contributions.values():
+        for item in sync.subscriptions:
+            if item.ended in known:
+                merge_cuts(known.setdefault(item.subscription, {}), known[item.ended])
+    return known
+
+
+def _collect_filters(
+    view: TakeoverView, contributions: Mapping[str, Sync], inherited: list[Inheritance], patterns: Patterns
+) -> Pieces[dict[str, Filter]]:
+    """The filters of all subscriptions that anyone knows."""
+    filters: dict[str, Filter] = {}
+    for sync in contributions.values():
+        for item in sync.subscriptions:
+            filters[item.subscription] = patterns.of(item.filter)
+            yield 1
+    for share in inherited:
+        for name, text in share.record.subscriptions.items():
+            filters[name] = patterns.of(text)
+            yield 1
+    for name, pattern in view.filters.items():
+        filters.setdefault(name, pattern)
+    return filters
+
+
+def _join_all_admissions(
+    contributions: Mapping[str, Sync], estates: Mapping[Life, dict[str, SessionRecord]]
+) -> Pieces[tuple[dict[Life, list[Admission]], Cuts]]:
+    """What each life had admitted, and from where on that is doubtful.
+
+    Up to the last event that anybody is known to have processed, a life had admitted everything.
+    """
+    processed: Cuts = {}
+    for sync in contributions.values():
+        merge_cuts(processed, sync.passed)
+    held = [estate for sync in contributions.values() for estate in sync.estates]
+    publishers = {item.event.publisher for estate in held for item in estate.admissions}
+    publishers |= {entry.event.publisher for sync in contributions.values() for entry in sync.log}
+    yield 1
+    joined: dict[Life, list[Admission]] = {}
+    for life in estates:
+        copies = [estate for estate in held if (estate.broker, estate.life) == life]
+        joined[life] = yield from join_admissions(copies, publishers)
+        for place, item in enumerate(joined[life]):
+            merge_cuts(processed, item.after)
+            if place % LOOKED_AT == 0:
+                yield 1 + len(item.after)
+    doubtful: Cuts = {}
+    for items in joined.values():
+        certain = 0
+        for place, item in enumerate(items):
+            if item.event.seq <= processed.get(item.event.publisher, 0):
+                certain = place + 1
+        for item in items[certain:]:
+            doubtful.setdefault(item.event.publisher, item.event.seq)
+    return joined, doubtful
+
+
+def _note_later_publishers(
+    contributions: Mapping[str, Sync], inherited: list[Inheritance], known_cuts: dict[str, Cuts], patterns: Patterns
+) -> Pieces[None]:
+    """An inherited subscription was there before every publisher that its broker neither knew nor waited for.
+
+    It starts with the first event under the publisher's advertisement, as it would have at its broker.
+    """
+    offers = [
+        (item.publisher, item.filter, item.first) for sync in contributions.values() for item in sync.advertisements
+    ]
+    for share in inherited:
+        offers += [(share.record.client, text, first) for text, first, _ in share.record.advertisements.values()]
+    for share in inherited:
+        for name, text in share.record.subscriptions.items():
+            awaited = share.record.awaited.get(name)
+            if awaited is None:
+                continue
+            known = share.record.cuts.get(name, {}).keys() | set(awaited)
+            for publisher, offer, first in offers:
+                if publisher not in known and patterns.of(offer).overlaps(patterns.of(text)):
+                    cuts = known_cuts.setdefault(name, {})
+                    cuts[publisher] = min(first, cuts.get(publisher, first))
+            yield 1 + len(offers) // LOOKED_AT

@@ -1,0 +1,73 @@
+"""How to dial: in clear text, or with TLS and what proves who we are.
+
+Made once for a program, and asked at each connection: files are read again if they changed, so that certificates can be
+renewed while clients run.
+"""
+
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+
+from gapless.errors import ConfigError
+from gapless.runtime.address import is_tls
+from gapless.runtime.tls import client_context
+from gapless.security.credentials import Credentials
+
+__all__ = ["CLEAR", "Access"]
+
+
+class Access:
+    """What who dials brings along."""
+
+    def __init__(self, *, is_tls: bool = False, credentials: Credentials | None = None) -> None:
+        self.is_tls = is_tls
+        self._credentials = credentials or Credentials()
+        self._context: ssl.SSLContext | None = None
+        self._read: Sequence[float] = ()
+        self.context()  # so that a file that cannot be read is known at once
+
+    @classmethod
+    def to(cls, url: str, credentials: Credentials | str | Path | None) -> "Access":
+        """What the URL asks for, with these credentials, or those in this file."""
+        if credentials is None:
+            return cls(is_tls=True) if is_tls(url) else CLEAR
+        if not is_tls(url):
+            raise ConfigError("credentials are shown through TLS only; write gapless+tls://host:port")
+        shown = credentials if isinstance(credentials, Credentials) else Credentials.load(credentials)
+        return cls(is_tls=True, credentials=shown)
+
+    @property
+    def scheme(self) -> str:
+        """How its addresses are written."""
+        return "gapless+tls://" if self.is_tls else "gapless://"
+
+    @property
+    def token(self) -> str:
+        """What to show in the greeting, if anything. Nothing secret travels in clear text."""
+        return self._credentials.current_token() if self.is_tls else ""
+
+    def context(self) -> ssl.SSLContext | None:
+        """For TLS; None for clear text."""
+        if not self.is_tls:
+            return None
+        shown = self._credentials
+        files = [Path(file) if file else None for file in (shown.authority, shown.certificate, shown.key)]
+        read = [_changed(file) for file in files]
+        if self._context is None or read != self._read:
+            try:
+                self._context = client_context(*files)
+                self._read = read
+            except ConfigError:
+                if self._context is None:
+                    raise  # else they are being replaced: what was read last will do until they are whole
+        return self._context
+
+
+def _changed(file: Path | None) -> float:
+    try:
+        return 0.0 if file is None else file.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+CLEAR = Access()

@@ -1,0 +1,57 @@
+"""Dialling, with TLS or without. If a handshake fails, the other end is told why: event loops leave that out."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from gapless.runtime.tls import alert_of
+
+__all__ = ["dial"]
+
+SHUTDOWN_S = 1.0
+"""How long the end of a TLS connection may take to be agreed on."""
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+
+async def dial(
+    loop: asyncio.AbstractEventLoop, make: Callable[[], P], host: str, port: int, context: ssl.SSLContext | None
+) -> P:
+    """A connection to who listens there; `OSError` if there is none to be had."""
+    if context is None:
+        return (await loop.create_connection(make, host, port))[1]
+    dialled = await _connected(loop, host, port)
+    spare = dialled.dup()  # a transport whose handshake fails takes its socket along
+    try:
+        _, made = await loop.create_connection(
+            make, sock=dialled, ssl=context, server_hostname=host, ssl_shutdown_timeout=SHUTDOWN_S
+        )
+        return made
+    except BaseException as error:
+        with suppress(OSError):
+            dialled.close()
+            spare.send(alert_of(error))
+        raise
+    finally:
+        spare.close()
+
+
+async def _connected(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
+    """The first address of the host that answers."""
+    failure: OSError | None = None
+    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        dialled = socket.socket(family, kind, protocol)
+        try:
+            dialled.setblocking(False)
+            await loop.sock_connect(dialled, address)
+            return dialled
+        except OSError as error:
+            dialled.close()
+            failure = error
+        except BaseException:
+            dialled.close()
+            raise
+    raise failure or OSError(f"{host} has no address")

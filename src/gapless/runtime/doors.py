@@ -1,0 +1,302 @@
+"""The doors of a broker: its certificates and users, read from files, and who stands outside.
+
+**Brokers** prove by certificate that they belong to the network, and which of its brokers they are; nothing else makes
+somebody a broker. **Clients** prove who they are by a certificate, a token or a signed token, and come under names that
+begin with their user's. Without a file of users, clients need prove nothing, and only what is sent is protected.
+
+**Files** are looked at every `LOOK_S`, and at once when asked (SIGHUP). What is read is checked as a whole before any
+of it counts; if it is wrong, what was read before stays, and the log says why. New certificates count from the next
+connection on, users and permissions from the next message.
+
+**Comparing a token** takes some 50 ms, so it is done in a thread, for no more than `COMPARING_MAX` at a time, and
+what was right is remembered under a key of this process.
+"""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
+from math import inf
+from pathlib import Path
+from secrets import token_bytes
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gapless.errors import ConfigError, DeniedError
+from gapless.runtime.logs import Logger
+from gapless.runtime.network_file import NetworkConfig
+from gapless.runtime.tls import server_context, uris_of
+from gapless.runtime.wire import BROKER, CLIENT, Hello, Refusal
+from gapless.security.identity import ANYBODY, Identity, client_prefix, named_in
+from gapless.security.tokens import compare, hash_secret, split_token
+from gapless.security.users_file import User, Users, load_users
+
+if TYPE_CHECKING:
+    from gapless.runtime.connection import Connection
+
+__all__ = ["Doors"]
+
+LOOK_S = 2.0
+COMPARING_MAX = 64
+REMEMBERED_MAX = 10_000
+SOON_S = 30 * 86_400.0
+"""From then on the log says every day that a certificate is about to expire."""
+TELL_S = 86_400.0
+
+WHO = (
+    "say who you are, by a certificate or a token of this network: credentials=… in a program, --credentials in a shell"
+)
+NOT_RIGHT = "the token is not right, or counts no more"
+
+
+class _Read(NamedTuple):
+    """What the files say."""
+
+    server: ssl.SSLContext
+    users: Users | None
+    expiries: dict[str, float]
+
+
+class Doors:
+    """Of one broker."""
+
+    def __init__(self, config: NetworkConfig, broker: str, logger: Logger) -> None:
+        assert config.security is not None
+        self.network = config.network.name
+        self.reloads = 0
+        self.failed_reloads = 0
+        self.changed: Callable[[Users], None] = lambda before: None
+        """Called when other users may count than before, with those who did."""
+        self.looked: Callable[[], None] = lambda: None
+        """Called each time that the files were looked at."""
+        self._files = {kind: Path(path) for kind, path in config.security.files(broker).items()}
+        self._logger = logger
+        self._read = self._load()
+        self._seen = self._stamps()
+        self._told: dict[str, float] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="gapless-doors")
+        self._watching: asyncio.Task[None] | None = None
+        self._comparing: set[asyncio.Task[None]] = set()
+        self._pepper = token_bytes(32)
+        self._nobody = hash_secret(f"nobody:{token_bytes(16).hex()}")
+        self._remembered: dict[bytes, tuple[str, str]] = {}
+
+    # ---- files --------------------------------------------------------------------------------------------
+
+    def _load(self) -> _Read:
+        from gapless.security.certificates import expiry_of
+
+        files = self._files
+        shown = (files["authority"], files["certificate"], files["key"])
+        users = load_users(files["users"]) if "users" in files else None
+        expiries = {kind: expiry_of(files[kind]) for kind in ("authority", "certificate")}
+        return _Read(server_context(*shown), users, expiries)
+
+    def _stamps(self) -> dict[str, tuple[int, int]]:
+        found = {}
+        for kind, path in self._files.items():
+            try:
+                about = path.stat()
+                found[kind] = (about.st_mtime_ns, about.st_size)
+            except OSError:
+                found[kind] = (0, 0)
+        return found
+
+    def watch(self) -> None:
+        """Look at the files from now on."""
+        self._tell_expiries()
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    def close(self) -> None:
+        """Look no more, and let nobody wait."""
+        for task in (*self._comparing, *([self._watching] if self._watching else [])):
+            task.cancel()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if await loop.run_in_executor(self._thread, self._stamps) != self._seen:
+                await self.reload("files changed")
+            self._tell_expiries()
+            self.looked()
+
+    async def reload(self, why: str) -> bool:
+        """Read the files again; whether they are right."""
+        self._seen = self._stamps()
+        before = self._read
+        try:
+            self._read = await asyncio.get_running_loop().run_in_executor(self._thread, self._load)
+        except ConfigError as error:
+            self.failed_reloads += 1
+            self._logger.error(f"goes on with what it read before: {error}", extra={"because": why})
+            return False
+        self.reloads += 1
+        self._logger.info("has read its certificates and users again", extra={"because": why})
+        if before.users is not None:
+            self.changed(before.users)
+        return True
+
+    def _tell_expiries(self) -> None:
+        now = time.time()
+        for kind, expires in self._read.expiries.items():
+            left = expires - now
+            if left > SOON_S:
+                self._told.pop(kind, None)
+            elif now - self._told.get(kind, -inf) >= TELL_S:
+                self._told[kind] = now
+                facts = {"file": str(self._files[kind]), "days": round(left / 86_400, 1)}
+                if left > 0:
+                    self._logger.warning(f"its {kind} expires soon", extra=facts)
+                else:
+                    self._logger.error(f"its {kind} has expired: nobody new can be let in", extra=facts)
+
+    @property
+    def expiries(self) -> Mapping[str, float]:
+        """When what we show and trust expires, in seconds since 1970."""
+        return self._read.expiries
+
+    def server_context(self) -> ssl.SSLContext:
+        """For who comes."""
+        return self._read.server
+
+    def report(self) -> dict[str, Any]:
+        """For status and metrics; nothing of it is secret."""
+        return {
+            "users": None if self.users is None else len(self.users.by_name),
+            "expiries": dict(self.expiries),
+            "reloads": self.reloads,
+            "failed_reloads": self.failed_reloads,
+        }
+
+    # ---- who ----------------------------------------------------------------------------------------------
+
+    @property
+    def users(self) -> Users | None:
+        """Those who count now; None if nobody is asked."""
+        return self._read.users
+
+    def user(self, name: str) -> User | None:
+        """One who may come in now."""
+        found = None if self.users is None else self.users.by_name.get(name)
+        return None if found is None or found.disabled else found
+
+    def identify(self, connection: "Connection", hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+        """Who dialled."""
+
+        def found(identity: Identity | Refusal) -> None:
+            then(identity if isinstance(identity, Refusal) else self._fitting(hello, identity))
+
+        self.prove(connection.peer_certificate, hello.token, found)
+
+    def prove(
+        self, certificate: Mapping[str, Any], token: str, then: Callable[[Identity | Refusal], None]
+    ) -> None:  # fmt: skip
+        """Who shows this certificate and this token, either of which may be missing; now, or when it is known."""
+        try:
+            found = self._prove_now(certificate, token)
+        except DeniedError as error:
+            then(Refusal("denied", str(error)))
+            return
+        if found is not None:
+            then(found)
+        elif len(self._comparing) >= COMPARING_MAX:
+            then(Refusal("limit", "too many want to be known at this moment; try again"))
+        else:
+            task = asyncio.get_running_loop().create_task(self._compare(token, then))
+            self._comparing.add(task)
+            task.add_done_callback(self._comparing.discard)
+
+    def _prove_now(self, certificate: Mapping[str, Any], token: str) -> Identity | None:
+        """Who it is, if that can be said at once."""
+        users = self.users
+        if users is not None and users.is_revoked(certificate):
+            raise DeniedError("this certificate was revoked")
+        named = named_in(uris_of(certificate), self.network)
+        expires = ssl.cert_time_to_seconds(str(certificate["notAfter"])) if certificate else inf
+        if named is not None and named[0] == "broker":
+            return Identity("broker", named[1], "certificate")
+        if users is None:
+            return ANYBODY
+        if named is not None and not token:
+            user = self._known(named[1])
+            if not user.certificate:
+                raise DeniedError(f"user {user.name!r} is not known by certificate")
+            return Identity("user", user.name, "certificate", expires)
+        if not token:
+            raise DeniedError(WHO)
+        if ":" not in token:
+            return self._prove_signed(users, token)
+        kept = self._remembered.get(self._fingerprint(token))
+        if kept is None:
+            return None
+        user = self._known(kept[0])
+        if kept[1] not in user.tokens:
+            raise DeniedError(NOT_RIGHT)
+        return Identity("user", user.name, "token")
+
+    def _prove_signed(self, users: Users, token: str) -> Identity:
+        if users.signed is None:
+            raise DeniedError("signed tokens do not count here")
+        name, expires = users.signed.user_of(token)
+        user = self._known(name)
+        if not user.signed_token:
+            raise DeniedError(f"user {user.name!r} is not known by signed tokens")
+        return Identity("user", user.name, "signed token", expires)
+
+    def _known(self, name: str) -> User:
+        user = self.user(name)
+        if user is None:
+            raise DeniedError(f"user {name!r} may not come in: there is no such user, or it was revoked")
+        return user
+
+    def _fingerprint(self, token: str) -> bytes:
+        return blake2b(token.encode(), key=self._pepper).digest()
+
+    async def _compare(self, token: str, then: Callable[[Identity | Refusal], None]) -> None:
+        """Whether the token is right. For who is not there as much is computed, so that nobody learns who is."""
+        name, secret = split_token(token)
+        user = self.user(name)
+        hashes = user.tokens if user is not None and user.tokens else (self._nobody,)
+        loop = asyncio.get_running_loop()
+        right = ""
+        for kept in hashes:
+            if await loop.run_in_executor(self._thread, compare, secret, kept):
+                right = kept
+                break
+        now = self.user(name)
+        if not right or now is None or right not in now.tokens:
+            then(Refusal("denied", NOT_RIGHT))
+            return
+        self._remembered[self._fingerprint(token)] = (name, right)
+        while len(self._remembered) > REMEMBERED_MAX:
+            del self._remembered[next(iter(self._remembered))]
+        then(Identity("user", name, "token"))
+
+    def _fitting(self, hello: Hello, identity: Identity) -> Identity | Refusal:
+        """Nobody comes under the name of another."""
+        if hello.role == BROKER and (identity.kind, identity.name) != ("broker", hello.name):
+            who = "has no certificate of a broker" if identity.kind != "broker" else f"is broker {identity.name!r}"
+            return Refusal("denied", f"who calls itself broker {hello.name!r} {who} of this network")
+        if hello.role == CLIENT and identity.kind == "broker" and self.users is not None:
+            return Refusal("denied", "a broker's certificate is no user's; " + WHO)
+        if hello.role == CLIENT and identity.kind == "user" and not hello.name.startswith(client_prefix(identity.name)):
+            begins = client_prefix(identity.name)
+            return Refusal(
+                "denied", f"{hello.name!r} is not yours: names of {identity.name}'s clients begin {begins!r}"
+            )
+        return identity
+
+    def is_broker(self, certificate: Mapping[str, Any], name: str) -> bool:
+        """Whether who listens where we dialled is this broker."""
+        revoked = self.users is not None and self.users.is_revoked(certificate)
+        return not revoked and named_in(uris_of(certificate), self.network) == ("broker", name)
+
+    def may(self, identity: Identity, right: str) -> bool:
+        """Whether it has a right (`status`, `operate`). Brokers have all; so has anybody where nobody is asked."""
+        if identity.kind == "user":
+            user = self.user(identity.name)
+            return user is not None and bool(getattr(user, right))
+        return identity.kind == "broker" or self.users is None

@@ -1,0 +1,274 @@
+"""The gate: what a client asks for is judged where it is attached, before the protocol sees it.
+
+- A **subscription** or **advertisement** must lie within what its user may. If it does not, the call is refused, and
+  the client goes on; a subscription may instead be narrowed to what is allowed, if the users' file says so.
+- An **event** must lie within, too, and carry its client's own name. Advertisements are judged before, and clients do
+  not publish what they did not advertise; so who sends one that does not fit cheats, and its session ends.
+- **Names** of subscriptions and advertisements begin with their client's, so that nobody ends or takes over another's.
+
+A session may hold what was allowed when it began, whatever its client says of it later: so when a client attaches, what
+is held here counts as asked for, too. What is refused is left out of what the client attaches with, and a session gives
+up what its client does not bring. So a change of permissions takes no more than a new connection, here or at the broker
+that inherited the session.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from gapless.errors import DeniedError
+from gapless.protocol import Demand, Judging
+from gapless.runtime.doors import Doors
+from gapless.runtime.link import Link
+from gapless.security.identity import Identity, user_of
+from gapless.security.limits import Bucket, Limits
+from gapless.security.permissions import Within
+from gapless.security.users_file import User
+
+__all__ = ["Gate"]
+
+SHOWN = 200
+"""Characters of a filter that a sentence repeats."""
+
+
+class _Client:
+    """What one connected client holds, as far as the gate let it."""
+
+    __slots__ = ("advertisements", "subscriptions", "user")
+
+    def __init__(self, user: str) -> None:
+        self.user = user
+        self.subscriptions: dict[str, None] = {}
+        self.advertisements: dict[str, None] = {}
+
+
+class _Share:
+    """What a user, or all of them together, uses of a broker."""
+
+    def __init__(self, limits: Limits, now: float) -> None:
+        self.limits = limits
+        self.connections = 0
+        self.held: Counter[str] = Counter()
+        self.coming = Bucket(limits.connections_per_s, now) if limits.connections_per_s else None
+        self.publishing = Bucket(limits.publications_per_s, now) if limits.publications_per_s else None
+        self.sending = Bucket(limits.bytes_per_s, now) if limits.bytes_per_s else None
+
+    def limited(self, limits: Limits, now: float) -> "_Share":
+        """The same, with other limits."""
+        if limits == self.limits:
+            return self
+        found = _Share(limits, now)
+        found.connections, found.held = self.connections, self.held
+        return found
+
+    def wait_s(self, events: int, size: int, now: float) -> float:
+        """How long to wait after so much."""
+        waits = [0.0]
+        if self.publishing is not None and events:
+            waits.append(self.publishing.take(events, now))
+        if self.sending is not None and size:
+            waits.append(self.sending.take(size, now))
+        return max(waits)
+
+
+class Gate:
+    """Of one broker. `deny` tells a client that a call of it is refused; `held_by` what its session holds."""
+
+    def __init__(
+        self,
+        doors: Doors,
+        judging: Judging,
+        *,
+        deny: Callable[[Link, str, str], None],
+        held_by: Callable[[str], dict[str, str]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._doors = doors
+        self._demand = judging.demand
+        self._rewrite = judging.rewrite
+        self._deny = deny
+        self._held_by = held_by
+        self._clock = clock
+        self._clients: dict[str, _Client] = {}
+        self._shares: dict[str, _Share] = {}
+        self._all = _Share(self._broker_limits(), clock())
+        self._events = 0
+
+    # ---- who comes and goes -------------------------------------------------------------------------------
+
+    def _broker_limits(self) -> Limits:
+        users = self._doors.users
+        assert users is not None
+        return users.broker_limits
+
+    def _share(self, user: str) -> _Share:
+        share = self._shares.get(user)
+        if share is None:
+            assert self._doors.users is not None
+            share = self._shares[user] = _Share(self._doors.users.limits_of(user), self._clock())
+        return share
+
+    def renew(self) -> None:
+        """Other limits may count."""
+        users = self._doors.users
+        assert users is not None
+        now = self._clock()
+        self._all = self._all.limited(users.broker_limits, now)
+        self._shares = {name: share.limited(users.limits_of(name), now) for name, share in self._shares.items()}
+
+    def may_come(self) -> bool:
+        """Whether the broker takes one more connection in this moment, whoever dialled."""
+        return self._all.coming is None or self._all.coming.try_take(self._clock())
+
+    def why_not(self, identity: Identity, *, is_client: bool) -> str:
+        """Why a user who proved who it is cannot come now; empty if it can."""
+        if identity.kind != "user":
+            return ""
+        share = self._share(identity.name)
+        if share.coming is not None and not share.coming.try_take(self._clock()):
+            rate = share.limits.connections_per_s
+            return f"user {identity.name!r} connects more than {rate:g} times a second; wait a moment"
+        if is_client:
+            for which, whose in ((share, f"user {identity.name!r}"), (self._all, "this broker")):
+                if which.limits.connections and which.connections >= which.limits.connections:
+                    return f"{whose} has {which.connections} connections here, the most that it may have"
+        return ""
+
+    def came(self, link: Link, identity: Identity) -> None:
+        """A client is connected; if it was already, the old connection is not counted any more."""
+        self.left(link)
+        self._clients[link.name] = _Client(identity.name)
+        for share in (self._share(identity.name), self._all):
+            share.connections += 1
+
+    def left(self, link: Link) -> None:
+        """It is not any more."""
+        client = self._clients.pop(link.name, None)
+        if client is None:
+            return
+        share = self._share(client.user)
+        for each in (share, self._all):
+            each.connections -= 1
+        self._let_go(client, client.subscriptions, "subscriptions")
+        self._let_go(client, client.advertisements, "advertisements")
+        if not share.connections and share.limits == Limits():
+            del self._shares[client.user]
+
+    # ---- what they ask for --------------------------------------------------------------------------------
+
+    def judge(self, link: Link, message: Any) -> Any:
+        """The message as the protocol may see it; None if it may not at all. A `DeniedError` ends the session."""
+        asked = self._demand(message)
+        if asked is None:
+            return message
+        client = self._clients[link.name]
+        user = self._doors.user(client.user)
+        if user is None:
+            raise DeniedError(f"user {client.user!r} may not come in any more")
+        if asked.events:
+            self._judge_events(link, user, asked)
+        if asked.ended:
+            self._let_go(client, {asked.ended: None}, "subscriptions")
+            self._let_go(client, {asked.ended: None}, "advertisements")
+        if not asked.subscriptions and not asked.advertisements and not asked.is_whole:
+            return message
+        return self._judge_filters(link, client, user, asked, message)
+
+    def wait_s(self, link: Link, size: int) -> float:
+        """For how long not to read a client that sent so many bytes, and the events judged since the last time."""
+        client = self._clients.get(link.name)
+        if client is None:
+            return 0.0
+        now = self._clock()
+        events, self._events = self._events, 0
+        return max(share.wait_s(events, size, now) for share in (self._all, self._share(client.user)))
+
+    def _judge_events(self, link: Link, user: User, asked: Demand) -> None:
+        self._events += len(asked.events)
+        name, within = link.name, user.may_publish.test
+        for event in asked.events:
+            if event.publisher != name:
+                raise DeniedError(f"{name!r} cannot publish in the name of {event.publisher!r}")
+            if not within(event.attributes):
+                raise DeniedError(f"user {user.name!r} may not publish this event; {_allowed(user.may_publish)}")
+
+    def _judge_filters(self, link: Link, client: _Client, user: User, asked: Demand, message: Any) -> Any:
+        if asked.is_whole:
+            self._let_go(client, dict(client.subscriptions), "subscriptions")
+            self._let_go(client, dict(client.advertisements), "advertisements")
+        refused: dict[str, str] = {}
+        narrowed: dict[str, str] = {}
+        held = self._held_by(link.name) if asked.is_whole else {}
+        for name, text in asked.subscriptions.items():
+            why = self._why_no_name(link, name) or self._take(client, name, "subscriptions")
+            if not why:
+                why = self._why_not_held(user, held.get(name, ""))
+            if not why and not user.may_subscribe.covers(text):
+                if user.outside == "narrow" and not user.may_subscribe.is_nothing:
+                    narrowed[name] = user.may_subscribe.narrow(text)
+                else:
+                    why = _outside(user, "subscribe to", text, user.may_subscribe)
+            if why:
+                refused[name] = why
+        for name, text in asked.advertisements.items():
+            why = self._why_no_name(link, name) or self._take(client, name, "advertisements")
+            if not why and not user.may_publish.covers(text):
+                why = _outside(user, "publish", text, user.may_publish)
+            if why:
+                refused[name] = why
+        if not refused and not narrowed:
+            return message
+        for name, why in refused.items():
+            self._let_go(client, {name: None}, "subscriptions")
+            self._let_go(client, {name: None}, "advertisements")
+            self._deny(link, name, why)
+        return self._rewrite(message, narrowed, refused.keys())
+
+    def _why_no_name(self, link: Link, name: str) -> str:
+        if name.startswith(link.name + "/"):
+            return ""
+        raise DeniedError(f"{name!r} is no name that client {link.name!r} may give; it has to begin with its own")
+
+    def _why_not_held(self, user: User, text: str) -> str:
+        """A session holds the filter that it began with, whatever its client says of it now."""
+        if not text or user.may_subscribe.covers(text):
+            return ""
+        return _outside(user, "subscribe any more to", text, user.may_subscribe)
+
+    def _take(self, client: _Client, name: str, what: str) -> str:
+        """Count one more; why it may not be, if it may not."""
+        held: dict[str, None] = getattr(client, what)
+        if name in held:
+            return ""
+        for share, whose in ((self._share(client.user), f"user {client.user!r}"), (self._all, "this broker")):
+            most = getattr(share.limits, what)
+            if most and share.held[what] >= most:
+                return f"{whose} has {most} {what} here, the most that it may have; end one first"
+        held[name] = None
+        for share in (self._share(client.user), self._all):
+            share.held[what] += 1
+        return ""
+
+    def _let_go(self, client: _Client, names: dict[str, None], what: str) -> None:
+        held: dict[str, None] = getattr(client, what)
+        for name in list(names):
+            if held.pop(name, 0) is None:
+                for share in (self._share(client.user), self._all):
+                    share.held[what] -= 1
+
+    # ---- who lost what it had -----------------------------------------------------------------------------
+
+    def strangers(self, sessions: list[str]) -> list[str]:
+        """Of these clients, those whose users are gone."""
+        return [client for client in sessions if self._doors.user(user_of(client)) is None]
+
+
+def _outside(user: User, what: str, text: str, within: Within) -> str:
+    shown = text if len(text) <= SHOWN else text[:SHOWN] + "…"
+    return f"user {user.name!r} may not {what} {shown!r}; {_allowed(within)}"
+
+
+def _allowed(within: Within) -> str:
+    shown = within.text if len(within.text) <= SHOWN else within.text[:SHOWN] + "…"
+    return "nothing is allowed" if within.is_nothing else f"allowed is {shown}"

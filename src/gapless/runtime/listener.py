@@ -1,0 +1,162 @@
+"""A port that speaks TLS: it accepts, looks at the first byte, and shakes hands.
+
+A TLS handshake begins with the byte 22; a frame of ours with 0, a request over HTTP with a letter. So who comes in
+clear text is told so, in clear text, instead of being left with an alert that says nothing. Each connection takes the
+context of its moment: certificates that are read anew count from the next connection on, without a pause in
+listening.
+"""
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+
+from gapless.runtime.tls import alert_of, why_listening_failed
+
+__all__ = ["TlsListener"]
+
+TLS = 22
+PENDING_MAX = 1_000
+"""Connections whose handshake is not over; further ones are closed at once."""
+PAUSE_S = 0.1
+"""How long nobody is accepted if the system has no room for more."""
+
+
+class TlsListener:
+    """Listens on one port. `may_come` decides by host, before anything is done for who dialled; who comes from a host
+    that `is_known` is not kept out by a crowd of others."""
+
+    def __init__(
+        self,
+        make: Callable[[], asyncio.BaseProtocol],
+        context: Callable[[], ssl.SSLContext],
+        *,
+        patience_s: float,
+        in_clear_text: bytes,
+        refused: Callable[[str, str, str], None],
+        may_come: Callable[[str], bool] = lambda host: True,
+        is_known: Callable[[str], bool] = lambda host: False,
+    ) -> None:
+        self._make = make
+        self._context = context
+        self._patience_s = patience_s
+        self._in_clear_text = in_clear_text
+        self._refused = refused
+        self._may_come = may_come
+        self._is_known = is_known
+        self._loop = asyncio.get_running_loop()
+        self._sockets: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        self._pending: set[asyncio.Task[None]] = set()
+        self.handshakes = 0
+
+    async def start(self, host: str, port: int, backlog: int = 1024) -> None:
+        """Listen; `OSError` if that is not possible."""
+        found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            listening = socket.socket(family, kind, protocol)
+            try:
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                listening.bind(address)
+                listening.listen(backlog)
+                listening.setblocking(False)
+            except OSError:
+                listening.close()
+                self.close()
+                raise
+            self._sockets.append(listening)
+        self._accepting = [self._loop.create_task(self._accept(listening)) for listening in self._sockets]
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        """Listen no more; who is let in stays."""
+        for task in (*self._accepting, *self._pending):
+            task.cancel()
+        for listening in self._sockets:
+            listening.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                dialled, address = await self._loop.sock_accept(listening)
+            except OSError as error:
+                if error.errno in (errno.EBADF, errno.EINVAL):
+                    return
+                await asyncio.sleep(PAUSE_S)
+                continue
+            host = str(address[0])
+            is_crowded = len(self._pending) >= PENDING_MAX and not self._is_known(host)
+            if is_crowded or not self._may_come(host):
+                dialled.close()
+                continue
+            task = self._loop.create_task(self._welcome(dialled, f"{address[0]}:{address[1]}"))
+            self._pending.add(task)
+            task.add_done_callback(self._pending.discard)
+
+    async def _welcome(self, dialled: socket.socket, address: str) -> None:
+        """Let it in, or say why not. The socket is closed here unless a transport has it."""
+        is_ours = True
+        try:
+            dialled.setblocking(False)
+            dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            async with asyncio.timeout(self._patience_s):
+                first = await self._peek(dialled)
+            if first == TLS:
+                is_ours = False
+                await self._shake_hands(dialled, address)
+            elif first is not None:
+                self._refused(address, "tls", "it speaks no TLS")
+                await self._loop.sock_sendall(dialled, self._in_clear_text)
+                dialled.shutdown(socket.SHUT_WR)
+                await asyncio.sleep(PAUSE_S)  # so that what it still sends does not take the answer away from it
+        except TimeoutError:
+            self._refused(address, "silent", "it did not begin a handshake in time")
+        except OSError:
+            pass  # it is gone
+        finally:
+            if is_ours:
+                dialled.close()
+
+    async def _shake_hands(self, dialled: socket.socket, address: str) -> None:
+        spare = dialled.dup()  # a transport whose handshake fails takes its socket along
+        try:
+            await self._loop.connect_accepted_socket(
+                self._make, dialled, ssl=self._context(), ssl_handshake_timeout=self._patience_s,
+                ssl_shutdown_timeout=1.0,
+            )  # fmt: skip
+            self.handshakes += 1
+        except (OSError, TimeoutError) as error:
+            self._refused(address, "tls", why_listening_failed(error))
+            with suppress(OSError):
+                dialled.close()
+                spare.send(alert_of(error))
+        finally:
+            spare.close()
+
+    async def _peek(self, dialled: socket.socket) -> int | None:
+        """The first byte, which stays where it is; None if there is none to come."""
+        while True:
+            try:
+                first = dialled.recv(1, socket.MSG_PEEK)
+                return first[0] if first else None
+            except (BlockingIOError, InterruptedError):
+                pass
+            readable = self._loop.create_future()
+            self._loop.add_reader(dialled.fileno(), _settle, readable)
+            try:
+                await readable
+            finally:
+                self._loop.remove_reader(dialled.fileno())
+
+
+def _settle(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

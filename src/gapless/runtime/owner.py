@@ -1,0 +1,43 @@
+"""What links ask of whose they are."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gapless.runtime.wire import Hello, Refusal, Welcome
+from gapless.security.identity import Identity
+
+if TYPE_CHECKING:
+    from gapless.runtime.connection import Connection
+
+__all__ = ["Owner"]
+
+
+class Owner(Protocol):
+    """Whose links they are: it introduces itself, and decides who is let in."""
+
+    def greeting(self) -> bytes:
+        """What to say to who listens."""
+
+    def identify(self, connection: "Connection", hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+        """Find out who dialled, now or later, and go on with that, or with why it is nobody who may come in."""
+
+    def answer(self, hello: Hello, identity: Identity) -> Welcome | Refusal:
+        """What to say to who dialled."""
+
+    def welcomed(self, connection: "Connection", welcome: Welcome) -> Refusal | None:
+        """Somebody answered our greeting; a refusal if we do not want it after all."""
+
+    def refused(self, peer: str, refusal: Refusal) -> None:
+        """Somebody turned us down, or ended a connection."""
+
+    def permits(self, identity: Identity, right: str) -> bool:
+        """Whether somebody may do what not everybody may: see our `status`, or `operate`."""
+
+    def report(self) -> dict[str, Any]:
+        """Our state, for who asks."""
+
+    def cheated(self, client: str, reason: str) -> None:
+        """A client asked for what it may not, in a way that none does who is honest: end its session."""
+
+    def end_client(self, client: str) -> dict[str, Any]:
+        """An operator wants this client's session to end; whether it was here."""

@@ -1,0 +1,53 @@
+"""Whom we did not let in, sent away or denied a call: who, from where and why, counted by code, and never too often.
+
+What is told here is seen by operators; nothing that proves who somebody is ever comes here.
+"""
+
+from typing import TYPE_CHECKING
+
+from gapless.runtime.counters import Counters
+from gapless.runtime.logs import Logger
+from gapless.runtime.reminders import Reminders
+
+if TYPE_CHECKING:
+    from gapless.runtime.connection import Connection
+
+__all__ = ["RefusalLog"]
+
+
+class RefusalLog:
+    """Of one node."""
+
+    def __init__(self, counters: Counters, reminders: Reminders, logger: Logger) -> None:
+        self._counters = counters
+        self._reminders = reminders
+        self._logger = logger
+
+    def stranger(self, address: str, code: str, reason: str) -> None:
+        """Somebody did not get as far as a greeting."""
+        self._counters.refused[code] += 1
+        host = address.rpartition(":")[0]
+        self._tell((host, code, reason), f"refused: {reason}", {"peer": "?", "address": address, "code": code})
+
+    def denial(self, who: str, address: str, reason: str) -> None:
+        """Somebody may not do what it asked for, and stays."""
+        self._counters.refused["denied"] += 1
+        self._tell((who, "denied", reason), f"denied: {reason}", {"peer": who, "address": address, "code": "denied"})
+
+    def ended(self, connection: "Connection", code: str, reason: str) -> None:
+        """A connection is about to be ended by us."""
+        self._counters.refused[code] += 1
+        link, hello, identity = connection.link, connection.hello, connection.identity
+        who = link.name if link is not None else hello.name if hello is not None else "?"
+        facts = {"peer": who, "address": connection.peer_address, "code": code}
+        if identity is not None and identity.name:
+            facts["who"] = identity.text
+        if code in ("duplicate", "not-ready"):
+            self._logger.debug(f"refused: {reason}", extra=facts)
+        else:
+            self._tell((who, code, reason), f"refused: {reason}", facts)
+
+    def _tell(self, key: tuple[str, ...], text: str, facts: dict[str, str]) -> None:
+        times = self._reminders.due(key)
+        if times:
+            self._logger.warning(text, extra={**facts, "times": times} if times > 1 else facts)

@@ -1,0 +1,185 @@
+"""TLS: the contexts of both ends, whom a certificate names, and why a handshake failed, in words.
+
+At least version 1.2, with forward secrecy and authenticated encryption; compression, renegotiation and the resumption
+of sessions are off, so that each connection proves anew who is there. Who dials checks the name of who listens,
+always.
+"""
+
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gapless.errors import ConfigError
+
+__all__ = ["alert_of", "client_context", "server_context", "uris_of", "why_dialling_failed", "why_listening_failed"]
+
+CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""For 1.2; those of 1.3 are all modern."""
+
+
+class _Telling(ssl.SSLObject):
+    """One end of a handshake that keeps, if it fails, what should be said of that: an event loop ends the connection
+    and throws the alert away, and the other end would not know why."""
+
+    outgoing: ssl.MemoryBIO
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            vars(error)["alert"] = self.outgoing.read()
+            raise
+
+
+class _TellingContext(ssl.SSLContext):
+    sslobject_class = _Telling
+
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *more: Any, **named: Any) -> ssl.SSLObject:
+        found = super().wrap_bio(incoming, outgoing, *more, **named)
+        assert isinstance(found, _Telling)
+        found.outgoing = outgoing
+        return found
+
+
+def alert_of(error: BaseException) -> bytes:
+    """What should be said to who caused this."""
+    found: bytes = vars(error).get("alert", b"")
+    return found
+
+
+def server_context(authority: Path, certificate: Path, key: Path) -> ssl.SSLContext:
+    """For who listens: it shows its certificate, and looks at that of who dials, if there is one."""
+    context = _TellingContext(ssl.PROTOCOL_TLS_SERVER)
+    _harden(context)
+    _load(context, authority, certificate, key)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.num_tickets = 0
+    return context
+
+
+def client_context(authority: Path | None, certificate: Path | None = None, key: Path | None = None) -> ssl.SSLContext:
+    """For who dials. Without an authority, those that the system trusts count."""
+    context = _TellingContext(ssl.PROTOCOL_TLS_CLIENT)
+    _harden(context)
+    if authority is None:
+        context.load_default_certs()
+    _load(context, authority, certificate, key)
+    return context
+
+
+def _harden(context: ssl.SSLContext) -> None:
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(CIPHERS)
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
+
+
+def _load(context: ssl.SSLContext, authority: Path | None, certificate: Path | None, key: Path | None) -> None:
+    if authority is not None:
+        try:
+            context.load_verify_locations(cafile=authority)
+        except ssl.SSLError:
+            raise ConfigError(f"{authority}: there is no certificate of an authority in it, in PEM") from None
+        except OSError as error:
+            raise ConfigError(f"{authority}: cannot be read: {error.strerror}") from None
+    if certificate is None:
+        return
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ConfigError(f"{key}: this is the key of another certificate than {certificate}") from None
+        raise ConfigError(f"{certificate}, {key or certificate}: there is no certificate and key, in PEM") from None
+    except OSError as error:
+        unread = next((path for path in (certificate, key) if path is not None and not _is_readable(path)), certificate)
+        raise ConfigError(f"{unread}: cannot be read: {error.strerror}") from None
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        path.open("rb").close()
+    except OSError:
+        return False
+    return True
+
+
+def uris_of(certificate: Mapping[str, Any] | None) -> list[str]:
+    """Whom a certificate that was checked names, by URI; nobody if there is none."""
+    return [name for kind, name in (certificate or {}).get("subjectAltName", ()) if kind == "URI"]
+
+
+# ---- why it failed --------------------------------------------------------------------------------------------
+
+_EXPIRED, _NOT_YET = 10, 9
+_UNKNOWN = (2, 18, 19, 20, 21)
+_OTHER_NAME = (62, 64)
+_WRONG_PURPOSE = 26
+
+_NO_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"}
+_OLD = {"UNSUPPORTED_PROTOCOL", "NO_SHARED_CIPHER", "VERSION_TOO_LOW", "NO_PROTOCOLS_AVAILABLE"}
+_ALERTS = {
+    "CERTIFICATE_EXPIRED": "it has expired",
+    "UNKNOWN_CA": "the authority that signed it is not trusted there",
+    "BAD_CERTIFICATE": "it names somebody else",
+    "CERTIFICATE_REVOKED": "it was revoked",
+    "UNSUPPORTED_CERTIFICATE": "it is not meant for this",
+    "CERTIFICATE_UNKNOWN": "it was not taken",
+    "DECRYPT_ERROR": "its key does not fit",
+    "CERTIFICATE_REQUIRED": "there is none",
+}
+
+
+def why_dialling_failed(host: str, error: ssl.SSLError) -> str:
+    """A sentence for who dialled the host."""
+    reason = error.reason or ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code == _EXPIRED:
+            return f"the certificate of {host} has expired; the broker there needs a new one"
+        if error.verify_code == _NOT_YET:
+            return f"the certificate of {host} is not valid yet; are the clocks right?"
+        if error.verify_code in _OTHER_NAME:
+            return f"the certificate that {host} shows is not for that name; is the address right?"
+        if error.verify_code in _UNKNOWN:
+            return f"the certificate of {host} was signed by an authority that is not trusted here; name the right one"
+        return f"the certificate of {host} is not accepted: {error.verify_message}"
+    if "ALERT" in reason:
+        why = _alert(reason)
+        if why:
+            return f"{host} does not accept our certificate: {why}"
+        return f"{host} wants another version of TLS" if "VERSION" in reason else f"{host} ended the handshake"
+    if reason in _OLD:
+        return f"{host} speaks only versions of TLS before 1.2"
+    if reason in _NO_TLS:
+        return f"whoever listens at {host} speaks no TLS; write gapless:// if it should not, or give it certificates"
+    return f"the handshake with {host} failed: {reason.replace('_', ' ').lower() or 'it ended early'}"
+
+
+def why_listening_failed(error: OSError) -> str:
+    """A sentence for who listened, of who dialled."""
+    if not isinstance(error, ssl.SSLError):
+        return "it broke off the handshake"
+    reason = error.reason or ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code == _EXPIRED:
+            return "its certificate has expired"
+        if error.verify_code == _NOT_YET:
+            return "its certificate is not valid yet"
+        if error.verify_code in _UNKNOWN:
+            return "its certificate was signed by an authority that is not trusted here"
+        if error.verify_code == _WRONG_PURPOSE:
+            return "its certificate is not meant for who dials"
+        return f"its certificate is not accepted: {error.verify_message}"
+    if "ALERT" in reason:
+        why = _alert(reason)
+        return f"it does not accept our certificate: {why}" if why else "it ended the handshake"
+    if reason in _OLD or ("VERSION" in reason and reason not in _NO_TLS):
+        return "it speaks only versions of TLS before 1.2"
+    if reason in _NO_TLS:
+        return "it speaks no TLS"
+    return f"the handshake failed: {reason.replace('_', ' ').lower() or 'it ended early'}"
+
+
+def _alert(reason: str) -> str:
+    return next((why for name, why in _ALERTS.items() if reason.endswith(name)), "")

@@ -1,0 +1,65 @@
+"""How much: counts that end at a number, and rates that make wait.
+
+A rate is a bucket that fills with time and holds what fits into a second. Whoever takes more than is in it goes into
+debt, and waits until it is paid: nothing is dropped, and nobody else pays.
+"""
+
+import msgspec
+
+__all__ = ["UNLIMITED", "Bucket", "Limits"]
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At each broker; 0 means that there is no limit."""
+
+    connections: int = 0
+    """At a time. Further ones are refused."""
+    connections_per_s: float = 0.0
+    """What comes sooner is refused, and may come again."""
+    subscriptions: int = 0
+    """At a time. A further call is refused."""
+    advertisements: int = 0
+    """At a time. A further call is refused."""
+    publications_per_s: float = 0.0
+    """Who publishes faster waits: it is not read until its debt is paid."""
+    bytes_per_s: float = 0.0
+    """Who sends faster waits, likewise."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if not 0 <= value < 1 << 53:
+                raise ValueError(f"{name} is {value}, but a limit is a positive number, or 0 for none")
+
+
+UNLIMITED = Limits()
+
+
+class Bucket:
+    """A rate. The clock is the caller's."""
+
+    __slots__ = ("_at", "_held", "_most", "_rate")
+
+    def __init__(self, rate: float, now: float) -> None:
+        self._rate = rate
+        self._most = max(1.0, rate)
+        self._held = self._most
+        self._at = now
+
+    def take(self, count: float, now: float) -> float:
+        """Take so much, and return for how many seconds to wait until that is paid."""
+        self._fill(now)
+        self._held -= count
+        return max(0.0, -self._held / self._rate)
+
+    def try_take(self, now: float) -> bool:
+        """Take one if there is one."""
+        self._fill(now)
+        if self._held < 1.0:
+            return False
+        self._held -= 1.0
+        return True
+
+    def _fill(self, now: float) -> None:
+        self._held = min(self._most, self._held + max(0.0, now - self._at) * self._rate)
+        self._at = now

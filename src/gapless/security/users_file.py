@@ -1,0 +1,221 @@
+"""The file of users: who they are, and what each of them may. Beside the network's file, and the same on every host.
+
+```toml
+[limits]                                  # of every user, at each broker; see limits.py
+connections = 100
+publications_per_s = 5000
+
+[broker_limits]                           # of each broker, all its clients together
+connections_per_s = 200
+
+[signed_tokens]                           # if there are any: who signs them
+keys = "issuer.pem"                       # public keys, in PEM or as a JSON Web Key Set
+audience = "shop"
+issuer = "https://id.example"
+
+[[users]]
+name = "ann"
+certificate = true                        # known by a certificate
+tokens = ["scrypt$14$8$1$…"]              # or by one of these tokens: gapless security token ann
+signed_token = true                       # or by a signed token that names her
+publish = ["topic LIKE 'shop/%'"]         # within one of these filters
+subscribe = ["topic LIKE 'shop/%'", "topic = 'news'"]
+outside = "refuse"                        # a subscription that goes beyond; or "narrow" it to what is allowed
+history = false                           # read what was published before
+named = false                             # hold subscriptions under a name, while no client of hers is there
+status = false                            # see how brokers are: gapless status, /status and /metrics
+operate = false                           # end sessions of other users' clients
+disabled = false                          # nothing at all, from now on
+
+[users.limits]                            # instead of the ones for everybody
+publications_per_s = 100
+```
+
+`revoked = ["0A3F…"]` at the top names certificates, by serial number, that count no more, also of brokers.
+
+The file counts as a whole or not at all: one mistake, and what was read before stays.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gapless.errors import ConfigError, FilterError
+from gapless.filters import parse
+from gapless.security.identity import is_user_name
+from gapless.security.limits import UNLIMITED, Limits
+from gapless.security.permissions import Outside, Within
+from gapless.security.signed_tokens import SignedTokens
+from gapless.security.tokens import is_hash
+
+__all__ = ["User", "Users", "load_users"]
+
+USERS_MAX = 100_000
+TOKENS_MAX = 8
+
+
+class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """One of `[[users]]`."""
+
+    name: str
+    certificate: bool = False
+    tokens: tuple[str, ...] = ()
+    signed_token: bool = False
+    publish: tuple[str, ...] = ()
+    subscribe: tuple[str, ...] = ()
+    outside: Outside = "refuse"
+    history: bool = False
+    named: bool = False
+    status: bool = False
+    operate: bool = False
+    disabled: bool = False
+    limits: Limits | None = None
+
+    def __repr__(self) -> str:
+        return f"<User {self.name}>"
+
+    @cached_property
+    def may_publish(self) -> Within:
+        """Within what it may publish."""
+        return Within(self.publish)
+
+    @cached_property
+    def may_subscribe(self) -> Within:
+        """Within what it may subscribe."""
+        return Within(self.subscribe)
+
+
+class _SignedTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    keys: str
+    audience: str
+    issuer: str = ""
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    users: tuple[User, ...] = ()
+    limits: Limits = UNLIMITED
+    broker_limits: Limits = UNLIMITED
+    signed_tokens: _SignedTokens | None = None
+    revoked: tuple[str, ...] = ()
+
+
+class Users:
+    """All users, checked."""
+
+    def __init__(self, file: _File, signed: SignedTokens | None) -> None:
+        self.by_name = {user.name: user for user in file.users}
+        self.broker_limits = file.broker_limits
+        self.signed = signed
+        self.revoked = frozenset(serial.upper().lstrip("0") for serial in file.revoked)
+        self.trust = (self.revoked, file.signed_tokens, None if signed is None else signed.text)
+        """What else decides whose proofs count."""
+        self._limits = file.limits
+
+    def limits_of(self, user: str) -> Limits:
+        """How much the user may."""
+        found = self.by_name.get(user)
+        return self._limits if found is None or found.limits is None else found.limits
+
+    def is_revoked(self, certificate: Mapping[str, Any]) -> bool:
+        """Whether a certificate counts no more."""
+        return str(certificate.get("serialNumber", "")).upper().lstrip("0") in self.revoked if certificate else False
+
+
+_TABLES: dict[str, type[msgspec.Struct]] = {
+    "limits": Limits, "broker_limits": Limits, "signed_tokens": _SignedTokens,
+}  # fmt: skip
+
+
+def load_users(path: Path) -> Users:
+    """The users in this file; a `ConfigError` that names the place if a single thing is wrong."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: cannot be read: it is not UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: this is not TOML: {error}") from None
+    try:
+        _check_keys(document)
+        file = msgspec.convert(document, _File)
+        _check(file)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path}: {_with_place(str(error))}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    told = file.signed_tokens
+    signed = None if told is None else SignedTokens(path.parent / told.keys, told.audience, told.issuer)
+    return Users(file, signed)
+
+
+def _check_keys(document: Mapping[str, Any]) -> None:
+    _known("", document, _File)
+    for place, struct in _TABLES.items():
+        _known(place, document.get(place), struct)
+    rows = document.get("users", [])
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise ConfigError("users: write each user as a table that starts with [[users]]")
+    for number, row in enumerate(rows):
+        _known(f"users[{number}]", row, User)
+        _known(f"users[{number}].limits", row.get("limits"), Limits)
+
+
+def _known(place: str, table: object, struct: type[msgspec.Struct]) -> None:
+    if isinstance(table, Mapping):
+        for key in table:
+            if key not in struct.__struct_fields__:
+                close = get_close_matches(key, struct.__struct_fields__, 1)
+                hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(struct.__struct_fields__)}"
+                raise ConfigError(f"{place + '.' if place else ''}{key}: there is no such key; {hint}")
+
+
+def _check(file: _File) -> None:
+    if len(file.users) > USERS_MAX:
+        raise ConfigError(f"users: there are {len(file.users):,}; {USERS_MAX:,} is the most")
+    seen: dict[str, int] = {}
+    for number, user in enumerate(file.users):
+        place = f"users[{number}]"
+        if not is_user_name(user.name):
+            raise ConfigError(f"{place}.name: {user.name!r} is no name; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
+        if user.name in seen:
+            raise ConfigError(f"{place}.name: {user.name!r} is users[{seen[user.name]}] already")
+        seen[user.name] = number
+        _check_proofs(place, user, file)
+        for key in ("publish", "subscribe"):
+            _check_filters(f"{place}.{key}", getattr(user, key))
+
+
+def _check_proofs(place: str, user: User, file: _File) -> None:
+    if len(user.tokens) > TOKENS_MAX:
+        raise ConfigError(f"{place}.tokens: {len(user.tokens)} are too many; {TOKENS_MAX} is the most")
+    for number, kept in enumerate(user.tokens):
+        if not is_hash(kept):  # it is not repeated: somebody may have put the secret itself there
+            raise ConfigError(f"{place}.tokens[{number}]: this is no hash of a token; gapless security token makes one")
+    if user.signed_token and file.signed_tokens is None:
+        raise ConfigError(f"{place}.signed_token: say in [signed_tokens] whose signatures count")
+
+
+def _check_filters(place: str, filters: tuple[str, ...]) -> None:
+    for number, text in enumerate(filters):
+        try:
+            parse(text)
+        except FilterError as error:
+            raise ConfigError(f"{place}[{number}]: {error}") from None
+    try:
+        Within(filters)
+    except FilterError as error:
+        raise ConfigError(f"{place}: together they are too much for one filter: {error.message}") from None
+
+
+def _with_place(message: str) -> str:
+    found = re.fullmatch(r"(.*) - at `(?:key in )?\$\.?(.*)`", message)
+    sentence, place = found.groups() if found else (message, "")
+    sentence = sentence.replace("Object missing required field", "needs a value for").replace("`", "'")
+    return f"{place}: {sentence}" if place else sentence

@@ -1,0 +1,46 @@
+"""The papers whose figures are measured again: what they are called, and where they can be read."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+__all__ = ["PAPERS", "Paper"]
+
+
+class Paper(msgspec.Struct, frozen=True):
+    """One paper."""
+
+    name: str
+    """What its system is, in a few words."""
+    source: str
+    """Title and authors, as far as the paper at hand gives them."""
+    section: str
+    """Where it measures."""
+    link: str = ""
+
+
+PAPERS: Mapping[str, Paper] = {
+    "001": Paper(
+        "LoCaPS: localized causal publish-subscribe",
+        "Filipa Pedrosa: LoCaPS: Localized Causal Publish-Subscribe. Instituto Superior Técnico",
+        "section VII",
+    ),
+    "002": Paper(
+        "VCube-PS: causal broadcast per topic over a virtual hypercube",
+        "J. P. de Araujo, L. Arantes, E. P. Duarte Jr., L. A. Rodrigues, P. Sens: A Publish/Subscribe System Using "
+        "Causal Broadcast Over Dynamically Built Spanning Trees",
+        "section IV",
+        "https://arxiv.org/abs/1706.08302",
+    ),
+    "003": Paper(
+        "Delta: publish/subscribe that bypasses δ failed neighbours",
+        "Reliable distributed publish/subscribe algorithms that tolerate the failure of up to δ brokers or links",
+        "section IX",
+    ),
+    "004": Paper(
+        "Reliability by epidemic algorithms",
+        "Introducing Reliability in Content-Based Publish-Subscribe through Epidemic Algorithms",
+        "section 5",
+    ),
+}
+"""By the name in an experiment's file."""

@@ -1,0 +1,59 @@
+"""A client is told, once, where a name with a hyphen may not mean what its author thinks."""
+
+import logging
+
+import pytest
+from tests.runtime.local import local
+
+from gapless.client import connect
+from gapless.client.hints import hint_at_filter, hint_at_name
+from gapless.runtime.event_loop import run
+
+
+@pytest.fixture(autouse=True)
+def _nothing_told() -> None:
+    hint_at_filter.cache_clear()
+    hint_at_name.cache_clear()
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+
+def test_who_publishes_a_name_with_a_hyphen_is_told_how_filters_write_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client:
+            await client.advertise("TRUE")
+            for number in range(3):
+                await client.publish({"order-id": number, "x:y": 1, "price": 2})
+
+    run(main())
+    [hint] = told(caplog)
+    assert hint == (
+        'filters have to write the attribute order-id in double quotes, "order-id": without them it is a subtraction'
+    )
+
+
+@pytest.mark.parametrize("call", ["subscribe", "advertise"])
+def test_who_asks_for_a_subtraction_is_told_once(call: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client:
+            for _ in range(2):
+                await getattr(client, call)("order-id = 1")
+
+    run(main())
+    [hint] = told(caplog)
+    assert "order-id is a subtraction here" in hint
+    assert 'write "order-id"' in hint
+
+
+def test_who_quotes_the_name_gets_its_events_and_no_word(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client:
+            await client.advertise('"in" IS NOT NULL')
+            subscription = await client.subscribe('"in" = 1 AND a - b > 0')
+            event = await client.publish({"in": 1, "a": 3, "b": 1})
+            assert (await anext(aiter(subscription))).id == event.id
+
+    run(main())
+    assert told(caplog) == []

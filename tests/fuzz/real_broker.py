@@ -1,0 +1,59 @@
+"""A real broker in an event loop of its own, without a socket: what a connection would bring is handed to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from tests.fuzz.target import Unexpected
+
+from gapless.runtime.broker import Broker
+from gapless.runtime.fleet import local_network
+from gapless.runtime.settings import RuntimeSettings
+
+__all__ = ["RealBroker"]
+
+SETTINGS = RuntimeSettings(hello_ms=3_600_000, suspect_ms=3_600_000, heartbeat_ms=1_000_000, event_max=4_096)
+"""Nobody is impatient with what takes no time at all."""
+
+
+_logger = logging.getLogger("gapless")
+"""Silent meanwhile: each refusal would be a line."""
+
+
+class RealBroker:
+    """One broker of one; `failure` says what it died of."""
+
+    def __init__(self) -> None:
+        self._level = _logger.level
+        _logger.setLevel(logging.CRITICAL + 1)
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_exception_handler(lambda _, context: self._errors.append(context))
+        self._errors: list[dict[str, Any]] = []
+        self.broker = self.wait(self._make())
+
+    async def _make(self) -> Broker:
+        broker = Broker(local_network(1, f=0, ports=[7400], runtime=SETTINGS), "b0")
+        broker._begin(0)
+        return broker
+
+    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Let it happen, and what it causes."""
+        return self.loop.run_until_complete(work)
+
+    def check(self) -> None:
+        """Nothing went wrong that nobody was told."""
+        if self.broker.failure.done():
+            error = self.broker.failure.result()
+            raise Unexpected(f"the broker failed: {error!r}") from error
+        if self._errors:
+            context = self._errors.pop()
+            raise Unexpected(f"the event loop says: {context['message']}") from context.get("exception")
+
+    def close(self) -> None:
+        """Let it go."""
+        self.wait(self.broker.crash())
+        self.loop.close()
+        _logger.setLevel(self._level)

@@ -1,0 +1,28 @@
+"""The targets, one file each. A further one, for files on disk say, is a class in a file of its own and a line here."""
+
+from pathlib import Path
+
+from tests.fuzz.target import Target
+from tests.fuzz.targets.connections import Connections
+from tests.fuzz.targets.filters import Filters
+from tests.fuzz.targets.frames import Frames
+from tests.fuzz.targets.greetings import Greetings
+from tests.fuzz.targets.http_requests import HttpRequests
+from tests.fuzz.targets.messages import BrokerMessages, ClientMessages
+from tests.fuzz.targets.network_files import NetworkFiles
+from tests.fuzz.targets.sessions import Sessions
+
+__all__ = ["TARGETS", "name_of"]
+
+TARGETS: dict[str, type[Target]] = {
+    kind.name: kind
+    for kind in (
+        Frames, Greetings, ClientMessages, BrokerMessages, Filters, NetworkFiles, HttpRequests, Connections, Sessions,
+    )
+}  # fmt: skip
+"""By name."""
+
+
+def name_of(path: Path) -> str | None:
+    """The target of a saved input, whose name begins with it."""
+    return next((name for name in sorted(TARGETS, key=len, reverse=True) if path.name.startswith(f"{name}-")), None)

@@ -1,0 +1,154 @@
+"""Copies of others' journals, and where the clients of lives that are over have gone."""
+
+from tests.protocols.gapless.recovery_bench import Bench, contribution, event, record, region_at
+
+from gapless.overlay import star
+from gapless.protocols.gapless.members.status import alive_status, excluded_status
+from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, Estate, Resolved, Sync
+from gapless.protocols.gapless.recovery.estates import REMEMBERED_MAX
+from gapless.protocols.gapless.recovery.plan import TakeoverView, plan_takeover
+
+OUT = {"b0": excluded_status(0)}
+STAR = star(4)
+REGION = region_at(STAR, OUT, "b1")
+
+
+def backup(number: int, *seqs: int, forget: int = 0, gone: str = "") -> Backup:
+    return Backup(number, forget, {}, [], [event("c", seq) for seq in seqs], None, gone)
+
+
+def backed_up(name: str = "b2") -> Bench:
+    """A broker that is a backup of b0, and of b3."""
+    bench = Bench(name, STAR)
+    for broker in ("b0", "b3"):
+        bench.state.estates.restore(broker, 0, BackupAll(0, [record("c")], [], {}))
+        assert bench.state.estates.note(broker, 0, backup(1, 1))
+    return bench
+
+
+def divide(bench: Bench, **contributions: Sync) -> None:
+    name = bench.state.name
+    given = {member: contributions.get(member, contribution(REGION)) for member in REGION.group}
+    made = plan_takeover(TakeoverView(name, STAR, OUT, REGION, {}), given)
+    bench.state.estates.divided(made, name, {"b0": "b1"})
+
+
+LOST = Estate("b0", 0, {"c": record("c")}, {}, [Admission(1, event("c", 1), {}, False)])
+
+
+def test_a_backup_notes_and_forgets_as_the_life_says() -> None:
+    estates = backed_up().state.estates
+    assert len(estates) == 2
+    assert estates.note("b0", 0, backup(3, 2, 3))
+    assert estates.note("b0", 0, backup(4, forget=2))
+    assert len(estates) == 2, "1 and 2 of b0 are forgotten, 3 and that of b3 are there"
+    assert not estates.note("b0", 1000, backup(1, 1)), "it is no backup of that life"
+    estates.end("b3", 0)
+    assert len(estates) == 1
+    assert not estates.note("b3", 0, backup(2, 2))
+
+
+def test_only_estates_of_the_dead_of_the_region_are_shared() -> None:
+    bench = backed_up()
+    assert bench.state.estates.share(REGION) == []
+    bench.state.membership.merge(OUT)
+    [found] = bench.state.estates.share(REGION)
+    assert (found.broker, found.life) == ("b0", 0)
+    assert [item.event.seq for item in found.admissions] == [1]
+
+
+def test_an_estate_is_shared_where_its_heir_dies() -> None:
+    bench = backed_up()
+    bench.state.membership.merge({"b3": excluded_status(0)})
+    bench.state.estates.learn({"b3/0": "b0/0"})
+    bench.state.membership.merge(OUT)
+    assert sorted(item.broker for item in bench.state.estates.share(REGION)) == ["b0", "b3"]
+
+
+def test_all_keep_an_estate_until_its_heir_has_secured_it() -> None:
+    bench = Bench("b2", STAR)
+    bench.state.membership.merge(OUT)
+    divide(bench, b3=contribution(REGION, estates=[LOST]))
+    assert len(bench.state.estates) == 1
+    bench.state.estates.resolved("b1", Resolved("b0", 0, False))
+    assert len(bench.state.estates) == 1
+    bench.state.estates.resolved("b1", Resolved("b0", 0, True))
+    assert len(bench.state.estates) == 0
+
+
+def test_the_heir_says_so_at_once_and_again_when_its_backups_hold_it() -> None:
+    bench = Bench("b1", STAR)
+    bench.state.membership.merge(OUT)
+    bench.state.journal.choose_backups({"b2": 0})
+    bench.state.journal.write([record("c", 2)])
+    bench.sent.clear()
+    divide(bench, b3=contribution(REGION, estates=[LOST]))
+    assert bench.sent == [("*", Resolved("b0", 0, False))]
+    bench.state.estates.resolve()
+    assert len(bench.state.estates) == 1, "its backup has not answered"
+    bench.state.journal.answered("b2", 0, bench.state.journal.number)
+    bench.state.estates.resolve()
+    assert bench.sent[-1] == ("*", Resolved("b0", 0, True))
+    assert len(bench.state.estates) == 0
+
+
+def test_a_client_is_sent_to_the_heir_of_its_broker() -> None:
+    bench = Bench("b2", STAR)
+    estates = bench.state.estates
+    assert estates.find_home("c", "b0/0") == "b0/0", "it lives"
+    bench.state.membership.merge(OUT)
+    assert estates.find_home("c", "b0/0") is None, "who inherits it is not known yet"
+    divide(bench, b3=contribution(REGION, estates=[LOST]))
+    assert estates.find_home("c", "b0/0") == "b1/0"
+    assert estates.find_home("new", "b0/0") == "b1/0", "it may begin afresh with the heir"
+
+
+def test_heirs_of_heirs_are_followed_and_circles_end() -> None:
+    bench = Bench("b2", STAR)
+    estates = bench.state.estates
+    bench.state.membership.merge({"b0": excluded_status(0), "b1": excluded_status(0)})
+    estates.learn({"b0/0": "b1/0", "b1/0": "b3/0"})
+    assert estates.find_home("c", "b0/0") == "b3/0"
+    bench.state.membership.merge({"b3": excluded_status(0)})
+    estates.learn({"b3/0": "b0/0"})
+    assert estates.find_home("c", "b0/0") is None
+
+
+def test_a_client_that_was_inherited_is_with_its_heir_or_unknown_if_that_died() -> None:
+    bench = Bench("b2", STAR)
+    bench.state.membership.merge(OUT)
+    divide(bench, b3=contribution(REGION, estates=[LOST]))
+    assert bench.state.estates.homes() == {"c": "b1/0"}
+    bench.state.membership.merge({"b1": excluded_status(0)})
+    assert bench.state.estates.homes() == {}
+    assert bench.state.estates.find_home("c", "b3/0") is None
+
+
+def test_who_holds_a_client_already_is_remembered_for_the_next_division() -> None:
+    bench = Bench("b2", STAR)
+    bench.state.membership.merge(OUT)
+    divide(bench, b2=contribution(REGION, estates=[LOST]), b3=contribution(REGION, owned={"c": 9}))
+    assert bench.state.estates.homes() == {"c": "b3/0"}
+
+
+def test_what_a_broker_took_part_in_counts_more_than_what_it_is_told() -> None:
+    bench = Bench("b2", STAR)
+    bench.state.membership.merge(OUT)
+    divide(bench, b3=contribution(REGION, estates=[LOST]))
+    bench.state.estates.learn({"b0/0": "b3/0", "b9/0": "b3/0"})
+    assert bench.state.estates.heirs == {"b0/0": "b1/0", "b9/0": "b3/0"}
+
+
+def test_a_returned_life_is_another_one() -> None:
+    bench = backed_up()
+    bench.state.membership.merge({"b0": alive_status(1)})
+    assert bench.state.estates.find_home("c", "b0/1") == "b0/1"
+    assert bench.state.estates.find_home("c", "b0/0") is None
+
+
+def test_memory_of_heirs_is_bounded() -> None:
+    estates = Bench("b2", STAR).state.estates
+    estates.learn({f"b9/{life}": "b1/0" for life in range(REMEMBERED_MAX + 5)})
+    assert len(estates.heirs) == REMEMBERED_MAX
+    assert "b9/4" not in estates.heirs
+    assert "b9/5" in estates.heirs

@@ -1,0 +1,149 @@
+"""A network with certificates and users in this process, in a directory of the test's."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gapless.cli.security import make_for
+from gapless.client import Credentials
+from gapless.overlay import Overlay
+from gapless.runtime.fleet import free_ports, local_network
+from gapless.runtime.network_file import NetworkConfig, ProtocolEntry, SecurityEntry
+from gapless.runtime.settings import RuntimeSettings
+from gapless.security.certificates import Authority
+from gapless.security.first_steps import security_section
+from gapless.security.identity import certificate_uri
+from gapless.security.tokens import hash_secret, make_token
+
+from .local import Local
+
+__all__ = ["PATIENT", "STEADY", "Secure", "secure", "until"]
+
+PATIENT = RuntimeSettings(heartbeat_ms=50, suspect_ms=600, hello_ms=5_000, join_ms=500, drain_ms=500, redial_max_ms=100)
+"""Handshakes take their time on a machine that is busy with other tests."""
+STEADY = msgspec.structs.replace(PATIENT, suspect_ms=30_000)
+"""Where nobody dies, nobody shall be taken for dead."""
+
+
+class Secure(Local):
+    """The brokers of one network, and all that is needed to come in."""
+
+    def __init__(self, config: NetworkConfig, directory: Path) -> None:
+        super().__init__(config)
+        self.directory = directory
+        self.authority = Authority.load(directory / "authority.pem", directory / "authority.key")
+        self.tokens: dict[str, str] = {}
+        self._hashes: dict[str, str] = {}
+        self._users: dict[str, dict[str, Any]] = {"admin": dict(ALL)}
+        self._more: dict[str, Any] = {}
+
+    def at(self, name: str) -> str:
+        """Where one broker is."""
+        return f"gapless+tls://{self.config.addresses[name]}"
+
+    @property
+    def admin(self) -> Path:
+        """Credentials of who may do everything."""
+        return self.directory / "users" / "admin.toml"
+
+    def certified(
+        self, user: str, *, authority: Authority | None = None, kind: Any = "user", days: float = 1
+    ) -> Credentials:
+        """Credentials by certificate, signed now."""
+        place = self.directory / f"{user}-{kind}-{len(list(self.directory.iterdir()))}.pem"
+        uri = certificate_uri(self.config.network.name, kind, user)
+        (authority or self.authority).issue(
+            place, place.with_suffix(".key"), uri=uri, name=user, is_server=False, days=days
+        )
+        return Credentials(
+            authority=self.directory / "authority.pem", certificate=place, key=place.with_suffix(".key")
+        )  # fmt: skip
+
+    def by_token(self, user: str) -> Credentials:
+        """Credentials by token; the user's hash is in the file once `set_users` has been called."""
+        return self.with_token(self.token(user))
+
+    def with_token(self, token: str) -> Credentials:
+        """Credentials by this token."""
+        return Credentials(authority=self.directory / "authority.pem", token=token)
+
+    def token(self, user: str) -> str:
+        """The token of a user."""
+        if user not in self.tokens:
+            self.tokens[user] = make_token(user)
+            self._hashes[user] = hash_secret(self.tokens[user])
+        return self.tokens[user]
+
+    def set_users(self, users: Mapping[str, Mapping[str, Any]], **more: Any) -> None:
+        """Write the users' file: these users, each known by certificate and token, beside the admin."""
+        lines = [f"{key} = {_toml(value)}" for key, value in more.items() if not isinstance(value, dict)]
+        for key, value in more.items():
+            if isinstance(value, dict):
+                lines += [f"[{key}]", *(f"{each} = {_toml(it)}" for each, it in value.items())]
+        for name, rights in {"admin": ALL, **users}.items():
+            self.token(name)
+            facts = {"certificate": True, "tokens": [self._hashes[name]], **rights}
+            lines += ["[[users]]", f"name = {_toml(name)}"]
+            lines += [f"{key} = {_toml(value)}" for key, value in facts.items() if not isinstance(value, dict)]
+            for key, value in facts.items():
+                if isinstance(value, dict):
+                    lines += [f"[users.{key}]", *(f"{each} = {_toml(it)}" for each, it in value.items())]
+        (self.directory / "users.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    async def reload(self) -> None:
+        """Let all brokers read it."""
+        for broker in self.brokers.values():
+            assert broker.doors is not None
+            assert await broker.doors.reload("the test says so")
+
+
+ALL = {"publish": ["TRUE"], "subscribe": ["TRUE"], "status": True, "operate": True}
+
+
+def _toml(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+async def until(condition: Any, seconds: float = 30.0) -> None:
+    """Wait for something to become true."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def secure(
+    overlay: Overlay | int,
+    directory: Path,
+    *,
+    f: int = 1,
+    users: Mapping[str, Mapping[str, Any]] | None = None,
+    http: Sequence[str] = (),
+    runtime: RuntimeSettings | None = None,
+    protocol: str = "gapless",
+    **more: Any,
+) -> AsyncIterator[Secure]:
+    """A network that is up; with `users`, as they say, else with the admin alone."""
+    runtime = runtime or (PATIENT if f else STEADY)
+    config = local_network(overlay, f=f, runtime=runtime, protocol=ProtocolEntry(protocol))
+    if http:
+        ports = dict(zip(http, free_ports(len(http)), strict=True))
+        entries = tuple(
+            msgspec.structs.replace(entry, http=f"127.0.0.1:{ports[entry.name]}") if entry.name in ports else entry
+            for entry in config.brokers
+        )
+        config = msgspec.structs.replace(config, brokers=entries)
+    make_for(config, directory)
+    config = msgspec.structs.replace(config, security=SecurityEntry(**security_section(directory)))
+    network = Secure(config, directory)
+    if users is not None or more:
+        network.set_users(users or {}, **more)
+    try:
+        await asyncio.gather(*(network.start(name) for name in config.overlay.brokers))
+        yield network
+    finally:
+        await network.stop()

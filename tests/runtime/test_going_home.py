@@ -1,0 +1,55 @@
+"""Clients of a broker that died are back at it some time after it has returned, and miss nothing on the way."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from gapless.client import Client, Subscription, connect
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+
+from .local import local
+from .test_backpressure import until
+
+PATIENCE_S = 60.0
+
+
+async def talk(client: Client, stop: asyncio.Event) -> int:
+    """Publish numbers, one after the other confirmed, until it is enough; return the last."""
+    number = 0
+    while not stop.is_set():
+        number += 1
+        await client.publish({"n": number})
+    return number
+
+
+async def numbers(subscription: Subscription, last: int) -> list[int]:
+    found: list[int] = []
+    while not found or found[-1] < last:
+        found += [int(event.attributes["n"]) for event in await subscription.take()]
+    return found
+
+
+def test_clients_go_home_while_they_talk_and_miss_nothing() -> None:
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            network = await stack.enter_async_context(local(chain(3), f=1))
+            names = ["ann", "bob", "cid", "dan"]
+            clients = [await stack.enter_async_context(connect(network.at("b1"), name=name)) for name in names]
+            speaker, *listeners = clients
+            await speaker.advertise("n > 0")
+            subscriptions = [await client.subscribe("n > 0") for client in listeners]
+            assert {client.broker for client in clients} == {"b1"}
+            stop = asyncio.Event()
+            talking = asyncio.create_task(talk(speaker, stop))
+            async with asyncio.timeout(PATIENCE_S):
+                await network.crash("b1")
+                await until(lambda: all(client.broker != "b1" and client.is_connected for client in clients))
+                await network.start("b1")
+                await until(lambda: all(client.broker == "b1" and client.is_connected for client in clients))
+                stop.set()
+                last = await talking
+                for subscription in subscriptions:
+                    assert await numbers(subscription, last) == list(range(1, last + 1))
+            assert network.brokers["b1"].report()["clients"] == len(clients)
+
+    run(main())

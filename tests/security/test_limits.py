@@ -1,0 +1,51 @@
+"""Rates: what fits into a second is free, what is more has to wait, and nothing is forgotten."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.security.limits import Bucket, Limits
+
+
+def test_what_is_more_than_a_second_holds_waits_until_it_is_paid() -> None:
+    bucket = Bucket(10, 0.0)
+    assert bucket.take(10, 0.0) == 0
+    assert bucket.take(5, 0.0) == pytest.approx(0.5)
+    assert bucket.take(0, 0.25) == pytest.approx(0.25)
+    assert bucket.take(0, 0.5) == 0
+    assert bucket.take(10, 100.0) == 0  # no more is saved than for a second
+    assert bucket.take(1, 100.0) == pytest.approx(0.1)
+
+
+def test_who_must_not_wait_is_refused_until_there_is_one_again() -> None:
+    bucket = Bucket(0.5, 0.0)
+    assert bucket.try_take(0.0)
+    assert not bucket.try_take(1.0)
+    assert bucket.try_take(2.0)
+
+
+@given(
+    st.floats(0.1, 1000),
+    st.lists(st.tuples(st.floats(0, 10), st.integers(0, 500)), min_size=1, max_size=50),
+)
+def test_who_waits_as_told_never_exceeds_its_rate_by_more_than_a_second_and_a_batch(
+    rate: float, batches: list[tuple[float, int]]
+) -> None:
+    bucket, now, total = Bucket(rate, 0.0), 0.0, 0
+    for pause, count in batches:
+        now += pause
+        total += count
+        now += bucket.take(count, now)
+        assert total <= rate * now + max(1.0, rate) + 1e-6 * (total + 1)
+
+
+def test_a_clock_that_goes_back_gives_nothing_away() -> None:
+    bucket = Bucket(10, 100.0)
+    assert bucket.take(10, 100.0) == 0
+    assert bucket.take(1, 50.0) == pytest.approx(0.1)
+
+
+def test_a_limit_is_a_number_to_work_with() -> None:
+    for bad in (-1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="connections_per_s is"):
+            Limits(connections_per_s=bad)

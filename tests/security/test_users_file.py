@@ -1,0 +1,95 @@
+"""The users' file counts as a whole: one mistake, and a sentence says where; and no secret is repeated in it."""
+
+from pathlib import Path
+
+import pytest
+
+from gapless.errors import ConfigError
+from gapless.security.credentials import Credentials
+from gapless.security.identity import certificate_uri, is_user_name, named_in, user_of
+from gapless.security.tokens import compare, hash_secret, is_hash, make_token, split_token
+from gapless.security.users_file import load_users
+
+KEPT = hash_secret("ann:secret")
+
+
+def _load(tmp_path: Path, text: str) -> object:
+    file = tmp_path / "users.toml"
+    file.write_text(text, encoding="utf-8")
+    return load_users(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[[users]]\nname = 'ann'\npublish = 'TRUE'", "users[0].publish: Expected `array`, got `str`"),
+        ("[[users]]\nname = 'ann'\npublish = ['a = ']", "users[0].publish[0]: "),
+        ("[[users]]\nname = 'a:b'", "users[0].name: 'a:b' is no name"),
+        ("[[users]]\nname = 'ann'\n[[users]]\nname = 'ann'", "users[1].name: 'ann' is users[0] already"),
+        ("[[users]]\nname = 'ann'\nsuscribe = []", "users[0].suscribe: there is no such key; did you mean 'subscribe'"),
+        ("[[users]]\nname = 'ann'\noutside = 'drop'", "users[0].outside: Invalid enum value 'drop'"),
+        ("[[users]]\nname = 'ann'\nsigned_token = true", "users[0].signed_token: say in [signed_tokens] whose"),
+        ("[[users]]\nname = 'ann'\n[users.limits]\nconections = 1", "users[0].limits.conections: there is no such key"),
+        ("[limits]\nconnections = -1", "limits: connections is -1, but a limit is a positive number"),
+        ("[[users]]\npublish = []", "users[0]: needs a value for 'name'"),
+        ("[users]\nname = 'ann'", "users: write each user as a table that starts with [[users]]"),
+        ("users = ", "this is not TOML"),
+        ("[signed_tokens]\nkeys = 'none.pem'\naudience = 'x'", "none.pem: cannot be read"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _load(tmp_path, text)
+    told = str(caught.value).replace("`", "'")
+    assert complaint.replace("`", "'") in told
+
+
+def test_a_token_that_stands_there_in_clear_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"users\[0\].tokens\[0\]: this is no hash of a token") as caught:
+        _load(tmp_path, "[[users]]\nname = 'ann'\ntokens = ['ann:my-secret']")
+    assert "my-secret" not in str(caught.value)
+
+
+def test_credentials_that_cannot_be_read_are_not_repeated(tmp_path: Path) -> None:
+    file = tmp_path / "ann.toml"
+    file.write_text("tokn = 'ann:my-secret'\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        Credentials.load(file)
+    assert "my-secret" not in str(caught.value)
+    assert "my-secret" not in repr(Credentials(token="ann:my-secret"))
+
+
+def test_only_scrypt_of_a_bounded_cost_is_a_hash() -> None:
+    assert is_hash(KEPT)
+    kind, log_n, *rest = KEPT.split("$")
+    assert not is_hash("$".join([kind, "30", *rest]))
+    assert not is_hash("$".join([kind, "1", *rest]))
+    assert not is_hash("$".join(["plain", log_n, *rest]))
+    assert not is_hash("ann:secret")
+
+
+def test_a_token_is_right_or_not() -> None:
+    token = make_token("ann")
+    user, secret = split_token(token)
+    assert user == "ann"
+    kept = hash_secret(token)
+    assert compare(secret, kept)
+    assert not compare(secret[:-1], kept)
+    assert hash_secret(token) != kept  # salted
+    assert split_token("no-colon") == ("", "")
+    assert split_token("ann:") == ("", "")
+
+
+def test_names_of_users() -> None:
+    assert all(map(is_user_name, ("ann", "a.b@c-d_e", "7", "a" * 64)))
+    assert not any(map(is_user_name, ("", "a:b", "a/b", "ä", "-a", "a" * 65, "a\n")))
+
+
+def test_a_certificate_names_a_broker_or_a_user_of_one_network() -> None:
+    assert named_in([certificate_uri("shop", "broker", "b0")], "shop") == ("broker", "b0")
+    assert named_in(["spiffe://x", certificate_uri("a/b c", "user", "ann")], "a/b c") == ("user", "ann")
+    assert named_in([certificate_uri("shop", "broker", "b0")], "other") is None
+    assert named_in(["gapless://shop/broker/"], "shop") is None
+    assert named_in(["gapless://shop/broker/b0/x"], "shop") is None
+    assert user_of("ann:dashboard-1") == "ann"
+    assert user_of("dashboard-1") == ""
