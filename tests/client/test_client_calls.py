@@ -92,7 +92,7 @@ def test_many_events_in_order_and_once() -> None:
             events = await take(subscription, 3_000)
             assert [event.attributes["n"] for event in events] == list(range(3_000))
             assert await publishing == 3_000
-            assert ann.is_settled
+            assert ann.is_all_confirmed
             assert (ann.broker, bob.broker) == ("b0", "b1")
 
             async def numbers() -> Any:

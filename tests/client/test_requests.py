@@ -216,7 +216,7 @@ def test_requests_that_wait_end_with_the_client_or_with_the_session() -> None:
     async def main() -> None:
         async with local(chain(2)) as network, _pair(network.at("b0"), network.at("b1")) as (ann, _):
             asking = asyncio.create_task(ann.request({"topic": "ask"}, timeout_s=None))
-            while not ann.is_settled or not ann._publishing.unsafe.published:
+            while not ann.is_all_confirmed or not ann._publishing.unsafe.published:
                 await asyncio.sleep(0.01)
             await ann.subscribe("TRUE")
             replies = next(iter(ann._replies._channels.values())).subscription

@@ -124,7 +124,7 @@ class Chaos:
             self._is_publishing = False
             async with asyncio.timeout(SETTLE_S):
                 await asyncio.gather(*visitors)
-            await self._settle()
+            await self._grow_quiet()
             _raise_failure(talkers)
         finally:
             self._is_publishing = False  # a task may miss that it is cancelled, but not that
@@ -307,10 +307,10 @@ class Chaos:
         for name in self._fleet.names:
             self._peaks[name] = max(self._peaks.get(name, 0), self._fleet.memory_kib(name)[1])
 
-    async def _settle(self) -> None:
+    async def _grow_quiet(self) -> None:
         """Until nothing has been delivered for a while, and everything published is safe."""
         deadline = time.monotonic() + SETTLE_S
-        while time.monotonic() - self._last_delivery < QUIET_S or not all(c.is_settled for c in self._clients):
+        while time.monotonic() - self._last_delivery < QUIET_S or not all(c.is_all_confirmed for c in self._clients):
             assert time.monotonic() < deadline, "it does not come to rest"
             await asyncio.sleep(0.05)
         self._note_memory()

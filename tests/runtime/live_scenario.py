@@ -61,7 +61,7 @@ class _Run:
             began = loop.time()
             await self._act(row)
             start += loop.time() - began  # the clock of the scenario stands still while an act is waited for
-        await self._settle()
+        await self._grow_quiet()
         for joined in self._clients.values():
             await joined.close(leave=False)
         for task in self._tasks:
@@ -76,7 +76,7 @@ class _Run:
     async def _act(self, row: Any) -> None:
         if self._patient and isinstance(row, parts.SubscribeAction | parts.UnsubscribeAction):
             await asyncio.gather(*self._publishing)
-            await self._settle()
+            await self._grow_quiet()
         match row:
             case parts.AdvertiseAction() if self._patient:
                 await self._advertise(row)
@@ -138,7 +138,7 @@ class _Run:
 
         self._start(later())
 
-    async def _settle(self) -> None:
+    async def _grow_quiet(self) -> None:
         """Until for a while nothing has been delivered, nor has anything been on its way to safety or to a new home."""
         loop = asyncio.get_running_loop()
         self._last_act = loop.time()
@@ -157,7 +157,7 @@ class _Run:
         at_home = (client.is_connected or not client.broker for client in clients)
         overviews = (broker.report()["overview"] for broker in self._network.brokers.values())
         return (
-            all(client.is_settled for client in clients)
+            all(client.is_all_confirmed for client in clients)
             and all(at_home)
             and not any(overview.get("hand_overs") for overview in overviews)
         )

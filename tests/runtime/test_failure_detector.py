@@ -100,7 +100,7 @@ def test_a_connection_whose_dialling_was_cut_short_when_it_stood_already_is_over
 
                 async def create_connection(self, make: Callable[[], Connection], host: str, port: int) -> None:
                     _, connection = await loop.create_connection(make, host, port)
-                    await connection.settled
+                    await connection.greeted
                     connection._transport = Gone()  # type: ignore[assignment]
                     links.loop = loop
                     loop.call_soon(loop.call_soon, lambda: kept.append(link.connection is connection))

@@ -137,7 +137,7 @@ class _Live:
         self._say("letting it come to rest")
         peak = max(fleet.memory_kib(name)[1] for name in fleet.names) / 1024
         self._is_open = False
-        await self._settle()
+        await self._grow_quiet()
         heard = [killed, *(moment for moment in self._kiosk_heard if moment > killed)]
         return LiveRun(
             brokers={name: client.broker for name, client in self._clients.items()},
@@ -263,10 +263,10 @@ class _Live:
             if task.done():
                 task.result()
 
-    async def _settle(self) -> None:
+    async def _grow_quiet(self) -> None:
         """Until nothing has been delivered for a while, and everything published is safe."""
         await self._wait_until(
-            lambda: time.monotonic() - self._last > QUIET_S and all(c.is_settled for c in self._clients.values())
+            lambda: time.monotonic() - self._last > QUIET_S and all(c.is_all_confirmed for c in self._clients.values())
         )
 
     async def _wait_for_stand_in(self) -> str:

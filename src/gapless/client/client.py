@@ -25,7 +25,7 @@ from gapless.client.recording import start_recording
 from gapless.client.requests import ANSWERABLE, Replies, Requests
 from gapless.client.spare_links import SpareLinks
 from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription, chosen_policy
-from gapless.client.unsafe import refuse, settle
+from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import CallError, ClosedError, DeniedError, EventError, GaplessError, SubscriptionEndedError
 from gapless.events import Event
 from gapless.filters import parse
@@ -410,11 +410,11 @@ class Client:
 
     def _on_advertised(self, effect: Advertised) -> None:
         if effect.advertisement in self._stable:
-            settle(self._stable[effect.advertisement])
+            fulfil(self._stable[effect.advertisement])
 
     def _on_activated(self, effect: Activated) -> None:
         if effect.subscription in self._starting:
-            settle(self._starting[effect.subscription])
+            fulfil(self._starting[effect.subscription])
 
     def _on_cut_fixed(self, effect: CutFixed) -> None:
         if effect.subscription in self._subscriptions:
@@ -443,7 +443,7 @@ class Client:
             subscription.last = effect.last_seq
             subscription.end(None if asked is not None else SubscriptionEndedError(ENDED, effect.last_seq))
         if asked is not None:
-            settle(asked)
+            fulfil(asked)
         if name in self._starting:
             left = ClosedError("the client is about to close")
             refuse(self._starting[name], left if self._is_leaving else SubscriptionEndedError(ENDED_EARLY))
@@ -468,9 +468,9 @@ class Client:
     # ---- how it is -------------------------------------------------------------------------------------------
 
     @property
-    def is_settled(self) -> bool:
+    def is_all_confirmed(self) -> bool:
         """Whether everything published so far is safe."""
-        return self._publishing.is_settled
+        return self._publishing.is_all_confirmed
 
     @property
     def hold_up(self) -> str:

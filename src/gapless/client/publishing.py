@@ -65,7 +65,7 @@ class Publishing:
         return self.unsafe.published, self.unsafe.confirmed
 
     @property
-    def is_settled(self) -> bool:
+    def is_all_confirmed(self) -> bool:
         """Whether everything published so far is safe."""
         return not self._spec.confirms or self.unsafe.published == self.unsafe.confirmed
 

@@ -9,10 +9,10 @@ from collections import deque
 
 from gapless.errors import GaplessError
 
-__all__ = ["Unsafe", "refuse", "settle"]
+__all__ = ["Unsafe", "fulfil", "refuse"]
 
 
-def settle(future: "asyncio.Future[None]") -> None:
+def fulfil(future: "asyncio.Future[None]") -> None:
     """What was waited for is there."""
     if not future.done():
         future.set_result(None)
@@ -75,9 +75,9 @@ class Unsafe:
             self._bytes -= self._sizes.popleft()[1]
         waiting = self._confirmations
         while waiting and waiting[0][0] <= seq:
-            settle(waiting.popleft()[1])
+            fulfil(waiting.popleft()[1])
         for room in self._room:
-            settle(room)
+            fulfil(room)
 
     def fail(self, error: GaplessError) -> None:
         """Nothing becomes safe any more."""

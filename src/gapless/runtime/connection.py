@@ -81,7 +81,7 @@ class Connection(FrameStream):
         self.identity: Identity | None = None
         """Who dialled, once it has proved that."""
         self.refusal: Refusal | None = None
-        self.settled: asyncio.Future[None] = links.loop.create_future()
+        self.greeted: asyncio.Future[None] = links.loop.create_future()
         """Done when the greetings are over, well or not."""
 
     @property
@@ -107,13 +107,13 @@ class Connection(FrameStream):
         elif self.link is None:
             self.refuse("silent", "you did not say who you are in time")
 
-    def _settle(self) -> None:
+    def _end_greeting(self) -> None:
         if self._patience is not None:
             self._patience.cancel()
         if self.target is not None and self.target.greeting_connection is self:
             self.target.greeting_connection = None
-        if not self.settled.done():
-            self.settled.set_result(None)
+        if not self.greeted.done():
+            self.greeted.set_result(None)
 
     def _greet(self, kind: int, body: memoryview) -> None:
         if kind == REFUSAL:
@@ -149,7 +149,7 @@ class Connection(FrameStream):
 
     def establish(self, link: Link) -> None:
         """The greetings are over: this is the link's connection now."""
-        self._settle()
+        self._end_greeting()
         self.link = link
         self._frame_max = self._settings.client_frame_max if link.is_client else self._settings.frame_max
 
@@ -233,7 +233,7 @@ class Connection(FrameStream):
     def closed(self, error: Exception | None) -> None:
         if self.target is not None and self.refusal is None and isinstance(error, ssl.SSLError):
             self.refusal = Refusal("tls", why_dialling_failed(self.target.address, error))
-        self._settle()
+        self._end_greeting()
         for timer in (self._expiry, self._holding):
             if timer is not None:
                 timer.cancel()

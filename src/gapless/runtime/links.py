@@ -154,7 +154,7 @@ class Links:
             if times:
                 self._logger.info(f"cannot be reached: {reason}", extra={"peer": link.name, "times": times})
             return
-        await connection.settled
+        await connection.greeted
         if connection.refusal is not None:
             self._owner.refused(link.name, connection.refusal)
 

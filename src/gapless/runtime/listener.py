@@ -150,13 +150,13 @@ class TlsListener:
             except (BlockingIOError, InterruptedError):
                 pass
             readable = self._loop.create_future()
-            self._loop.add_reader(dialled.fileno(), _settle, readable)
+            self._loop.add_reader(dialled.fileno(), _wake, readable)
             try:
                 await readable
             finally:
                 self._loop.remove_reader(dialled.fileno())
 
 
-def _settle(future: "asyncio.Future[None]") -> None:
+def _wake(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless_spark.audit.encoding import Encoded, place_of
-from gapless_spark.audit.keeping import settle
+from gapless_spark.audit.keeping import materialise
 from gapless_spark.audit.pairs import ACCEPTED, AFTER_LAST
 from gapless_spark.audit.relations import Relations, relation_of
 from gapless_spark.audit.streams import OVERTAKEN_DDL, overtaken
@@ -37,10 +37,10 @@ def find_inversions(encoded: Encoded, pairs: DataFrame, relations: Relations) ->
         F.when(F.col("state") == ACCEPTED, F.col("past")).alias("past"),
     )  # fmt: skip
     stream = stream.repartition("s", "rel").sortWithinPartitions("s", "rel", "step")
-    inverted = settle(stream.mapInArrow(overtaken, OVERTAKEN_DDL))
+    inverted = materialise(stream.mapInArrow(overtaken, OVERTAKEN_DDL))
     if inverted.isEmpty():
         return None
-    return settle(_with_effects(inverted, ranked, relations))
+    return materialise(_with_effects(inverted, ranked, relations))
 
 
 def _ranked(pairs: DataFrame, causal: DataFrame, relations: Relations) -> DataFrame:

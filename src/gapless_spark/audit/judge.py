@@ -19,7 +19,7 @@ from gapless_spark.audit.causal_order import find_inversions
 from gapless_spark.audit.cut_short import with_cut_short
 from gapless_spark.audit.due import BLURRED, all_due, is_much, nearest_due
 from gapless_spark.audit.encoding import Encoded, encode, refuse, run_of
-from gapless_spark.audit.keeping import Keeper, settle, shared
+from gapless_spark.audit.keeping import Keeper, materialise, shared
 from gapless_spark.audit.large_runs import EVENTS_MAX, glance_at
 from gapless_spark.audit.matching import match_events, number_filters
 from gapless_spark.audit.missing_effects import find_missing_effects
@@ -87,15 +87,15 @@ def _together(parts: Sequence[Audit]) -> Audit:
     for part in parts:
         keeper.take_over(part.keeper)
     return Audit(
-        settle(reduce(DataFrame.unionByName, (part.verdicts for part in parts))),
-        settle(reduce(DataFrame.unionByName, (part.anomalies for part in parts))),
+        materialise(reduce(DataFrame.unionByName, (part.verdicts for part in parts))),
+        materialise(reduce(DataFrame.unionByName, (part.anomalies for part in parts))),
         keeper,
     )
 
 
 def _told(judged: DataFrame) -> Audit:
     """What was found in workers: a row for each run."""
-    found = settle(judged)
+    found = materialise(judged)
     refuse(found)
     counted = F.size("found").cast("bigint").alias("anomalies")
     verdicts = found.select(
@@ -129,7 +129,7 @@ def _audited(encoded: Encoded, acts: int, look_first: bool | None) -> Audit:
         return _Judge(encoded, all_due(matches, asked)).audit()
     first = _Judge(encoded, nearest_due(encoded, matches, asked), is_first_look=True).audit()
     blurred = first.anomalies.where(F.col("kind").isin(*BLURRED)).select("run")
-    unsure = settle(encoded.runs.join(blurred, "run", "left_semi").select("run_no", "run"))
+    unsure = materialise(encoded.runs.join(blurred, "run", "left_semi").select("run_no", "run"))
     if unsure.isEmpty():
         return first
     chosen = encoded.only(unsure)
@@ -138,7 +138,9 @@ def _audited(encoded: Encoded, acts: int, look_first: bool | None) -> Audit:
         table.join(unsure.select("run"), "run", "left_anti") for table in (first.verdicts, first.anomalies)
     )
     return Audit(
-        settle(verdicts.unionByName(again.verdicts)), settle(found.unionByName(again.anomalies)), encoded.keeper
+        materialise(verdicts.unionByName(again.verdicts)),
+        materialise(found.unionByName(again.anomalies)),
+        encoded.keeper,
     )
 
 
@@ -160,15 +162,15 @@ class _Judge:
         self._is_first_look = is_first_look
         self._namer = anomalies.Namer(encoded)
         self._pairs = encoded.keeper.keep(lay_pairs(encoded, due))
-        self._summary = settle(_summary(self._pairs))
+        self._summary = materialise(_summary(self._pairs))
         self._totals = self._summary.agg(*(F.sum(name).alias(name) for name in _COUNTED)).collect()[0].asDict()
 
     def audit(self) -> Audit:
         relations = relate(self._encoded, self._ghosts())
         found = [anomalies.never_active(self._encoded), *self._spurious(), *self._false_pasts(relations)]
         found += self._about_pairs(relations)
-        table = settle(reduce(DataFrame.union, found))
-        return Audit(settle(_verdicts(self._encoded, table, self._summary)), table, self._encoded.keeper)
+        table = materialise(reduce(DataFrame.union, found))
+        return Audit(materialise(_verdicts(self._encoded, table, self._summary)), table, self._encoded.keeper)
 
     def _has(self, name: str) -> bool:
         return bool(self._totals[name])
@@ -180,7 +182,7 @@ class _Judge:
         delivered = self._pairs.where("came > 0 AND NOT matches").select("p", "seq")
         strays = self._encoded.acts.where("NOT publishes AND NOT mine AND p IS NOT NULL").select("p", "seq")
         listed = self._encoded.events.select("p", "seq")
-        return settle(delivered.union(strays).distinct().join(listed, ["p", "seq"], "left_anti"))
+        return materialise(delivered.union(strays).distinct().join(listed, ["p", "seq"], "left_anti"))
 
     def _spurious(self) -> list[DataFrame]:
         unsound, untimely = self._has("unsound"), self._has("untimely")
@@ -285,8 +287,8 @@ def _verdicts(encoded: Encoded, found: DataFrame, summary: DataFrame) -> DataFra
     counted = counted.unionByName(of_acts, allowMissingColumns=True)
     summed = (F.sum(name).alias(name) for name in ("subscriptions", "accepted", "events", "deliveries"))
     totals = counted.groupBy("run_no").agg(*summed, F.min("silent").alias("silent"))
-    # Both are settled: a plan that is sent to Spark Connect may be nested only so deep.
-    runs = encoded.runs.join(settle(wrong), "run", "left").join(settle(totals), "run_no", "left")
+    # Both are materialised: a plan that is sent to Spark Connect may be nested only so deep.
+    runs = encoded.runs.join(materialise(wrong), "run", "left").join(materialise(totals), "run_no", "left")
     runs = runs.fillna(0, ["anomalies", "subscriptions", "accepted", "events", "deliveries"])
     message = F.col("first.first.message")
     more = F.concat(message, F.lit(" (and "), (F.col("anomalies") - 1).cast("string"), F.lit(" more)"))

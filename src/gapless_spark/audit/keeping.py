@@ -1,6 +1,6 @@
 """What an audit keeps on the executors because it is used again, and how to be rid of it.
 
-Spark forgets how a *settled* table was computed, so plans that use it stay small however many steps lie behind it.
+Spark forgets how a *materialised* table was computed, so plans that use it stay small however many steps lie behind it.
 A table that is *kept* is stored by columns, compressed: that is for the few large ones.
 """
 
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.errors import TraceError
 
-__all__ = ["Keeper", "settle", "shared"]
+__all__ = ["Keeper", "materialise", "shared"]
 
 SHARED_ROWS_MAX = 1_000_000
 """Rows of a table that every executor gets a copy of, instead of sending the large tables to where its rows are."""
@@ -36,7 +36,7 @@ class Keeper:
             self._kept.pop().unpersist()
 
 
-def settle(frame: DataFrame) -> DataFrame:
+def materialise(frame: DataFrame) -> DataFrame:
     """Compute the frame now, and forget how. It lives as long as something refers to it."""
     return frame.localCheckpoint()
 
@@ -46,8 +46,8 @@ def shared(frame: DataFrame, fault: str | None = None) -> DataFrame:
 
     If the column `fault` has a sentence, the first one is said with a `TraceError`.
     """
-    settled = settle(frame)
-    rows, said = settled.agg(F.count("*"), F.min(fault) if fault else F.lit(None)).collect()[0]
+    kept = materialise(frame)
+    rows, said = kept.agg(F.count("*"), F.min(fault) if fault else F.lit(None)).collect()[0]
     if said is not None:
         raise TraceError(said)
-    return F.broadcast(settled) if rows <= SHARED_ROWS_MAX else settled
+    return F.broadcast(kept) if rows <= SHARED_ROWS_MAX else kept

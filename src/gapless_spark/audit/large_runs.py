@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.errors import TraceError
 from gapless_spark.audit.glance import Glance, UnclearError
-from gapless_spark.audit.keeping import settle
+from gapless_spark.audit.keeping import materialise
 from gapless_spark.audit.small_runs import ANOMALY, ANOMALY_DDL, Sizes, opened, read_rows, row_groups, tasks_of
 from gapless_spark.tables import TraceTables
 
@@ -53,7 +53,7 @@ def glance_at(spark: SparkSession, tables: TraceTables, runs: Sizes) -> tuple[Da
         for number in range(count)
     ]
     look = partial(_glanced_batches, shares, tables.files)
-    found = settle(spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(look, _GLANCED_DDL))
+    found = materialise(spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(look, _GLANCED_DDL))
     unclear = {row["run"] for row in found.where("unclear").select("run").distinct().collect()}
     clear = found.where(~F.col("run").isin(list(unclear))) if unclear else found
     return _summed_up(clear), {run: rows for run, rows in runs.items() if run in unclear}

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless_spark.audit.encoding import Encoded, place_of
-from gapless_spark.audit.keeping import settle
+from gapless_spark.audit.keeping import materialise
 from gapless_spark.audit.relations import Relations, relation_of
 
 __all__ = ["find_missing_effects", "lowest_numbers"]
@@ -26,10 +26,10 @@ def find_missing_effects(encoded: Encoded, pairs: DataFrame, relations: Relation
     missing = missing.selectExpr("s", "p", "seq", "coalesce(from_seq, low) AS start")
     lowest = lowest_numbers(pairs)
     last = missing.groupBy("s", "p").agg(F.max("seq").alias("seq"), F.max("start").alias("start"))
-    concerned = settle(_effects(last, lowest, relations).select("s", "p"))
+    concerned = materialise(_effects(last, lowest, relations).select("s", "p"))
     if concerned.isEmpty():
         return None
-    return settle(_effects(missing.join(concerned, ["s", "p"], "left_semi"), lowest, relations))
+    return materialise(_effects(missing.join(concerned, ["s", "p"], "left_semi"), lowest, relations))
 
 
 def lowest_numbers(pairs: DataFrame) -> DataFrame:

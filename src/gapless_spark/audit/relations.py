@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.errors import TraceError
 from gapless_spark.audit.encoding import Encoded, place_of, publisher_at, refuse, run_of
-from gapless_spark.audit.keeping import settle, shared
+from gapless_spark.audit.keeping import materialise, shared
 from gapless_spark.audit.matching import read_topics
 from gapless_spark.audit.sentences import event_name, sentence
 from gapless_spark.audit.streams import CLAIMED_DDL, MERGED_DDL, claimed_pasts, merged_pasts
@@ -138,7 +138,7 @@ def _suspects(claimed: DataFrame, vectors: DataFrame, nodes: DataFrame, reads: D
 
 def _double(nodes: DataFrame, reads: DataFrame, encoded: Encoded) -> DataFrame:
     """The pasts of these events, from what their publishers read."""
-    known = settle(direct_pasts(nodes, reads))
+    known = materialise(direct_pasts(nodes, reads))
     for _ in range(ROUNDS_MAX):
         if not _grew(known, encoded):
             return known
@@ -151,7 +151,7 @@ def _double(nodes: DataFrame, reads: DataFrame, encoded: Encoded) -> DataFrame:
         pasts = followed.join(theirs, ["rel", "q", "number"]).select("rel", "p", "seq", "past")
         pasts = pasts.union(known.select("rel", "p", "seq", "past")).join(nodes, ["rel", "p", "seq"])
         held = _events(nodes.join(known.select("rel", "p", "seq", "past"), ["rel", "p", "seq"]), F.col("past"))
-        known = settle(_merged(held, _rows(pasts, 0, F.lit(-1), F.lit(0), F.col("past"))))
+        known = materialise(_merged(held, _rows(pasts, 0, F.lit(-1), F.lit(0), F.col("past"))))
     raise AssertionError("chains of events cannot be that long")
 
 
@@ -222,7 +222,7 @@ def _topics(encoded: Encoded) -> DataFrame | None:
     if runs.isEmpty():
         return None
     events = encoded.events.withColumn("run_no", run_of("p")).join(runs, "run_no", "left_semi")
-    topics = settle(read_topics(events).withColumn("run_no", run_of("p")))
+    topics = materialise(read_topics(events).withColumn("run_no", run_of("p")))
     kinds = topics.groupBy("run_no", "topic").count()
     of_run = Window.partitionBy("run_no")
     numbered = kinds.select(
@@ -233,4 +233,4 @@ def _topics(encoded: Encoded) -> DataFrame | None:
         .alias("topic_no"),
     ).where("topic IS NOT NULL")
     rel = F.shiftleft(F.col("run_no").cast("bigint"), 32) + F.col("topic_no")
-    return topics.join(numbered, ["run_no", "topic"]).select("p", "seq", rel.alias("rel")).transform(settle)
+    return topics.join(numbered, ["run_no", "topic"]).select("p", "seq", rel.alias("rel")).transform(materialise)

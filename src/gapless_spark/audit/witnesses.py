@@ -5,7 +5,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from gapless_spark.audit.chains import find_chains
 from gapless_spark.audit.encoding import Encoded, run_of
-from gapless_spark.audit.keeping import settle
+from gapless_spark.audit.keeping import materialise
 from gapless_spark.audit.pairs import ACCEPTED
 from gapless_spark.audit.relations import Relations
 
@@ -22,12 +22,12 @@ def find_witnesses(
     asked, causes = [], []
     if inverted is not None:
         # The event is the cause; its first effect is known.
-        chosen = settle(_first_of_each_run(inverted, 1))
+        chosen = materialise(_first_of_each_run(inverted, 1))
         asked.append(chosen.select("id", "s", "p", "seq", "rel", "effect_p", "effect_seq"))
         causes.append(chosen.select("id", "rel", "p", "seq", F.lit(0).cast("bigint").alias("place")))
     if effects is not None:
         # The event is the effect; everything in the history may be the cause, the earliest first.
-        chosen = settle(_first_of_each_run(effects, 0))
+        chosen = materialise(_first_of_each_run(effects, 0))
         asked.append(
             chosen.select("id", "s", "p", "seq", "rel", F.col("p").alias("effect_p"), F.col("seq").alias("effect_seq"))
         )
@@ -40,7 +40,7 @@ def find_witnesses(
         requests.select("id", "rel", F.col("effect_p").alias("p"), F.col("effect_seq").alias("seq")),
         causes[0] if len(causes) == 1 else causes[0].union(causes[1]),
     )
-    return settle(requests.join(chains, "id").select("s", "p", "seq", "chain"))
+    return materialise(requests.join(chains, "id").select("s", "p", "seq", "chain"))
 
 
 def _first_of_each_run(found: DataFrame, parity: int) -> DataFrame:

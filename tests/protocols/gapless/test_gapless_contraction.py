@@ -129,7 +129,7 @@ def test_tags_differ_where_cores_do() -> None:
     assert len(tags) == 3
 
 
-def test_who_is_settled_takes_part_but_belongs_to_no_unit() -> None:
+def test_who_is_settled_takes_part_but_belongs_to_no_region() -> None:
     overlay, status = chain(5), {"b2": BACK, "b3": OUT}
     [large] = regions_at(overlay, status, "b2")
     [small] = regions_at(overlay, {**status, "b2": TAKEN_IN}, "b2")

@@ -30,14 +30,14 @@ def test_nothing_is_handed_over_while_all_live() -> None:
     bench.learn({})
     assert bench.handovers.under_way == {}
     assert bench.sent == []
-    assert bench.state.table.is_settled
+    assert bench.state.table.is_intact
 
 
 def test_one_that_begins_stops_using_the_link_and_tells_all_members_once() -> None:
     bench = begun()
     assert list(bench.state.table.links) == []
     assert [peer for peer, _ in bench.syncs()] == ["b2", "b3"]
-    assert not bench.state.table.is_settled
+    assert not bench.state.table.is_intact
     bench.learn(OUT)
     assert bench.syncs() == []
     assert bench.handovers.missing() == [Missing(("b0",), "contribution", ("b2", "b3"))]
@@ -52,7 +52,7 @@ def test_it_is_complete_when_every_member_has_contributed() -> None:
     hear(bench, "b3")
     assert bench.handovers.under_way == {}
     assert {peer: link.tag for peer, link in bench.state.table.links.items()} == {"b2": REGION.tag, "b3": REGION.tag}
-    assert bench.state.table.is_settled
+    assert bench.state.table.is_intact
 
 
 def test_what_is_no_contribution_of_a_member_is_ignored() -> None:

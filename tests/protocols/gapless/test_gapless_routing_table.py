@@ -304,15 +304,15 @@ def test_nothing_is_answered_while_a_part_of_the_tree_is_handed_over() -> None:
     bench.advertise("p", "TRUE", bench.w)
     bench.advertise("own", "TRUE", None)
     bench.take()
-    bench.table.settle(False)
+    bench.table.set_intact(False)
     for link, name in ((bench.u, "p"), (bench.u, "own"), (bench.w, "own")):
         bench.table.receive_stable(link, name)
     assert bench.take() == []
     assert bench.stable == []
-    bench.table.settle(True)
+    bench.table.set_intact(True)
     assert bench.take() == [("w", AdvertisementStable("p"))]
     assert bench.stable == ["own"]
-    bench.table.settle(True)
+    bench.table.set_intact(True)
     assert bench.take() == []
 
 

@@ -488,7 +488,7 @@ class Desk:
         Who lies behind with what it was delivered may go beyond the window: everybody waits for it, and it may itself
         wait for what it publishes, as one who answers each event before it takes the next.
         """
-        if session.client in self._table.moved and not self._table.is_settled:
+        if session.client in self._table.moved and not self._table.is_intact:
             return 0
         window = self._options.window * (BEHIND if session.outbox else 1)
         return min(self._journal.room(window), ADMITTED_MAX)

@@ -112,7 +112,7 @@ class Handovers:
                 yield from self._complete(ready[0])
             else:
                 break
-        yield from self._settle_table()
+        yield from self._follow_up()
 
     def regions(self) -> list[Region]:
         """The regions that this broker is a member of."""
@@ -173,7 +173,7 @@ class Handovers:
             if is_inside(region, self._name, link.via):
                 self._retired[peer] = self._table.links.pop(peer)
         self._waves.void(self._waves.number)
-        self._table.settle(False)
+        self._table.set_intact(False)
         self.under_way[region.tag] = Handover(region, self._name)
 
     def _contribute(self, handover: Handover) -> Pieces[None]:
@@ -285,7 +285,7 @@ class Handovers:
         for broker in region.core:
             if broker in region.group and broker != self._name:
                 self._plan_return(broker, RETURN_US)
-        yield from self._settle_table()
+        yield from self._follow_up()
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
         self._outlets.links_changed()
         while len(self._completed) > COMPLETED_MAX:
@@ -299,8 +299,8 @@ class Handovers:
                 yield 1 + len(getattr(early, "events", ()))
         self._settle_if_taken_in(region)
 
-    def _settle_table(self) -> Pieces[None]:
-        for subscription in self._table.settle(not self.under_way):
+    def _follow_up(self) -> Pieces[None]:
+        for subscription in self._table.set_intact(not self.under_way):
             self._table.answer(subscription)
             yield 1 + len(self._table.advertisements) // LOOKED_AT
         if not self.under_way:

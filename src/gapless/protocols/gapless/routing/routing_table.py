@@ -143,7 +143,7 @@ class RoutingTable:
         """The last event of each publisher that this broker processed."""
         self.moved: dict[str, None] = {}
         """Clients of this broker that were another's before: what they published there, others may know first."""
-        self.is_settled = True
+        self.is_intact = True
         self.is_complete = True
         """Whether every stable advertisement is known here; a broker that returns has to learn them first."""
         self._has_former = False
@@ -232,7 +232,7 @@ class RoutingTable:
                 continue
             next_one = self.passed.get(publisher, 0) + 1
             if advertisement.origin is None:
-                if self.is_settled or publisher not in self.moved:
+                if self.is_intact or publisher not in self.moved:
                     news[publisher] = next_one
                 continue
             representative = self._representative(advertisement.origin, subscription)
@@ -381,7 +381,7 @@ class RoutingTable:
 
     def conclude(self, advertisement: Advertisement) -> None:
         """Answer the advertisement if nobody is left to wait for; not while a part of the tree is handed over."""
-        advertisement.is_deferred = not self.is_settled
+        advertisement.is_deferred = not self.is_intact
         if advertisement.waiting or advertisement.is_deferred:
             return
         if advertisement.origin is None:
@@ -389,10 +389,10 @@ class RoutingTable:
         elif advertisement.origin.peer in self.links:
             self._send(advertisement.origin, AdvertisementStable(advertisement.name))
 
-    def settle(self, is_settled: bool) -> list[Subscription]:
+    def set_intact(self, is_intact: bool) -> list[Subscription]:
         """A hand-over began, or none is left: what was deferred is answered then. Returns whom to `answer`, too."""
-        was_settled, self.is_settled = self.is_settled, is_settled
-        if is_settled and not was_settled:
+        was_intact, self.is_intact = self.is_intact, is_intact
+        if is_intact and not was_intact:
             for advertisement in list(self.advertisements.values()):
                 if advertisement.is_deferred:
                     self.conclude(advertisement)
