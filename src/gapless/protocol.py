@@ -2,7 +2,8 @@
 
 A protocol supplies two kinds of node, a broker and a client. Both are pure state machines: `step(input, now)`
 takes one input and returns the effects it causes, in order. A node reads no clock, draws no random number and
-touches no socket; time is the integer number of microseconds that the runtime passes in.
+touches no socket; time is the integer number of microseconds that the runtime passes in. It counts from the
+start of a simulated run, or from 1970, and never runs backwards.
 
 What a runtime promises a node:
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.client.taking import take
 from tests.runtime.local import local
+from tests.runtime.test_backpressure import until
 
 import gapless
 from gapless.client import Client, connect
@@ -293,7 +294,8 @@ def test_who_blocks_holds_publishers_back_and_nobodys_memory_grows() -> None:
             await ann.advertise("TRUE")
             subscription = await bob.subscribe("TRUE", on_full="block")
             publishing = asyncio.create_task(ann.publish_many({"n": n} for n in range(1_500)))
-            await asyncio.sleep(1.0)
+            await until(lambda: len(subscription._queue) == 64)
+            await asyncio.sleep(0.5)
             assert not publishing.done(), "nobody takes anything, so it has to wait"
             assert len(subscription._queue) == 64
             for broker in network.brokers.values():

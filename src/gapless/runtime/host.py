@@ -20,7 +20,7 @@ from gapless.protocol import Input, Node, Received, Send, SetTimer, TimerFired
 from gapless.runtime.link import Link
 from gapless.runtime.turn_meter import TurnMeter
 
-__all__ = ["NodeHost", "now_us"]
+__all__ = ["NodeHost", "WallClock", "now_us"]
 
 
 LONG_TURN_US = 1_000
@@ -28,8 +28,22 @@ LONG_TURN_US = 1_000
 
 
 def now_us() -> int:
-    """The clock that nodes are given: microseconds, monotonic."""
+    """Microseconds, monotonic: for what is measured here."""
     return time.monotonic_ns() // 1000
+
+
+class WallClock:
+    """The clock that a node is given: microseconds since 1970, so that brokers on several machines mean nearly the same
+    time. It never runs backwards; where the machine's clock is set back, it stands still until that has caught up."""
+
+    def __init__(self, clock: Callable[[], int] = time.time_ns) -> None:
+        self._clock = clock
+        self._last = 0
+
+    def __call__(self) -> int:
+        """The time."""
+        self._last = max(self._last, self._clock() // 1000)
+        return self._last
 
 
 class NodeHost:
@@ -48,6 +62,7 @@ class NodeHost:
     ) -> None:
         self.node: Node | None = None
         self.steps = 0
+        self._clock = WallClock()
         self._loop = loop
         self._links = links
         self._meter = meter
@@ -81,7 +96,7 @@ class NodeHost:
         self.steps += 1
         begun = self._meter.begin()
         try:
-            self.carry_out(self.node.step(item, now_us()))
+            self.carry_out(self.node.step(item, self._clock()))
         except Exception as error:
             self._fail(error)
         finally:
@@ -98,7 +113,7 @@ class NodeHost:
         node = self.node
         if node is None:
             return []
-        peer, step, now = link.name, node.step, now_us()
+        peer, step, now = link.name, node.step, self._clock()
         links, dirty, handlers = self._links, self._dirty, self._handlers
         taken = 0
         try:
@@ -130,7 +145,7 @@ class NodeHost:
         self.steps += taken
         if dirty and not self._is_flush_planned:
             self._plan_flush()
-        elif dirty and now - self._dirty_since > LONG_TURN_US:
+        elif dirty and now_us() - self._dirty_since > LONG_TURN_US:
             self.flush()
         return messages[taken:] if self.node is node else []
 
