@@ -129,13 +129,13 @@ class _Demo:
     def kill_a_broker(self) -> None:
         live = self._run
         self._page.heading(f"2  Broker {VICTIM} is killed, and comes back")
-        self._page.draw({**PLACES, MOVING: live.brokers[MOVING]}, VICTIM, live.stand_in)
+        self._page.draw({**PLACES, MOVING: live.moved_to}, VICTIM, live.stand_in)
         self._page.say(
             f"{live.stand_in} stood in after {live.stood_in_ms / 1000:.1f} s: the neighbours of {VICTIM} give each "
             f"other what it may have lost, put causes before effects, and go on. {MOVING} lost its broker, found "
-            f"{live.brokers[MOVING]}, and heard nothing for {live.silent_ms / 1000:.1f} s: {live.published_before} "
+            f"{live.moved_to}, and heard nothing for {live.silent_ms / 1000:.1f} s: {live.published_before} "
             f"orders before, {live.published_after} after. Started again, {VICTIM} was taken in after "
-            f"{live.back_ms / 1000:.1f} s, while traffic went on."
+            f"{live.back_ms / 1000:.1f} s, while traffic went on, and {MOVING} went back to it."
         )
 
     def judge(self, place: Path) -> None:

@@ -56,6 +56,8 @@ class LiveRun(msgspec.Struct, frozen=True):
 
     brokers: dict[str, str]
     """By client, who served it at the end."""
+    moved_to: str
+    """Who served the moving client while its own broker was dead."""
     cuts: dict[str, dict[str, int]]
     """By client of a subscription that is shown: its starting cut."""
     confirmed_ms: list[float]
@@ -127,12 +129,14 @@ class _Live:
         await self._wait_until(
             lambda: self._client(MOVING).broker != VICTIM and max(self._kiosk_heard, default=0.0) > killed
         )
+        moved_to = self._client(MOVING).broker
         await asyncio.sleep(1.5)
         self._say(f"broker {VICTIM} is started again")
         fleet.start(VICTIM)
         started = time.monotonic()
         await fleet.until_whole(PATIENCE_S)
         back_ms = (time.monotonic() - started) * 1000
+        await self._wait_until(lambda: self._client(MOVING).broker == VICTIM)
         await asyncio.sleep(1.0)
         self._say("letting it come to rest")
         peak = max(fleet.memory_kib(name)[1] for name in fleet.names) / 1024
@@ -141,6 +145,7 @@ class _Live:
         heard = [killed, *(moment for moment in self._kiosk_heard if moment > killed)]
         return LiveRun(
             brokers={name: client.broker for name, client in self._clients.items()},
+            moved_to=moved_to,
             cuts=cuts,
             confirmed_ms=[taken * 1000 for moment, taken in self._confirmed if moment < killed - 0.5],
             stand_in=stand_in,

@@ -59,6 +59,8 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in ("wave_ms", "retry_ms", "patience_ms", "session_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0")
+        if self.rest_ms < 0:
+            raise ValueError("rest_ms must be at least 0")
         unknown = [name for name in self.switched_off if name not in REPAIRS]
         if unknown:
             raise ValueError(f"there is no repair {unknown[0]!r} to switch off; it has: {', '.join(sorted(REPAIRS))}")
