@@ -10,10 +10,10 @@ subscriptions, publishers and brokers come and go.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
-from typing import Any
+from typing import Any, assert_never
 
 from gapless.errors import GaplessError
 from gapless.events import Event
@@ -117,39 +117,6 @@ class GaplessBroker:
         """What came since that began. It is bounded as what is under way is: by the windows of clients and brokers."""
         self._is_resting = False
         """Whether a timer will let it go on."""
-        self._inputs: dict[type, Callable[[Any], None]] = {
-            Start: lambda item: self._on_start(),
-            Received: lambda item: self._on_received(item.peer, item.message),
-            Connected: self._on_connected,
-            Suspected: self._on_suspected,
-            Trusted: self._on_trusted,
-            TimerFired: self._on_timer,
-            EndSession: self._on_end_session,
-        }
-        self._bodies: dict[type, Callable[[str, Any], None]] = {
-            Tree: self._on_tree,
-            MembershipNews: lambda peer, body: self._learn(body.status),
-            Accuse: self._on_accuse,
-            Sync: self._on_sync,
-            Completed: lambda peer, body: self._handovers.receive_completed(peer, body),
-            Resolved: lambda peer, body: self._estates.resolved(peer, body),
-            Backup: self._on_backup,
-            BackupAll: self._on_backup_all,
-            BackupHeld: self._on_backup_held,
-            BackupEnd: lambda peer, body: self._estates.end(peer, self._channel(peer).peer_life),
-        }
-        self._tree_bodies: dict[type, Callable[[Link, Any], None]] = {
-            Publication: self._on_publication,
-            AddSubscription: self._on_add_subscription,
-            RemoveSubscription: self._on_remove_subscription,
-            SubscriptionGone: lambda link, body: self._table.receive_gone(link, body.subscription),
-            Marker: lambda link, body: self._table.receive_marker(link, body.subscription, body.cuts),
-            AddAdvertisement: self._on_add_advertisement,
-            AdvertisementStable: lambda link, body: self._table.receive_stable(link, body.advertisement),
-            RemoveAdvertisement: self._on_remove_advertisement,
-            Wave: self._on_wave,
-            Echo: self._on_echo,
-        }
         self._begin(place.incarnation * LIFE_STEP)
 
     def _begin(self, life: int) -> None:
@@ -204,7 +171,7 @@ class GaplessBroker:
                 send=self._send,
                 send_tree=self._send_tree,
                 process=self._process_merged,
-                replay=self._replay,
+                replay=self._on_tree_body,
                 links_changed=self._links_changed,
                 set_timer=lambda effect: self._effects.append(effect),
                 learn=self._learn,
@@ -226,15 +193,34 @@ class GaplessBroker:
         if self._errand is not None or self._waiting:
             self._keep(item)
         else:
-            self._inputs[type(item)](item)
+            self._handle(item)
             if self._handovers.has_work:
                 self._go_on(self._options.work_per_turn)
         return self._effects
 
+    def _handle(self, item: Input) -> None:
+        match item:
+            case Received():
+                self._on_received(item.peer, item.message)
+            case TimerFired():
+                self._on_timer(item)
+            case Connected():
+                self._on_connected(item)
+            case Suspected():
+                self._on_suspected(item)
+            case Trusted():
+                self._on_trusted(item)
+            case Start():
+                self._on_start()
+            case EndSession():
+                self._on_end_session(item)
+            case _:
+                raise AssertionError(f"no input of a broker: {item!r}")
+
     def _keep(self, item: Input) -> None:
         """Let an input wait for its turn. When only others wait before it, so many of them are taken that all end."""
         if isinstance(item, TimerFired) and item.key == GO_ON:
-            self._inputs[TimerFired](item)
+            self._handle(item)
             return
         self._waiting.append(item)
         if self._errand is None:
@@ -243,7 +229,7 @@ class GaplessBroker:
     def _take(self, item: Input) -> None:
         """Take an input that has waited. It is another's turn now: who said something wrong is sent away by name."""
         try:
-            self._inputs[type(item)](item)
+            self._handle(item)
         except GaplessError as error:
             if not isinstance(item, Received) or item.peer in self._overlay:
                 raise
@@ -336,11 +322,36 @@ class GaplessBroker:
         if isinstance(message, Frame):
             body = channel.received(message)
             if body is not None:
-                self._bodies[type(body)](peer, body)
+                self._on_body(peer, body)
         elif isinstance(message, Resume):
             channel.resumed(message)
         else:
             channel.acknowledged(message)
+
+    def _on_body(self, peer: str, body: Body) -> None:
+        match body:
+            case Tree():
+                self._on_tree(peer, body)
+            case Backup():
+                self._on_backup(peer, body)
+            case BackupHeld():
+                self._on_backup_held(peer, body)
+            case BackupAll():
+                self._on_backup_all(peer, body)
+            case BackupEnd():
+                self._estates.end(peer, self._channel(peer).peer_life)
+            case MembershipNews():
+                self._learn(body.status)
+            case Accuse():
+                self._on_accuse(peer, body)
+            case Sync():
+                self._on_sync(peer, body)
+            case Completed():
+                self._handovers.receive_completed(peer, body)
+            case Resolved():
+                self._estates.resolved(peer, body)
+            case _:
+                assert_never(body)
 
     def _on_connected(self, item: Connected) -> None:
         if item.peer in self._overlay:
@@ -581,15 +592,34 @@ class GaplessBroker:
     def _on_tree(self, peer: str, message: Tree) -> None:
         link = self._table.links.get(peer)
         if link is not None and link.tag == message.tag:
-            self._tree_bodies[type(message.body)](link, message.body)
+            self._on_tree_body(link, message.body)
         elif message.tag in self._handovers.under_way:
             self._handovers.under_way[message.tag].early.append((peer, message.body))
 
-    def _replay(self, link: Link, body: TreeBody) -> None:
-        self._tree_bodies[type(body)](link, body)
-
-    def _on_publication(self, link: Link, body: Publication) -> None:
-        self._process(body.events, link.via, link)
+    def _on_tree_body(self, link: Link, body: TreeBody) -> None:
+        match body:
+            case Publication():
+                self._process(body.events, link.via, link)
+            case Wave():
+                self._on_wave(link, body)
+            case Echo():
+                self._on_echo(link, body)
+            case AddSubscription():
+                self._on_add_subscription(link, body)
+            case RemoveSubscription():
+                self._on_remove_subscription(link, body)
+            case SubscriptionGone():
+                self._table.receive_gone(link, body.subscription)
+            case Marker():
+                self._table.receive_marker(link, body.subscription, body.cuts)
+            case AddAdvertisement():
+                self._on_add_advertisement(link, body)
+            case AdvertisementStable():
+                self._table.receive_stable(link, body.advertisement)
+            case RemoveAdvertisement():
+                self._on_remove_advertisement(link, body)
+            case _:
+                assert_never(body)
 
     def _on_add_subscription(self, link: Link, body: AddSubscription) -> None:
         if body.subscription not in self._table.subscriptions:

@@ -6,8 +6,8 @@ this (`Attach`), and continues: what it saw already is not delivered again, what
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, assert_never
 
 from gapless.errors import CallError
 from gapless.events import Event
@@ -45,6 +45,7 @@ from gapless.protocol import (
 )  # fmt: skip
 from gapless.protocols.gapless.bounds import check_texts
 from gapless.protocols.gapless.messages import (
+    Answer,
     Attach,
     Attached,
     ClientAdvertise,
@@ -130,35 +131,43 @@ class GaplessClient:
         self._subscriptions: dict[str, _Held] = {}
         self._advertisements: dict[str, _Offer] = {}
         self._effects: list[Effect] = []
-        self._calls: dict[type, Callable[[Any], None]] = {
-            Start: lambda item: self._attach(),
-            Received: lambda item: self._receive(item.peer, item.message),
-            Connected: self._on_connected,
-            Suspected: self._on_suspected,
-            Trusted: lambda item: None,
-            TimerFired: self._on_timer,
-            Advertise: self._advertise,
-            Unadvertise: self._unadvertise,
-            Subscribe: self._subscribe,
-            Unsubscribe: self._unsubscribe,
-            Publish: lambda call: self._publish((call,)),
-            PublishMany: lambda item: self._publish(item.publications),
-            Consumed: self._on_consumed,
-        }
-        self._answers: dict[type, Callable[[Any], None]] = {
-            Attached: self._on_attached,
-            Delivery: self._on_delivery,
-            Cut: self._on_cut,
-            Safe: self._on_safe,
-            Stable: self._on_stable,
-            Unsubscribed: self._on_unsubscribed,
-        }
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
         self._effects = []
-        self._calls[type(item)](item)
+        self._handle(item)
         return self._effects
+
+    def _handle(self, item: Input) -> None:
+        match item:
+            case Received():
+                self._receive(item.peer, item.message)
+            case Consumed():
+                self._on_consumed(item)
+            case Publish():
+                self._publish((item,))
+            case PublishMany():
+                self._publish(item.publications)
+            case Advertise():
+                self._advertise(item)
+            case Unadvertise():
+                self._unadvertise(item)
+            case Subscribe():
+                self._subscribe(item)
+            case Unsubscribe():
+                self._unsubscribe(item)
+            case Start():
+                self._attach()
+            case Connected():
+                self._on_connected(item)
+            case Suspected():
+                self._on_suspected(item)
+            case TimerFired():
+                self._on_timer(item)
+            case Trusted():
+                pass
+            case _:
+                raise AssertionError(f"no input of a client: {item!r}")
 
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
@@ -213,26 +222,38 @@ class GaplessClient:
             self._patience = min(2 * self._patience, PATIENCE_MAX)
             self._try_next()
 
-    def _receive(self, peer: str, message: Any) -> None:
+    def _receive(self, peer: str, message: Answer) -> None:
         if message.attempt != self._attempt or peer != self._broker:
             return
-        kind = type(message)
-        if kind in (NotYet, Gone):
-            self.is_attached = False
-            self._patience = 1
-            self._set_timer()
-        elif kind is Redirect:
-            self._on_redirect(message)
-        elif kind is Invite:
-            self._home = message.home
-            self._attach()
-        elif kind is Expired:
-            for name in list(self._subscriptions):
-                self._end(name, self._subscriptions[name].last())
-            self._home = ""
-            self._attach()
-        else:
-            self._answers[kind](message)
+        match message:
+            case Delivery():
+                self._on_delivery(message)
+            case Safe():
+                self._on_safe(message)
+            case Cut():
+                self._on_cut(message)
+            case Stable():
+                self._on_stable(message)
+            case Unsubscribed():
+                self._on_unsubscribed(message)
+            case Attached():
+                self._on_attached(message)
+            case NotYet() | Gone():
+                self.is_attached = False
+                self._patience = 1
+                self._set_timer()
+            case Redirect():
+                self._on_redirect(message)
+            case Invite():
+                self._home = message.home
+                self._attach()
+            case Expired():
+                for name in list(self._subscriptions):
+                    self._end(name, self._subscriptions[name].last())
+                self._home = ""
+                self._attach()
+            case _:
+                assert_never(message)
 
     def _on_redirect(self, message: Redirect) -> None:
         """Go there; but if brokers send us in a circle, let some time pass before the next step."""

@@ -496,3 +496,9 @@ class Safe(_Message, frozen=True):
 
     attempt: int
     seq: int
+
+
+Answer: TypeAlias = (
+    Invite | Attached | Redirect | NotYet | Gone | Expired | Delivery | Cut | Unsubscribed | Stable | Safe
+)  # fmt: skip
+"""All that a broker says to a client."""

@@ -6,5 +6,6 @@
 | all of them: attaching, leaving, expiring, admission, delivery | `desk` |
 | which events go over which link, and to which client | `dispatch` |
 | what a client claims, before any of it counts | `claims` |
+| how much work an input is, for those that have to wait | `intake` |
 | how long publications and deliveries take | `latencies` |
 """
