@@ -13,7 +13,7 @@ from gapless.protocols.gapless.messages import (
     RemoveSubscription,
     TreeBody,
 )
-from gapless.protocols.gapless.routing.routing_table import SILENT_MAX, Link, RoutingTable, Subscription
+from gapless.protocols.gapless.routing.routing_table import REMOVED_MAX, SILENT_MAX, Link, RoutingTable, Subscription
 
 Sent = list[tuple[str, TreeBody]]
 
@@ -416,3 +416,28 @@ def test_publishers_that_left_are_forgotten_when_there_are_very_many() -> None:
     assert "left0" in bench.table.passed, "it is a client here"
     assert "left2" not in bench.table.passed
     assert "left3" in bench.table.passed
+
+
+def test_a_marker_of_what_was_before_does_not_count_for_what_comes_again_under_its_name() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.subscribe("s", "x = 1", bench.u)
+    bench.table.remove_subscription("s")
+    assert bench.take() == [("w", RemoveSubscription("s", False))]
+    assert bench.subscribe("s", "x = 1", bench.u) == [
+        ("w", RemoveSubscription("s", True)),
+        ("w", AddSubscription("s", "x = 1", {})),
+    ]
+    assert bench.marker("s", p=3) == [], "given before w heard of the removal"
+    assert bench.cuts("s") == {}
+    bench.table.receive_gone(bench.w, "s")
+    assert bench.marker("s", p=7) == [("u", Marker("s", {"p": 7}))]
+
+
+def test_so_many_removed_subscriptions_are_remembered_and_no_more() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    for number in range(REMOVED_MAX + 5):
+        bench.subscribe(f"s{number}", "x = 1", bench.u)
+        bench.table.remove_subscription(f"s{number}")
+    assert len(bench.w.removed) == REMOVED_MAX

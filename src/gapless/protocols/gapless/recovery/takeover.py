@@ -12,7 +12,6 @@ from gapless.protocols.gapless.messages import (
     Marker,
     Publication,
     RemoveAdvertisement,
-    RemoveSubscription,
     SideAdvertisement,
 )  # fmt: skip
 from gapless.protocols.gapless.recovery.contribution import is_inside
@@ -458,7 +457,7 @@ class Takeover:
             yield 1
         for peer, names in self._ended.items():
             for name in names:
-                self._outlets.send_tree(self._links[peer], RemoveSubscription(name))
+                self._table.take_off(self._links[peer], name)
         told = dict.fromkeys(item.advertisement for item in self._own.advertisements)
         for share in self.plan.inherited:
             if share.heir == self._name:

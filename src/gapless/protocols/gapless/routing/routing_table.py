@@ -51,6 +51,8 @@ __all__ = ["Advertisement", "Link", "RoutingTable", "Subscription"]
 SILENT_MAX = 10_000
 """Publishers that advertise nothing any more and are remembered: clients come and go all the time. One that comes back
 after so many others is taken for a new one, whose events were all still to come."""
+REMOVED_MAX = 1_000
+"""Of how many subscriptions that were taken off a link it is known: for longer than a marker is on its way."""
 COVER_CACHE = 65_536
 
 
@@ -85,6 +87,12 @@ class Link:
         """Representatives that ended while a marker may still be on its way, with those they represented."""
         self.advertisements: dict[str, Advertisement] = {}
         """Those that came over the link."""
+        self.removed: dict[str, None] = {}
+        """Subscriptions that were taken off the link; the latest of them."""
+        self.sent_again: dict[str, int] = {}
+        """Of these, those that are sent again. Until the peer says that it knows no more of what was before, its
+        markers are of that. Its smallest story: a subscription that no backup knows dies with its broker, is taken back
+        everywhere, and comes again under its name; a marker that it had asked for before is met on the way."""
 
 
 class Subscription:
@@ -271,11 +279,12 @@ class RoutingTable:
         behind = {ad.publisher for ad in link.advertisements.values()}
         news = {publisher: cut for publisher, cut in cuts.items() if publisher in behind}
         subscription = self.subscriptions.get(name)
-        if subscription is not None and name in link.sent:
-            self._report(subscription, {p: cut for p, cut in news.items() if p not in subscription.cuts})
-        for other in link.represents.get(name, ()):
-            if other in self.subscriptions:
-                self.inherit_passing(self.subscriptions[other], news)
+        if name not in link.sent_again:
+            if subscription is not None and name in link.sent:
+                self._report(subscription, {p: cut for p, cut in news.items() if p not in subscription.cuts})
+            for other in link.represents.get(name, ()):
+                if other in self.subscriptions:
+                    self.inherit_passing(self.subscriptions[other], news)
         for other in link.ghosts.get(name, ()):
             if other in self.subscriptions:
                 self._inherit_late(self.subscriptions[other], news)
@@ -302,7 +311,10 @@ class RoutingTable:
 
     def receive_gone(self, link: Link, name: str) -> None:
         """No more markers of an ended subscription will come over the link."""
-        link.ghosts.pop(name, None)
+        if link.ghosts.pop(name, None) is None and name in link.sent_again:
+            link.sent_again[name] -= 1
+            if not link.sent_again[name]:
+                del link.sent_again[name]
 
     # ---- advertisements -----------------------------------------------------------------------------------
 
@@ -512,6 +524,10 @@ class RoutingTable:
         return self._inheritable(subscription, cuts)
 
     def _send_subscription(self, link: Link, subscription: Subscription, inherits: str) -> None:
+        if subscription.name in link.removed:
+            del link.removed[subscription.name]
+            link.sent_again[subscription.name] = link.sent_again.get(subscription.name, 0) + 1
+            self._send(link, RemoveSubscription(subscription.name, answer=True))
         self.mark_sent(link, subscription)
         cuts = dict(subscription.cuts)
         self._send(link, AddSubscription(subscription.name, subscription.filter.text, cuts, inherits))
@@ -555,7 +571,14 @@ class RoutingTable:
                 heirs.update(orphaned)
         if orphaned:
             link.ghosts[name] = orphaned
-        self._send(link, RemoveSubscription(name, bool(orphaned)))
+        self.take_off(link, name, bool(orphaned))
+
+    def take_off(self, link: Link, name: str, answer: bool = False) -> None:
+        """Tell the peer that the subscription is over."""
+        link.removed[name] = None
+        while len(link.removed) > REMOVED_MAX:
+            del link.removed[next(iter(link.removed))]
+        self._send(link, RemoveSubscription(name, answer))
 
     def _unrepresent(self, link: Link, name: str) -> None:
         cover = link.represented.pop(name, None)
