@@ -125,8 +125,10 @@ class Session:
 
     @property
     def can_leave(self) -> bool:
-        """Whether nothing of it is under way: the client is there, its publications are out, its cuts are whole."""
-        return not (self.is_orphan or self.is_away or self.in_flight or self.unready)
+        """Whether nothing of it is under way: the client is there, its publications are out, its cuts are whole, and
+        its advertisements stable."""
+        is_busy = self.in_flight or self.unready or len(self.stable) < len(self.advertisements)
+        return not (self.is_orphan or self.is_away or is_busy)
 
     def filters(self) -> Iterator[Filter]:
         """All that the client asks for and offers."""

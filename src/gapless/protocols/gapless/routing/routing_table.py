@@ -360,6 +360,7 @@ class RoutingTable:
         advertisement.origin = origin
         if origin is not None:
             origin.advertisements[advertisement.name] = advertisement
+            advertisement.waiting.pop(origin.peer, None)  # who told it has nothing to answer
 
     def flood(self, advertisement: Advertisement) -> None:
         """Send the advertisement over all other links and wait for their answers."""
