@@ -51,15 +51,17 @@ def test_what_is_given_back_outranks_what_is_here() -> None:
 
 
 def test_who_is_busy_stays() -> None:
-    desk = publishing_desk(brokers=2, f=1)
-    desk.give(Received("p", ClientPublish(2, [event(1)])))
+    desk = publishing_desk()
     clients = desk.node._clients
-    clients.sessions["p"].place = "elsewhere"
-    clients.sessions["p"].in_flight = 1
+    session = clients.sessions["p"]
+    session.place = "elsewhere"
+    session.in_flight = 1
     assert clients.give_back("elsewhere") == {}
     assert not clients.prepare_leaving("elsewhere")
-    clients.sessions["p"].in_flight = 0
+    session.in_flight = 0
     assert clients.prepare_leaving("elsewhere")
+    del session.stable["a"]
+    assert not clients.prepare_leaving("elsewhere"), "an advertisement that is not stable is still under way"
 
 
 def test_who_leaves_is_told_to_ask_again_and_may_still_confirm() -> None:
