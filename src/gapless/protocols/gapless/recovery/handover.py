@@ -140,7 +140,7 @@ def divide_estates(
                 continue
             known = newest.get(record.client)
             if record.epoch > owned.get(record.client, -1) and (known is None or record.epoch > known.record.epoch):
-                newest[record.client] = Inheritance(record, chief, broker, is_given_back=life < 0)
+                newest[record.client] = Inheritance(_with_next_numbers(record), chief, broker, life < 0)
     return [share for _, share in sorted(newest.items())], heirs, records
 
 
@@ -233,6 +233,21 @@ def expand(estate: Estate, publishers: Container[str]) -> Iterator[Admission]:
         if news:
             known = {**known, **news}
         yield Admission(item.number, item.event, known if item.whole is None else item.whole, item.is_inherited)
+
+
+def _with_next_numbers(record: SessionRecord) -> SessionRecord:
+    """The record, with advertisements that begin with what their publisher says next.
+
+    Who does not know a stable advertisement heard that it was taken back, so what it had let out is no beginning. Its
+    smallest story: a broker takes an advertisement back and dies before its backups know. The heir enters it again; who
+    has subscribed meanwhile must not start with the first event of all.
+    """
+    following = record.admitted + 1
+    advertisements = {
+        name: (text, max(first, following), is_stable)
+        for name, (text, first, is_stable) in record.advertisements.items()
+    }
+    return msgspec.structs.replace(record, advertisements=advertisements)
 
 
 def _claimant(syncs: Mapping[str, Sync], life: str) -> str | None:
