@@ -249,7 +249,9 @@ class Desk:
     def give_back(self, broker: str) -> dict[str, SessionRecord]:
         """The sessions that clients began at a broker that returns, as that one will hold them.
 
-        They stand still here until it has them, or until the hand-over comes to nothing (`keep_leaving`).
+        They stand still here until it has them, or until the hand-over comes to nothing (`keep_leaving`). Nothing is
+        delivered meanwhile, either. Its smallest story: an event comes after the contribution was sent, and its client
+        answers it at the broker that it has gone back to, before the event has come there.
         """
         records = {}
         for session in self.sessions.values():
@@ -287,6 +289,7 @@ class Desk:
                 self._send(session.client, Gone(session.attempt))
             else:
                 self._advance(session)
+                self._flush(session)
 
     def yield_session(self, client: str, owner: str) -> Session | None:
         """Let go of a session that another broker holds in a newer state, if it is still here."""
@@ -565,7 +568,7 @@ class Desk:
         self._flush(session)
 
     def _flush(self, session: Session) -> None:
-        if session.is_orphan or session.client in self._insecure:
+        if session.is_orphan or session.is_leaving or session.client in self._insecure:
             return
         for message in session.unsent(self._options.delivery_window):
             self._send(session.client, message)
