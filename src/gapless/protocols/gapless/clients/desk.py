@@ -260,9 +260,9 @@ class Desk:
                 records[session.client] = msgspec.structs.replace(session.record(), epoch=session.epoch + 1)
         return records
 
-    def belongs_to(self, broker: str) -> bool:
-        """Whether a client is here that began its session at that broker."""
-        return any(session.place == broker and not session.is_away for session in self.sessions.values())
+    def belongs_to(self, broker: str, *, is_there: bool = False) -> bool:
+        """Whether a session is here that was begun at that broker; and, if asked for, whether its client is there."""
+        return any(session.place == broker and not (is_there and session.is_away) for session in self.sessions.values())
 
     def prepare_leaving(self, broker: str) -> bool:
         """Let the sessions that belong to that broker stand still; tell whether all of them could leave now."""

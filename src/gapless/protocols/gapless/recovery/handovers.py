@@ -225,7 +225,8 @@ class Handovers:
         """
         way = self._membership.overlay.path(self._name, broker)[1:]
         status = {name: self._membership.status.get(name, 0) for name in way}
-        if self.under_way or any(is_unsettled(value) for value in status.values()):
+        is_possible = not self.under_way and not any(is_unsettled(value) for value in status.values())
+        if not is_possible or not self._clients.belongs_to(broker, is_there=True):
             self._calming.pop(broker, None)
             self._plan_return(broker, RETURN_US)
         elif self._clients.prepare_leaving(broker):
