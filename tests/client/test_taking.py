@@ -22,7 +22,7 @@ def test_taking_waits_no_longer_than_it_is_told_and_loses_nothing() -> None:
                 started = time.monotonic()
                 with pytest.raises(TimeoutError, match=f"no event of 'n > 0' came within {seconds} s"):
                     await subscription.take(timeout_s=seconds)
-                assert time.monotonic() - started >= seconds
+                assert time.monotonic() - started >= seconds - 0.02  # an event loop looks at its clock once a turn
             event = await client.publish({"n": 1})
             assert await subscription.take(timeout_s=20) == [event]
             await subscription.close()
