@@ -9,7 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
 from tests.conftest import Cli
 
 from gapless.cli.up import _secured
@@ -94,7 +93,6 @@ def test_a_secure_network_of_processes_reads_its_files_again_on_sighup(cli: Cli,
         assert fleet.is_alive("b0")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_up_makes_a_network_secure_by_itself(tmp_path: Path) -> None:
     port = free_ports(1)[0]
     made = tmp_path / "security"

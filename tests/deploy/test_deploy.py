@@ -32,7 +32,10 @@ MANIFEST: dict[str, Any] = {
 # ---- systemd --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None,
+    reason="only systemd can judge a unit, and containers have none; where it is, as on Debian, this runs",
+)
 def test_systemd_takes_the_unit_and_finds_little_exposed(tmp_path: Path) -> None:
     program = tmp_path / "gapless"
     program.write_text("#!/bin/sh\n", encoding="utf-8")
@@ -61,7 +64,6 @@ def test_the_unit_waits_longer_than_a_broker_needs_to_leave() -> None:
 # ---- the container --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(shutil.which("hadolint", path=str(Path(sys.executable).parent)) is None, reason="only on Linux")
 def test_a_linter_finds_nothing_in_the_container_file() -> None:
     hadolint = Path(sys.executable).parent / "hadolint"
     told = subprocess.run([hadolint, DEPLOY / "Dockerfile"], capture_output=True, text=True, timeout=60, check=False)
