@@ -22,7 +22,8 @@ from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import EventLog
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.retention.waves import Waves
-from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable
+from gapless.protocols.gapless.routing.records import Link
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
 
 
 def event(publisher: str, seq: int, x: int = 0) -> Event:

@@ -18,7 +18,8 @@ from gapless.protocols.gapless.recovery.contribution import (
     side_subscriptions,
 )
 from gapless.protocols.gapless.recovery.pieces import finish
-from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable
+from gapless.protocols.gapless.routing.records import Link
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
 
 INSIDE = Link("b1", "b1", 0)
 BESIDE = Link("b2", "b2", 0)

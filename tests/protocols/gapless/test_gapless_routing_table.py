@@ -13,7 +13,8 @@ from gapless.protocols.gapless.messages import (
     RemoveSubscription,
     TreeBody,
 )
-from gapless.protocols.gapless.routing.routing_table import REMOVED_MAX, SILENT_MAX, Link, RoutingTable, Subscription
+from gapless.protocols.gapless.routing.records import Link, Subscription
+from gapless.protocols.gapless.routing.routing_table import REMOVED_MAX, SILENT_MAX, RoutingTable
 
 Sent = list[tuple[str, TreeBody]]
 

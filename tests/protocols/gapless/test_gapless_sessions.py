@@ -7,7 +7,7 @@ from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import Attach, Delivery, SubscriptionProgress, Unsubscribed
-from gapless.protocols.gapless.routing.routing_table import Advertisement, Subscription
+from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 
 EPOCH_STEP = 1_000
 WINDOW = 100

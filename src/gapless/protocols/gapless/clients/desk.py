@@ -38,7 +38,8 @@ from gapless.protocols.gapless.messages import (
 )  # fmt: skip
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.journal import Journal
-from gapless.protocols.gapless.routing.routing_table import Advertisement, RoutingTable, Subscription
+from gapless.protocols.gapless.routing.records import Advertisement, Subscription
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
 
 __all__ = ["Desk"]
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from gapless.events import Event
 from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable, Subscription
+from gapless.protocols.gapless.routing.records import Link, Subscription
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
 
 __all__ = ["Dispatched", "dispatch"]
 

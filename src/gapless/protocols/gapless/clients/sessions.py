@@ -30,7 +30,7 @@ from gapless.protocols.gapless.messages import (
     SubscriptionProgress,
     Unsubscribed,
 )
-from gapless.protocols.gapless.routing.routing_table import Advertisement, Subscription
+from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 
 __all__ = ["Session"]
 

@@ -6,7 +6,8 @@ from gapless.filters import Filter, parse
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.messages import Cuts, SideAdvertisement, SideSubscription
 from gapless.protocols.gapless.recovery.pieces import Pieces
-from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable, Subscription
+from gapless.protocols.gapless.routing.records import Link, Subscription
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
 
 __all__ = ["MERGED", "is_inside", "side_advertisements", "side_known_cuts", "side_subscriptions"]
 

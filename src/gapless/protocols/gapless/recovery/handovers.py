@@ -33,7 +33,7 @@ from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.recovery.plan import TakeoverView, plan_in_pieces
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.recovery.takeover import Takeover
-from gapless.protocols.gapless.routing.routing_table import Link
+from gapless.protocols.gapless.routing.records import Link
 
 __all__ = ["Handovers", "Missing"]
 

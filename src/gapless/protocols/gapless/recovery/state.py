@@ -14,7 +14,8 @@ from gapless.protocols.gapless.recovery.estates import Estates
 from gapless.protocols.gapless.retention.event_log import EventLog
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.retention.waves import Waves
-from gapless.protocols.gapless.routing.routing_table import Link, RoutingTable
+from gapless.protocols.gapless.routing.records import Link
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
 
 __all__ = ["BrokerState", "Outlets"]
 

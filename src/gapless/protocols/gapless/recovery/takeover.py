@@ -21,7 +21,7 @@ from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import Logged
-from gapless.protocols.gapless.routing.routing_table import Advertisement, Link
+from gapless.protocols.gapless.routing.records import Advertisement, Link
 
 __all__ = ["Takeover"]
 
