@@ -49,7 +49,21 @@ ROOMS = {
     "recovery": {"messages", "options", "members", "retention", "routing", "clients"},
     "client": {"messages", "options", "bounds"},
     "demands": {"messages"},
-    "broker": {"messages", "options", "clock", "channel", "members", "retention", "routing", "clients", "recovery"},
+    "overview": {"recovery"},
+    "wave_course": {"messages", "recovery", "routing"},
+    "broker": {
+        "messages",
+        "options",
+        "clock",
+        "channel",
+        "members",
+        "retention",
+        "routing",
+        "clients",
+        "recovery",
+        "overview",
+        "wave_course",
+    },
 }
 """The rooms of the default protocol, each with those below it."""
 

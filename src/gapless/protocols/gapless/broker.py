@@ -11,7 +11,6 @@ subscriptions, publishers and brokers come and go.
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from heapq import nlargest
 from itertools import islice
 from typing import Any, assert_never
 
@@ -72,6 +71,7 @@ from gapless.protocols.gapless.messages import (
 )  # fmt: skip
 from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.overview import overview
 from gapless.protocols.gapless.recovery.estates import Estates
 from gapless.protocols.gapless.recovery.handover import name_life
 from gapless.protocols.gapless.recovery.handovers import Handovers
@@ -82,18 +82,16 @@ from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.retention.waves import Waves
 from gapless.protocols.gapless.routing.records import Link
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.gapless.wave_course import WAVE, WaveCourse
 
 __all__ = ["GaplessBroker"]
 
 LOCAL = ""
 LIFE_STEP = 1_000
 """A restart outranks any number of exclusions of the life before."""
-WAVE = "wave"
 GO_ON = "go on"
 PRESSED = 32
 """A broker asks for wave after wave while it keeps this part of its window: at the pace of the clock it would fill."""
-SHOWN = 10
-"""How many of those that a wave waits for, or that lie behind most, an operator is told."""
 SKEW_MAX_US = 3_600_000_000
 """How far ahead of this broker's clock a client may claim that another's is: an hour. Nobody can push it into a far
 future."""
@@ -156,7 +154,7 @@ class GaplessBroker:
             find_home=self._estates.find_home,
             contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
         )
-        state = BrokerState(
+        self._state = state = BrokerState(
             self._options,
             self._membership,
             self._table,
@@ -179,7 +177,7 @@ class GaplessBroker:
             ),
         )
         self._inheriting: dict[str, Session] = {}
-        self._is_ticking = False
+        self._course = WaveCourse(state, self._handovers, self._send_tree, lambda effect: self._effects.append(effect))
         self._table.is_complete = life == 0
         if life == 0:
             for peer in self._overlay.neighbours(self._name):
@@ -269,34 +267,7 @@ class GaplessBroker:
 
     def overview(self) -> dict[str, Any]:
         """What an operator wants to know: who is out, who stands in, what is going on."""
-        out = [name for name in self._near if self._membership.excluded(name)]
-        sessions = self._clients.sessions
-        missing = self._waves.missing(self._clients.confirmed)
-        lagging = nlargest(SHOWN, sessions.values(), key=lambda session: len(session.outbox))
-        return {
-            "life": self._life,
-            "settled": self._membership.was_taken_in,
-            "stand_ins": {name: self._membership.stand_in(name) for name in out},
-            "hand_overs": [
-                {"of": list(item.region.core), "waits_for": item.missing()}
-                for item in self._handovers.under_way.values()
-            ],
-            "cut_off": not self._clients.is_serving,
-            "sessions": len(sessions),
-            "clients": sum(not session.is_away for session in sessions.values()),
-            "wave": self._waves.number,
-            "waits_for": missing[:SHOWN],
-            "held_up_by": {
-                name: {"owes": self._waves.owed(name), "took": self._clients.confirmed(name)}
-                for name in [name for name in missing if name in sessions][:SHOWN]
-            },
-            "lag": {session.client: len(session.outbox) for session in lagging if session.outbox},
-            "away": [session.client for session in sessions.values() if session.is_away and session.outbox][:SHOWN],
-            "published": self._clients.published,
-            "delivered": self._clients.delivered,
-            "confirming": self._clients.confirming.told(),
-            "taking": self._clients.taking.told(),
-        }
+        return overview(self._state, self._handovers, self._life, self._near)
 
     def _on_start(self) -> None:
         if self._life:
@@ -313,10 +284,10 @@ class GaplessBroker:
         elif kind is Attach:
             self._clock.see(min(message.clock, self._clock.now + SKEW_MAX_US))
             self._clients.attach(peer, message)
-            self._echo()
+            self._course.echo_if_due()
         else:
             self._clients.receive(peer, message)
-            self._echo()
+            self._course.echo_if_due()
 
     def _on_channel(self, peer: str, message: Frame | Resume | Ack) -> None:
         channel = self._channel(peer)
@@ -381,7 +352,7 @@ class GaplessBroker:
     def _on_timer(self, item: TimerFired) -> None:
         kind, _, rest = item.key.partition("/")
         if kind == WAVE:
-            self._tick()
+            self._course.tick()
         elif kind == GO_ON:
             self._is_resting = False
             self._go_on(self._options.work_per_turn)
@@ -395,11 +366,11 @@ class GaplessBroker:
             self._handovers.send_home(rest)
         elif kind == "session":
             self._clients.expire(rest)
-            self._echo()
+            self._course.echo_if_due()
 
     def _on_end_session(self, item: EndSession) -> None:
         self._clients.end(item.client)
-        self._echo()
+        self._course.echo_if_due()
 
     def has_session(self, client: str) -> bool:
         """Whether the client's session is here."""
@@ -543,14 +514,14 @@ class GaplessBroker:
         self._clients.serve(not self._membership.is_cut_off())
         self._choose_backups()
         self._handovers.follow()
-        self._tick_if_root()
+        self._course.tick_if_root()
 
     def _choose_backups(self) -> None:
         alive = islice((name for name in self._near if not self._membership.excluded(name)), self._f)
         self._journal.choose_backups({name: self._membership.life(name) for name in alive})
         self._clients.held()
         self._estates.resolve()
-        self._echo()
+        self._course.echo_if_due()
 
     # ---- hand-over ----------------------------------------------------------------------------------------
 
@@ -566,7 +537,7 @@ class GaplessBroker:
 
     def _links_changed(self) -> None:
         self._clients.recheck_cuts()
-        self._tick_if_root()
+        self._course.tick_if_root()
 
     # ---- backups ------------------------------------------------------------------------------------------
 
@@ -586,7 +557,7 @@ class GaplessBroker:
         self._journal.answered(peer, self._channel(peer).peer_life, body.number)
         self._clients.held()
         self._estates.resolve()
-        self._echo()
+        self._course.echo_if_due()
 
     # ---- the tree -----------------------------------------------------------------------------------------
 
@@ -602,9 +573,9 @@ class GaplessBroker:
             case Publication():
                 self._process(body.events, link.via, link)
             case Wave():
-                self._on_wave(link, body)
+                self._course.receive_wave(link, body)
             case Echo():
-                self._on_echo(link, body)
+                self._course.receive_echo(link, body)
             case AddSubscription():
                 self._on_add_subscription(link, body)
             case RemoveSubscription():
@@ -696,61 +667,7 @@ class GaplessBroker:
                 inherited[client].pasts[event.publisher, event.seq] = after or {}
             self._clients.deliver(client, [(event, names)])
 
-    # ---- waves --------------------------------------------------------------------------------------------
-
-    def _parent(self) -> str | None:
-        """The next broker on the way to the root; None at the root."""
-        above = self._overlay.parent[self._name]
-        if above is None or not self._membership.excluded(above):
-            return above
-        chief = self._membership.stand_in(above)
-        return None if chief == self._name else chief
-
-    def _tick_if_root(self) -> None:
-        if not self._is_ticking and self._parent() is None:
-            self._is_ticking = True
-            self._effects.append(SetTimer(WAVE, int(self._options.wave_ms * 1000)))
-
-    def _tick(self) -> None:
-        self._is_ticking = False
-        self._tick_if_root()
-        if self._parent() is None and not self._handovers.under_way:
-            wave = self._waves.tick()
-            if wave is not None:
-                self._begin_wave(wave)
-
-    def _on_wave(self, link: Link, body: Wave) -> None:
-        if not self._handovers.under_way and link.peer == self._parent():
-            self._begin_wave(body)
-
-    def _begin_wave(self, wave: Wave) -> None:
-        self._clients.admit_lagging_clients()
-        parent = self._parent()
-        children = [peer for peer in self._table.links if peer != parent]
-        sessions = {client: session.total for client, session in self._clients.sessions.items()}
-        if self._waves.begin(wave, children, sessions, self._journal.number):
-            for peer in children:
-                self._send_tree(self._table.links[peer], wave)
-            self._echo()
-
-    def _on_echo(self, link: Link, body: Echo) -> None:
-        self._waves.echoed(link.peer, body)
-        self._echo()
-
-    def _echo(self) -> None:
-        """Echo the wave if nothing is missing any more."""
-        if self._handovers.under_way:
-            return
-        echo = self._waves.due_echo(self._clients.confirmed, self._journal.held)
-        if echo is None:
-            return
-        parent = self._parent()
-        if parent is None:
-            wave = self._waves.completed(echo)
-            if wave is not None:
-                self._begin_wave(wave)
-        elif parent in self._table.links:
-            self._send_tree(self._table.links[parent], echo)
+    # ---- what has reached everyone ------------------------------------------------------------------------
 
     def _forget(self, done: int) -> None:
         self._journal.forget(self._log.forget(done))

@@ -1,0 +1,44 @@
+"""What an operator wants to know of a broker."""
+
+from collections.abc import Iterable
+from heapq import nlargest
+from typing import Any
+
+from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.recovery.state import BrokerState
+
+__all__ = ["overview"]
+
+SHOWN = 10
+"""How many of those that a wave waits for, or that lie behind most, an operator is told."""
+
+
+def overview(state: BrokerState, handovers: Handovers, life: int, near: Iterable[str]) -> dict[str, Any]:
+    """Who is out, who stands in, what is going on."""
+    membership, clients, waves = state.membership, state.clients, state.waves
+    sessions = clients.sessions
+    missing = waves.missing(clients.confirmed)
+    lagging = nlargest(SHOWN, sessions.values(), key=lambda session: len(session.outbox))
+    return {
+        "life": life,
+        "settled": membership.was_taken_in,
+        "stand_ins": {name: membership.stand_in(name) for name in near if membership.excluded(name)},
+        "hand_overs": [
+            {"of": list(item.region.core), "waits_for": item.missing()} for item in handovers.under_way.values()
+        ],
+        "cut_off": not clients.is_serving,
+        "sessions": len(sessions),
+        "clients": sum(not session.is_away for session in sessions.values()),
+        "wave": waves.number,
+        "waits_for": missing[:SHOWN],
+        "held_up_by": {
+            name: {"owes": waves.owed(name), "took": clients.confirmed(name)}
+            for name in [name for name in missing if name in sessions][:SHOWN]
+        },
+        "lag": {session.client: len(session.outbox) for session in lagging if session.outbox},
+        "away": [session.client for session in sessions.values() if session.is_away and session.outbox][:SHOWN],
+        "published": clients.published,
+        "delivered": clients.delivered,
+        "confirming": clients.confirming.told(),
+        "taking": clients.taking.told(),
+    }

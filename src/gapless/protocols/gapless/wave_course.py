@@ -1,0 +1,95 @@
+"""How waves and echoes travel: from the root to all, and back. What they mean, `retention.waves` knows.
+
+None starts, goes on or is echoed while a hand-over is under way: then the tree is not whole.
+"""
+
+from collections.abc import Callable
+
+from gapless.protocol import SetTimer
+from gapless.protocols.gapless.messages import Echo, TreeBody, Wave
+from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.recovery.state import BrokerState
+from gapless.protocols.gapless.routing.records import Link
+
+__all__ = ["WAVE", "WaveCourse"]
+
+WAVE = "wave"
+"""The key of the root's timer."""
+
+
+class WaveCourse:
+    """One life's part in it."""
+
+    def __init__(
+        self,
+        state: BrokerState,
+        handovers: Handovers,
+        send_tree: Callable[[Link, TreeBody], None],
+        set_timer: Callable[[SetTimer], None],
+    ) -> None:
+        self._state = state
+        self._handovers = handovers
+        self._send_tree = send_tree
+        self._set_timer = set_timer
+        self._is_ticking = False
+
+    def _parent(self) -> str | None:
+        """The next broker on the way to the root; None at the root."""
+        membership = self._state.membership
+        above = membership.overlay.parent[membership.name]
+        if above is None or not membership.excluded(above):
+            return above
+        chief = membership.stand_in(above)
+        return None if chief == membership.name else chief
+
+    def tick_if_root(self) -> None:
+        """Let the clock run where the root is."""
+        if not self._is_ticking and self._parent() is None:
+            self._is_ticking = True
+            self._set_timer(SetTimer(WAVE, int(self._state.options.wave_ms * 1000)))
+
+    def tick(self) -> None:
+        """The clock of the root has struck: a wave may start."""
+        self._is_ticking = False
+        self.tick_if_root()
+        if self._parent() is None and not self._handovers.under_way:
+            wave = self._state.waves.tick()
+            if wave is not None:
+                self._begin(wave)
+
+    def receive_wave(self, link: Link, wave: Wave) -> None:
+        """A wave comes from above."""
+        if not self._handovers.under_way and link.peer == self._parent():
+            self._begin(wave)
+
+    def _begin(self, wave: Wave) -> None:
+        state = self._state
+        state.clients.admit_lagging_clients()
+        parent = self._parent()
+        children = [peer for peer in state.table.links if peer != parent]
+        sessions = {client: session.total for client, session in state.clients.sessions.items()}
+        if state.waves.begin(wave, children, sessions, state.journal.number):
+            for peer in children:
+                self._send_tree(state.table.links[peer], wave)
+            self.echo_if_due()
+
+    def receive_echo(self, link: Link, echo: Echo) -> None:
+        """An echo comes from below."""
+        self._state.waves.echoed(link.peer, echo)
+        self.echo_if_due()
+
+    def echo_if_due(self) -> None:
+        """Echo the wave if nothing is missing any more."""
+        if self._handovers.under_way:
+            return
+        state = self._state
+        echo = state.waves.due_echo(state.clients.confirmed, state.journal.held)
+        if echo is None:
+            return
+        parent = self._parent()
+        if parent is None:
+            wave = state.waves.completed(echo)
+            if wave is not None:
+                self._begin(wave)
+        elif parent in state.table.links:
+            self._send_tree(state.table.links[parent], echo)
