@@ -42,7 +42,7 @@ ROOMS = {
     "bounds": set[str](),
     "clock": set[str](),
     "channel": {"clock", "messages"},
-    "members": set[str](),
+    "members": {"messages"},
     "retention": {"clock", "messages"},
     "routing": {"messages"},
     "clients": {"messages", "options", "bounds", "retention", "routing"},

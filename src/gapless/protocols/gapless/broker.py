@@ -39,7 +39,8 @@ from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
-from gapless.protocols.gapless.members.status import Statuses, alive_status, life_of
+from gapless.protocols.gapless.members.news import StatusNews
+from gapless.protocols.gapless.members.status import alive_status, life_of
 from gapless.protocols.gapless.messages import (
     Accuse,
     Ack,
@@ -125,6 +126,7 @@ class GaplessBroker:
         self._clock = Clock()
         self._channels: dict[str, Channel] = {}
         self._membership = Membership(self._name, life, self._overlay, self._f)
+        self._news = StatusNews(self._membership, self._f, self._send)
         switched_off = frozenset(self._options.switched_off) | (set() if self._options.coverage else {"coverage"})
         self._table = RoutingTable(
             send=self._send_tree,
@@ -271,7 +273,7 @@ class GaplessBroker:
 
     def _on_start(self) -> None:
         if self._life:
-            self._announce()
+            self._news.announce()
         self._refresh()
 
     def _on_received(self, peer: str, message: Any) -> None:
@@ -338,13 +340,13 @@ class GaplessBroker:
             return
         self._membership.suspect(item.peer)
         self._effects.append(SetTimer(f"overdue/{item.peer}", int(self._options.patience_ms * 1000)))
-        self._speak_of(item.peer, guilty=True)
+        self._news.speak_of(item.peer, guilty=True)
         self._refresh()
 
     def _on_trusted(self, item: Trusted) -> None:
         if item.peer in self._overlay:
             self._membership.trust(item.peer)
-            self._speak_of(item.peer, guilty=False)
+            self._news.speak_of(item.peer, guilty=False)
             self._clients.serve(not self._membership.is_cut_off())
         else:
             self._clients.caught_sight(item.peer)
@@ -419,15 +421,6 @@ class GaplessBroker:
 
     # ---- membership ---------------------------------------------------------------------------------------
 
-    def _announce(self) -> None:
-        for peer in self._near:
-            self._send(peer, MembershipNews(self._what_concerns(peer)))
-
-    def _what_concerns(self, peer: str) -> Statuses:
-        """What is known here of those around the peer, and of itself."""
-        around = (peer, *self._overlay.within(peer, self._radius))
-        return {name: self._membership.status[name] for name in around if name in self._membership.status}
-
     def _learn(self, status: Mapping[str, int]) -> None:
         """Someone knows more of who lives, or of who is settled."""
         if not self._membership.is_news(status):
@@ -444,29 +437,18 @@ class GaplessBroker:
             for name in born:
                 if name in self._channels:
                     self._channels[name].meet(self._membership.life(name))
-            self._spread_news(news, regions)
+            self._tell_news(news, regions)
             for name in born:
                 if self._membership.suspects(name):
                     self._effects.append(SetTimer(f"renew/{name}", RENEW_US))
             for name in born:
-                self._send(name, MembershipNews(self._what_concerns(name)))
-            self._repeat_accusations()
+                self._news.introduce(name)
+            self._news.repeat_accusations()
             self._refresh()
 
-    def _spread_news(self, news: Mapping[str, int], regions: Sequence[Region] = ()) -> None:
-        """Tell everyone near, and those who share a region with it: the given ones, and those that are now."""
-        regions = (*regions, *self._handovers.regions())
-        told: dict[str, Statuses] = {}
-        for name, value in news.items():
-            for peer in self._overlay.within(name, self._radius):
-                told.setdefault(peer, {})[name] = value
-            for region in regions:
-                if region.concerns(name):
-                    for peer in region.group:
-                        told.setdefault(peer, {})[name] = value
-        for peer, part in told.items():
-            if peer != self._name:
-                self._send(peer, MembershipNews(part))
+    def _tell_news(self, news: Mapping[str, int], regions: Sequence[Region] = ()) -> None:
+        """Tell who must know, and listen to nobody who is out: the given regions count, and those that are now."""
+        self._news.spread(news, (*regions, *self._handovers.regions()))
         for name in news:
             if self._membership.excluded(name):
                 self._channels.pop(name, None)
@@ -481,25 +463,13 @@ class GaplessBroker:
         self._membership.merge({name: value for name, value in known.items() if name != self._name})
         for name in suspected:
             self._membership.suspect(name)
-        self._announce()
+        self._news.announce()
         self._refresh()
 
     def _on_fenced(self, peer: str, message: Fenced) -> None:
         """Believe it, unless it comes from one who is out itself, while others are still to be heard."""
         if self._membership.lives(peer, message.life) or not self._membership.hears_somebody():
             self._learn(message.status)
-
-    def _speak_of(self, name: str, guilty: bool) -> None:
-        life = self._membership.life(name)
-        for peer in self._overlay.within(name, self._membership.watch):
-            if peer != self._name and not self._membership.suspects(peer):
-                self._send(peer, Accuse(name, life, guilty))
-
-    def _repeat_accusations(self) -> None:
-        """Others may decide now, or have lost what they heard."""
-        for name in self._near:
-            if self._membership.suspects(name) and not self._membership.excluded(name):
-                self._speak_of(name, guilty=True)
 
     def _on_accuse(self, peer: str, body: Accuse) -> None:
         self._membership.accuse(peer, body.broker, body.life, body.guilty)
@@ -509,8 +479,8 @@ class GaplessBroker:
         """Bring everything in line with who lives."""
         verdicts = self._membership.verdicts()
         if verdicts:
-            self._spread_news(verdicts)
-            self._repeat_accusations()
+            self._tell_news(verdicts)
+            self._news.repeat_accusations()
         self._clients.serve(not self._membership.is_cut_off())
         self._choose_backups()
         self._handovers.follow()

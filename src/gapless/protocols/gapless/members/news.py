@@ -1,0 +1,63 @@
+"""Who is told what of whom: news of statuses, and suspicions.
+
+News of a broker goes to everyone near it, and to all who share a region with it, however wide that is.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from gapless.protocols.gapless.members.contraction import Region
+from gapless.protocols.gapless.members.membership import Membership
+from gapless.protocols.gapless.members.status import Statuses
+from gapless.protocols.gapless.messages import Accuse
+from gapless.protocols.gapless.messages import Membership as MembershipNews
+
+__all__ = ["StatusNews"]
+
+
+class StatusNews:
+    """What one life tells the others."""
+
+    def __init__(self, membership: Membership, f: int, send: Callable[[str, MembershipNews | Accuse], None]) -> None:
+        self._membership = membership
+        self._radius = 2 * (f + 1)
+        self._near = membership.overlay.within(membership.name, self._radius)
+        self._send = send
+
+    def announce(self) -> None:
+        """Tell everyone near what concerns them."""
+        for peer in self._near:
+            self.introduce(peer)
+
+    def introduce(self, peer: str) -> None:
+        """Tell a peer what is known here of those around it, and of itself."""
+        around = (peer, *self._membership.overlay.within(peer, self._radius))
+        status = self._membership.status
+        self._send(peer, MembershipNews({name: status[name] for name in around if name in status}))
+
+    def spread(self, news: Mapping[str, int], regions: Iterable[Region]) -> None:
+        """Tell everyone near, and those who share one of these regions with it."""
+        told: dict[str, Statuses] = {}
+        for name, value in news.items():
+            for peer in self._membership.overlay.within(name, self._radius):
+                told.setdefault(peer, {})[name] = value
+            for region in regions:
+                if region.concerns(name):
+                    for peer in region.group:
+                        told.setdefault(peer, {})[name] = value
+        for peer, part in told.items():
+            if peer != self._membership.name:
+                self._send(peer, MembershipNews(part))
+
+    def speak_of(self, name: str, guilty: bool) -> None:
+        """Tell those who watch a broker what our detector thinks of it."""
+        membership = self._membership
+        life = membership.life(name)
+        for peer in membership.overlay.within(name, membership.watch):
+            if peer != membership.name and not membership.suspects(peer):
+                self._send(peer, Accuse(name, life, guilty))
+
+    def repeat_accusations(self) -> None:
+        """Others may decide now, or have lost what they heard."""
+        for name in self._near:
+            if self._membership.suspects(name) and not self._membership.excluded(name):
+                self.speak_of(name, guilty=True)
