@@ -50,6 +50,7 @@ ROOMS = {
     "client": {"messages", "options", "bounds"},
     "demands": {"messages"},
     "overview": {"recovery"},
+    "turns": {"options", "clients", "recovery"},
     "wave_course": {"messages", "recovery", "routing"},
     "broker": {
         "messages",
@@ -62,6 +63,7 @@ ROOMS = {
         "clients",
         "recovery",
         "overview",
+        "turns",
         "wave_course",
     },
 }

@@ -26,9 +26,10 @@ from gapless.protocol import (
     TimerFired,
     find_protocol,
 )  # fmt: skip
-from gapless.protocols.gapless.broker import GO_ON, GaplessBroker
+from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.messages import Attach, Attached, ClientPublish, ClientSubscribe, SubscriptionProgress
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.turns import GO_ON
 from gapless.simulator import Simulation, generate, try_scenario
 
 SECOND = 1_000_000
@@ -67,12 +68,12 @@ class Busy:
     @property
     def is_busy(self) -> bool:
         """Whether a timer is set that no `go_on` has answered."""
-        return SetTimer(GO_ON, 0) in self.effects
+        return SetTimer(GO_ON.key, 0) in self.effects
 
     def go_on(self) -> None:
         """Let the broker do its next piece."""
-        self.effects.remove(SetTimer(GO_ON, 0))
-        self.give(TimerFired(GO_ON))
+        self.effects.remove(SetTimer(GO_ON.key, 0))
+        self.give(GO_ON)
 
     def told(self, kind: type) -> list[Any]:
         """What the client was told."""
@@ -106,10 +107,10 @@ def test_one_timer_at_a_time_keeps_a_busy_broker_going() -> None:
     broker = Busy()
     for number in range(20):
         broker.receive(ClientSubscribe(1, f"more {number}", "x > 10"))
-        assert broker.effects.count(SetTimer(GO_ON, 0)) == 1
+        assert broker.effects.count(SetTimer(GO_ON.key, 0)) == 1
     while broker.is_busy:
         broker.go_on()
-        assert broker.effects.count(SetTimer(GO_ON, 0)) <= 1
+        assert broker.effects.count(SetTimer(GO_ON.key, 0)) <= 1
     assert broker.node.state_size()["subscriptions"] == 25
 
 

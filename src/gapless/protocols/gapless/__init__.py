@@ -4,6 +4,7 @@ A map. `broker` feeds each input to the part whose rule it is; `client` is the o
 Arrows point down: a part knows those in the lines below it, and nothing in its own line or above.
 
     broker                     client
+    turns       wave_course   overview     which input when; how waves travel; what operators are told
     recovery/                              going round the dead, and back
     clients/                               sessions, admission, delivery
     routing/    retention/    members/     who subscribes; what is kept; who lives

@@ -9,19 +9,16 @@ with FIFO links that alone keeps effects behind their causes; everything else is
 subscriptions, publishers and brokers come and go.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, assert_never
 
-from gapless.errors import GaplessError
 from gapless.events import Event
 from gapless.protocol import (
     BrokerPlace,
     Connected,
     Effect,
     EndSession,
-    Expel,
     Input,
     Received,
     Send,
@@ -34,7 +31,6 @@ from gapless.protocol import (
 from gapless.protocols.gapless.channel import Channel
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.dispatch import dispatch
-from gapless.protocols.gapless.clients.intake import weigh
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.members.contraction import Region
@@ -76,13 +72,13 @@ from gapless.protocols.gapless.overview import overview
 from gapless.protocols.gapless.recovery.estates import Estates
 from gapless.protocols.gapless.recovery.handover import name_life
 from gapless.protocols.gapless.recovery.handovers import Handovers
-from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import EventLog, Logged
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.retention.waves import Waves
 from gapless.protocols.gapless.routing.records import Link
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.gapless.turns import Turns
 from gapless.protocols.gapless.wave_course import WAVE, WaveCourse
 
 __all__ = ["GaplessBroker"]
@@ -90,7 +86,6 @@ __all__ = ["GaplessBroker"]
 LOCAL = ""
 LIFE_STEP = 1_000
 """A restart outranks any number of exclusions of the life before."""
-GO_ON = "go on"
 PRESSED = 32
 """A broker asks for wave after wave while it keeps this part of its window: at the pace of the clock it would fill."""
 SKEW_MAX_US = 3_600_000_000
@@ -111,12 +106,13 @@ class GaplessBroker:
         self._radius = 2 * (place.f + 1)
         self._near = place.overlay.within(place.name, self._radius)
         self._effects: list[Effect] = []
-        self._errand: Pieces[None] | None = None
-        """The work of a hand-over that is not done yet."""
-        self._waiting: deque[Input] = deque()
-        """What came since that began. It is bounded as what is under way is: by the windows of clients and brokers."""
-        self._is_resting = False
-        """Whether a timer will let it go on."""
+        self._turns = Turns(
+            self._handle,
+            lambda: self._handovers,
+            lambda effect: self._effects.append(effect),
+            options,
+            is_broker=place.overlay.__contains__,
+        )
         self._begin(place.incarnation * LIFE_STEP)
 
     def _begin(self, life: int) -> None:
@@ -191,12 +187,7 @@ class GaplessBroker:
         """Take one input; return what it causes."""
         self._effects = []
         self._clients.now = self._clock.now = now
-        if self._errand is not None or self._waiting:
-            self._keep(item)
-        else:
-            self._handle(item)
-            if self._handovers.has_work:
-                self._go_on(self._options.work_per_turn)
+        self._turns.take(item)
         return self._effects
 
     def _handle(self, item: Input) -> None:
@@ -217,45 +208,6 @@ class GaplessBroker:
                 self._on_end_session(item)
             case _:
                 raise AssertionError(f"no input of a broker: {item!r}")
-
-    def _keep(self, item: Input) -> None:
-        """Let an input wait for its turn. When only others wait before it, so many of them are taken that all end."""
-        if isinstance(item, TimerFired) and item.key == GO_ON:
-            self._handle(item)
-            return
-        self._waiting.append(item)
-        if self._errand is None:
-            self._go_on(2 * weigh(item))
-
-    def _take(self, item: Input) -> None:
-        """Take an input that has waited. It is another's turn now: who said something wrong is sent away by name."""
-        try:
-            self._handle(item)
-        except GaplessError as error:
-            if not isinstance(item, Received) or item.peer in self._overlay:
-                raise
-            self._effects.append(Expel(item.peer, str(error)))
-
-    def _go_on(self, units: int) -> None:
-        """Go on with a hand-over, or else with what waits, for so many units of work; and later with the rest."""
-        while units > 0:
-            if self._errand is None and self._handovers.has_work:
-                self._errand = self._handovers.work()
-            if self._errand is not None:
-                done = next(self._errand, None)
-                if done is None:
-                    self._errand = None
-                else:
-                    units -= done
-            elif self._waiting:
-                item = self._waiting.popleft()
-                self._take(item)
-                units -= weigh(item)
-            else:
-                return
-        if not self._is_resting and (self._errand is not None or self._waiting or self._handovers.has_work):
-            self._is_resting = True
-            self._effects.append(SetTimer(GO_ON, int(self._options.rest_ms * 1000)))
 
     def state_size(self) -> Mapping[str, int]:
         """How much the broker keeps."""
@@ -355,9 +307,6 @@ class GaplessBroker:
         kind, _, rest = item.key.partition("/")
         if kind == WAVE:
             self._course.tick()
-        elif kind == GO_ON:
-            self._is_resting = False
-            self._go_on(self._options.work_per_turn)
         elif kind == "renew":
             if self._membership.suspects(rest):
                 self._on_suspected(Suspected(rest))

@@ -1,0 +1,87 @@
+"""Which input is taken when: one after the other, but a long hand-over in pieces, and the rest behind it in order.
+
+While a hand-over is under way here the broker takes a bounded amount of work in a turn, and asks to be called again at
+once. What it is sent meanwhile waits; that is bounded as what is under way is, by the windows of clients and brokers.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from gapless.errors import GaplessError
+from gapless.protocol import Effect, Expel, Input, Received, SetTimer, TimerFired
+from gapless.protocols.gapless.clients.intake import weigh
+from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.recovery.pieces import Pieces
+
+__all__ = ["GO_ON", "Turns"]
+
+GO_ON = TimerFired("go on")
+
+
+class Turns:
+    """The turns of one broker, through all its lives."""
+
+    def __init__(
+        self,
+        handle: Callable[[Input], None],
+        handovers: Callable[[], Handovers],
+        emit: Callable[[Effect], None],
+        options: GaplessOptions,
+        is_broker: Callable[[str], bool],
+    ) -> None:
+        self._handle = handle
+        self._handovers = handovers
+        self._emit = emit
+        self._options = options
+        self._is_broker = is_broker
+        self._errand: Pieces[None] | None = None
+        """The work of a hand-over that is not done yet."""
+        self._waiting: deque[Input] = deque()
+        """What came since that began."""
+        self._is_resting = False
+        """Whether a timer will let it go on."""
+
+    def take(self, item: Input) -> None:
+        """Take an input, at once or in its turn. When only others wait before it, so many are taken that all end."""
+        if item == GO_ON:
+            self._is_resting = False
+            self._go_on(self._options.work_per_turn)
+        elif self._errand is not None or self._waiting:
+            self._waiting.append(item)
+            if self._errand is None:
+                self._go_on(2 * weigh(item))
+        else:
+            self._handle(item)
+            if self._handovers().has_work:
+                self._go_on(self._options.work_per_turn)
+
+    def _go_on(self, units: int) -> None:
+        """Go on with a hand-over, or else with what waits, for so many units of work; and later with the rest."""
+        while units > 0:
+            if self._errand is None and self._handovers().has_work:
+                self._errand = self._handovers().work()
+            if self._errand is not None:
+                done = next(self._errand, None)
+                if done is None:
+                    self._errand = None
+                else:
+                    units -= done
+            elif self._waiting:
+                item = self._waiting.popleft()
+                self._take_late(item)
+                units -= weigh(item)
+            else:
+                return
+        if not self._is_resting and (self._errand is not None or self._waiting or self._handovers().has_work):
+            self._is_resting = True
+            self._emit(SetTimer(GO_ON.key, int(self._options.rest_ms * 1000)))
+
+    def _take_late(self, item: Input) -> None:
+        """Take an input that has waited. It is another's turn now: who said something wrong is sent away by name."""
+        try:
+            self._handle(item)
+        except GaplessError as error:
+            if not isinstance(item, Received) or self._is_broker(item.peer):
+                raise
+            self._emit(Expel(item.peer, str(error)))
