@@ -81,6 +81,9 @@ DOORS = ("gapless/cli/audit.py", "gapless/cli/lab.py")
 STARTER = "gapless/runtime/fleet.py"
 """Who starts the command line as a process: a broker is one of its commands, and a fleet is made of brokers."""
 
+LOADERS = {"gapless/__init__.py", "gapless/protocol.py", "gapless/runtime/codec.py"}
+"""Who imports modules by names that it puts together: public names, protocols, and the messages of a protocol."""
+
 PURE_PARTS = ("filters", "protocols")
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "threading", "time", "uuid"}
 """A state machine reads no clock, draws no lot and opens no socket."""
@@ -88,6 +91,10 @@ IMPURE = {"asyncio", "os", "random", "secrets", "socket", "threading", "time", "
 
 def _files() -> list[Path]:
     return sorted((SOURCE / "gapless").rglob("*.py"))
+
+
+def _all_files() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
 
 
 def _part(module: str) -> str:
@@ -144,6 +151,49 @@ def test_arrows_point_down_between_the_rooms_of_the_default_protocol() -> None:
     _show(complaints)
 
 
+def _arrows() -> dict[str, set[str]]:
+    """Each file, with the files that it imports: at its head, inside a function, or for its types alone."""
+    names = {_module(file).removesuffix(".__init__") for file in _all_files()}
+    arrows: dict[str, set[str]] = {name: set() for name in names}
+    for file in _all_files():
+        own = _module(file).removesuffix(".__init__")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found = {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                wanted = {f"{node.module}.{alias.name}": str(node.module) for alias in node.names}
+                found = {name if name in names else module for name, module in wanted.items()}
+            else:
+                continue
+            arrows[own] |= (found & names) - {own}
+    return arrows
+
+
+def _circle(arrows: dict[str, set[str]]) -> list[str]:
+    """Some files of which each imports the next, and the last one the first; none if there are no such."""
+    arrows = {name: set(below) for name, below in arrows.items()}
+    while arrows:
+        lowest = {name for name, below in arrows.items() if not below & arrows.keys()}
+        if not lowest:
+            break
+        for name in lowest:
+            del arrows[name]
+    way: list[str] = []
+    name = min(arrows, default="")
+    while name and name not in way:
+        way.append(name)
+        name = min(arrows[name] & arrows.keys())
+    return way[way.index(name) :] if name else []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    assert " -> ".join(_circle(_arrows())) == ""
+
+
+def test_a_circle_is_found() -> None:
+    assert _circle({"a": {"b"}, "b": {"c", "d"}, "c": {"b"}, "d": set()}) == ["b", "c"]
+
+
 def test_no_part_knows_spark() -> None:
     _show([
         f"{file}:{line}: {module}"
@@ -166,21 +216,50 @@ def _programs(file: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.value
 
 
-def _starts(file: Path) -> Iterator[int]:
-    """Lines on which `python -m gapless` is put together."""
+def _commands(file: Path) -> Iterator[tuple[int, str, str]]:
+    """Line, switch and what follows it, wherever words for a Python process are put together."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.List | ast.Tuple):
-            words = [each.value if isinstance(each, ast.Constant) else None for each in node.elts]
-            if ("-m", "gapless") in pairwise(words):
-                yield node.lineno
+            words = [each.value if isinstance(each, ast.Constant) else ast.unparse(each) for each in node.elts]
+            yield from (
+                (node.lineno, switch, str(after)) for switch, after in pairwise(words) if switch in ("-c", "-m")
+            )
+
+
+def _called(file: Path) -> set[str]:
+    """Names of all functions that are called."""
+    calls = [node.func for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    return {call.attr if isinstance(call, ast.Attribute) else ast.unparse(call) for call in calls}
 
 
 def test_no_import_hides_in_a_string() -> None:
-    _show([f"{file}:{line}: give {text!r} a module" for file in _files() for line, text in _programs(file)])
+    _show([f"{file}:{line}: give {text!r} a module" for file in _all_files() for line, text in _programs(file)])
+
+
+def test_no_process_runs_a_string() -> None:
+    _show([
+        f"{file}:{line}: give {text} a module"
+        for file in _all_files()
+        for line, switch, text in _commands(file)
+        if switch == "-c"
+    ])  # fmt: skip
+    _show([str(file) for file in _all_files() if _called(file) & {"exec", "eval", "compile_command", "run_module"}])
 
 
 def test_one_place_starts_the_command_line_as_a_process() -> None:
-    assert {file.relative_to(SOURCE).as_posix() for file in _files() if list(_starts(file))} == {STARTER}
+    starters = {
+        file for file in _all_files() for _, switch, name in _commands(file) if switch == "-m" and _is_ours(name)
+    }
+    assert {file.relative_to(SOURCE).as_posix() for file in starters} == {STARTER}
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] in ("gapless", "gapless_spark")
+
+
+def test_few_places_import_by_name() -> None:
+    loaders = {file for file in _all_files() if _called(file) & {"import_module", "__import__"}}
+    assert {file.relative_to(SOURCE).as_posix() for file in loaders} == LOADERS
 
 
 def test_python_m_gapless_is_the_command_line() -> None:

@@ -368,6 +368,17 @@ class Client:
             kind = EventError if isinstance(rejection.call, Publish) else CallError
             raise kind(rejection.reason)
 
+    def _note_beginning(self, began_us: int) -> None:
+        """What is published next was asked for then: a trace counts from the call, not from when it leaves."""
+        if self._recording is not None:
+            self._recording.publishes(began_us)
+
+    def _flush(self) -> None:
+        self._links.host.flush()
+
+    async def _wait_for_links(self) -> None:
+        await self._links.wait_for_room()
+
     def _took(self) -> None:
         """The application took something, or wants no more: tell the node, once a turn of the event loop."""
         if self._spec.paces and not self._is_telling:

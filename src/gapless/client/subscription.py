@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, Literal, Self, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, cast, get_args
 
 from gapless.client.arguments import check_choice, check_count, check_timeout
 from gapless.client.reader import Reader
@@ -24,10 +24,7 @@ from gapless.errors import CallError, GaplessError, MisfitError, SlowConsumerErr
 from gapless.events import Event
 from gapless.protocol import ProtocolSpec
 
-if TYPE_CHECKING:
-    from gapless.client.client import Client
-
-__all__ = ["BaseSubscription", "OnFull", "Subscription", "TypedSubscription", "chosen_policy"]
+__all__ = ["BaseSubscription", "OnFull", "Subscriber", "Subscription", "TypedSubscription", "chosen_policy"]
 
 OnFull: TypeAlias = Literal["block", "fail"]
 
@@ -44,12 +41,20 @@ def chosen_policy(spec: ProtocolSpec, on_full: OnFull | None) -> OnFull:
     return on_full
 
 
+class Subscriber(Protocol):
+    """The client whose subscription it is."""
+
+    async def unsubscribe(self, subscription: "BaseSubscription[Any]") -> None: ...
+
+    def _took(self) -> None: ...
+
+
 class BaseSubscription(ABC, Generic[T]):
     """What all subscriptions have in common; `_read` makes of an event what the application gets."""
 
     def __init__(
         self,
-        client: "Client",
+        client: Subscriber,
         name: str,
         text: str,
         on_full: OnFull,
@@ -217,7 +222,7 @@ class TypedSubscription(BaseSubscription[T]):
 
     def __init__(
         self,
-        client: "Client",
+        client: Subscriber,
         name: str,
         text: str,
         on_full: OnFull,

@@ -20,12 +20,11 @@ from gapless.protocol import BrokerPlace, EndSession, Expel, Start
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
 from gapless.runtime.codec import Codec
-from gapless.runtime.connection import Connection
+from gapless.runtime.connection import Connection, Link
 from gapless.runtime.distant_connection import DistantConnection
 from gapless.runtime.doors import Doors
 from gapless.runtime.gate import Gate
 from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
-from gapless.runtime.link import Link
 from gapless.runtime.links import Links
 from gapless.runtime.listener import TlsListener
 from gapless.runtime.logs import logger_of

@@ -26,13 +26,12 @@ from gapless.errors import DeniedError, GaplessError, WireError
 from gapless.protocol import Connected, Input
 from gapless.runtime.address import split_address, why_unreachable
 from gapless.runtime.codec import Codec
-from gapless.runtime.connection import Connection
+from gapless.runtime.connection import Connection, Link
 from gapless.runtime.counters import Counters
 from gapless.runtime.detector import Detector
 from gapless.runtime.dialling import dial
 from gapless.runtime.gate import Gate
 from gapless.runtime.host import NodeHost, now_us
-from gapless.runtime.link import Link
 from gapless.runtime.logs import Logger
 from gapless.runtime.owner import Owner
 from gapless.runtime.refusal_log import RefusalLog
@@ -279,8 +278,13 @@ class Links:
         self.counters.bytes_in += connection.bytes_in
         self.counters.bytes_out += connection.bytes_out
 
+    def refusing(self, connection: Connection, code: str, reason: str) -> None:
+        """We are about to end the connection."""
+        self.refusals.ended(connection, code, reason)
+
     def ended(self, connection: Connection) -> None:
         """The connection is over, for whatever reason."""
+        self.turns.forget(connection)
         self._anonymous.pop(connection, None)
         link = connection.link
         if link is None or link.connection is not connection:
@@ -422,6 +426,10 @@ class Links:
         if link.connection is not None:
             self._disconnect(link)
         self._dial(link)
+
+    def has_time_for(self, connection: Connection) -> bool:
+        """Whether it is heard in this turn; if not, it is called when its turn comes."""
+        return self.turns.has_time_for(connection)
 
     def is_readable(self, connection: Connection) -> bool:
         """Whether more may be read from it now."""

@@ -11,6 +11,7 @@ import msgspec
 from gapless.events import Event
 
 __all__ = [
+    "NO_TAGS",
     "Accepted", "Acknowledge", "AddSubscription", "Attach", "Claim", "ClientOffers", "ClientPublish",
     "ClientSubscribe", "ClientUnsubscribe", "ConfirmPublication", "ConfirmSubscription", "Cuts", "Delivery", "Detach",
     "Heard", "Hello", "Lost", "Number", "Partition", "PartitionOver", "Partitions", "Publication", "Recovered",
@@ -37,6 +38,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
 
 
 Tags: TypeAlias = frozenset[Partition]
+NO_TAGS: Tags = frozenset()
 
 
 class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 from gapless.events import Attributes
 from gapless.filters import Filter, FilterIndex, parse
-from gapless.protocols.delta.messages import AddSubscription, Cuts, Tags
+from gapless.protocols.delta.messages import NO_TAGS, AddSubscription, Cuts, Tags
 from gapless.protocols.delta.neighbourhood import Neighbourhood
-from gapless.protocols.delta.partitions import NO_TAGS
 
 __all__ = ["Route", "Subscription", "SubscriptionTable"]
 
