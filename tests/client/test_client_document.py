@@ -70,7 +70,7 @@ def test_changes_and_ends(programs: dict[str, Any], capsys: pytest.CaptureFixtur
                 await asyncio.sleep(0.01)
             await client.subscribe("TRUE")
             await client.publish({"topic": "trade"})
-            while client._taken == 0:
+            while client._pacing._taken == 0:
                 await asyncio.sleep(0.01)
             await network.stop()
             await network.start("b0")

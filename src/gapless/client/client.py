@@ -18,6 +18,7 @@ from gapless.client.guarded_codec import GuardedCodec
 from gapless.client.hints import hint_at_filter
 from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
+from gapless.client.pacing import Pacing
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import Publishing
 from gapless.client.reader import Reader
@@ -35,7 +36,6 @@ from gapless.protocol import (
     Advertised,
     ClientPlace,
     Confirmed,
-    Consumed,
     CutFixed,
     CutsVoided,
     Deliver,
@@ -89,9 +89,6 @@ class Client:
         self._ending: dict[str, asyncio.Future[None]] = {}
         self._advertisements: dict[str, Advertisement] = {}
         self._subscriptions: dict[str, BaseSubscription[Any]] = {}
-        self._deliveries = 0
-        self._taken = 0
-        self._is_telling = False
         self._error: GaplessError | None = None
         self._is_leaving = False
         self._is_closed = False
@@ -124,6 +121,7 @@ class Client:
             tls=access.context,
         )
         self._links.denied = self._on_denied
+        self._pacing = Pacing(self._subscriptions, self._links.give, tells=self._spec.paces)
         self._spare_links = SpareLinks(self._links)
         self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None, access)
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
@@ -205,16 +203,18 @@ class Client:
         check_choice("ready", ready, get_args(Ready))
         again: Any = partial(self.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
         if type is None:
-            made: Any = Subscription(self, *settings, again)
+            made: Any = Subscription(self, self._pacing.took, *settings, again)
         else:
-            made = TypedSubscription(self, *settings, partial(again, type=type), Reader(type))
+            made = TypedSubscription(self, self._pacing.took, *settings, partial(again, type=type), Reader(type))
         return await self._begin(made, ready)
 
     async def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed, as `subscribe` does."""
         _check_filter(filter)
         settings = self._settings_of(f"({filter}) AND {ANSWERABLE}", on_full, queue)
-        return await self._begin(Requests(self, *settings, lambda: self.answer(filter, on_full=on_full, queue=queue)))
+        return await self._begin(
+            Requests(self, self._pacing.took, *settings, lambda: self.answer(filter, on_full=on_full, queue=queue))
+        )
 
     def _settings_of(self, text: str, on_full: OnFull | None, queue: int) -> tuple[str, str, OnFull, int]:
         _check_filter(text)
@@ -249,7 +249,7 @@ class Client:
         if ended is None:
             ended = self._ending[name] = self._future()
             subscription.release()
-            self._took()
+            self._pacing.took()
             self._call(Unsubscribe(name))
         await asyncio.shield(ended)
 
@@ -329,7 +329,7 @@ class Client:
         for advertisement in list(self._advertisements.values()):
             await self.unadvertise(advertisement)
         await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self._subscriptions.values())))
-        while self._links.unsent or not getattr(self._links.host.node, "is_attached", True):
+        while self._links.queues.unsent or not getattr(self._links.host.node, "is_attached", True):
             await asyncio.sleep(0.005)
 
     async def __aenter__(self) -> Self:
@@ -377,27 +377,13 @@ class Client:
         self._links.host.flush()
 
     async def _wait_for_links(self) -> None:
-        await self._links.wait_for_room()
-
-    def _took(self) -> None:
-        """The application took something, or wants no more: tell the node, once a turn of the event loop."""
-        if self._spec.paces and not self._is_telling:
-            self._is_telling = True
-            asyncio.get_running_loop().call_soon(self._tell_taken)
-
-    def _tell_taken(self) -> None:
-        self._is_telling = False
-        waiting = [subscription.oldest() for subscription in self._subscriptions.values() if subscription.holds_back]
-        taken = min((number for number in waiting if number is not None), default=self._deliveries + 1) - 1
-        if taken > self._taken:
-            self._taken = taken
-            self._links.give(Consumed(taken))
+        await self._links.queues.wait_for_room()
 
     def _drop(self, name: str) -> None:
         """The application does not want the subscription after all."""
         if self._subscriptions.pop(name, None) is not None and self._error is None:
             self._links.give(Unsubscribe(name))
-            self._took()
+            self._pacing.took()
 
     # ---- effects ------------------------------------------------------------------------------------------
 
@@ -436,15 +422,15 @@ class Client:
             self._subscriptions[effect.subscription].cuts.clear()
 
     def _on_deliver(self, effect: Deliver) -> None:
-        self._deliveries += 1
+        self._pacing.deliveries += 1
         subscription = self._subscriptions.get(effect.subscription)
         if subscription is None:
-            self._took()
+            self._pacing.took()
             return
-        if not subscription.put(self._deliveries, effect.event):
+        if not subscription.put(self._pacing.deliveries, effect.event):
             asyncio.get_running_loop().call_soon(self._drop, effect.subscription)
         if not subscription.holds_back:
-            self._took()
+            self._pacing.took()
 
     def _on_ended(self, effect: Ended) -> None:
         name = effect.subscription

@@ -82,13 +82,14 @@ class Requests(BaseSubscription[Request]):
     def __init__(
         self,
         client: _Answerer,
+        took: Callable[[], None],
         name: str,
         text: str,
         on_full: OnFull,
         queue: int,
         again: Callable[[], Awaitable["Requests"]],
     ) -> None:
-        super().__init__(client, name, text, on_full, queue, again)
+        super().__init__(client, took, name, text, on_full, queue, again)
         self._answerer = client
 
     def _pop(self, most: int) -> list[Request]:

@@ -46,8 +46,6 @@ class Subscriber(Protocol):
 
     async def unsubscribe(self, subscription: "BaseSubscription[Any]") -> None: ...
 
-    def _took(self) -> None: ...
-
 
 class BaseSubscription(ABC, Generic[T]):
     """What all subscriptions have in common; `_read` makes of an event what the application gets."""
@@ -55,6 +53,7 @@ class BaseSubscription(ABC, Generic[T]):
     def __init__(
         self,
         client: Subscriber,
+        took: Callable[[], None],
         name: str,
         text: str,
         on_full: OnFull,
@@ -76,7 +75,7 @@ class BaseSubscription(ABC, Generic[T]):
         self._got: dict[str, int] = {}
         """Where `fail` applies: the number of the last event of each publisher that did fit."""
         self._again = again
-        self._took = client._took
+        self._took = took
         self._queue: deque[tuple[int, Event]] = deque()
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._error: GaplessError | None = None
@@ -223,6 +222,7 @@ class TypedSubscription(BaseSubscription[T]):
     def __init__(
         self,
         client: Subscriber,
+        took: Callable[[], None],
         name: str,
         text: str,
         on_full: OnFull,
@@ -230,7 +230,7 @@ class TypedSubscription(BaseSubscription[T]):
         again: Callable[[], Awaitable["TypedSubscription[T]"]],
         reader: Reader[T],
     ) -> None:
-        super().__init__(client, name, text, on_full, queue, again)
+        super().__init__(client, took, name, text, on_full, queue, again)
         self._reader = reader
 
     def _pop(self, most: int) -> list[T]:

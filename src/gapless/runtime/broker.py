@@ -198,11 +198,11 @@ class Broker:
         self._hush()
         self.logger.info("draining")
         self._close_doors()
-        self._links.pause_clients()
+        self._links.queues.pause(True)
         deadline = time.monotonic() + self.config.runtime.drain_ms / 1000
-        while self._links.unsent and time.monotonic() < deadline:
+        while self._links.queues.unsent and time.monotonic() < deadline:
             await asyncio.sleep(DRAIN_POLL_S)
-        left = self._links.unsent
+        left = self._links.queues.unsent
         await self._links.close()
         self.logger.info("stopped", extra={"unsent": left})
 
@@ -432,7 +432,7 @@ class Broker:
             ],
             "clients": overview.get("clients", links.client_count),
             "connections": links.client_count,
-            "paused": links.is_paused,
+            "paused": links.queues.is_paused,
             "links": {
                 link.name: {
                     "up": link.connection is not None,
