@@ -21,7 +21,8 @@ from functools import partial
 import msgspec
 
 from gapless.overlay import chain
-from gapless.protocol import Advertise, BrokerPlace, Effect, Input, Node, Publish, Send, Subscribe, find_protocol
+from gapless.protocol import Advertise, BrokerPlace, Effect, Input, Node, Publish, Send, Subscribe
+from gapless.registry import find_protocol
 from gapless.simulator import Latency, Settings, Simulation
 
 TURN_MS_MAX = 100.0

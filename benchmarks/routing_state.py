@@ -24,8 +24,9 @@ from typing import Any
 import msgspec
 
 from gapless.overlay import binary
-from gapless.protocol import Advertise, BrokerPlace, Effect, Input, Node, Send, Subscribe, find_protocol
+from gapless.protocol import Advertise, BrokerPlace, Effect, Input, Node, Send, Subscribe
 from gapless.protocols.gapless.messages import AddSubscription, Frame, RemoveSubscription, Tree
+from gapless.registry import find_protocol
 from gapless.simulator import Latency, Settings, Simulation
 
 DEPTH = 5

@@ -17,14 +17,12 @@ What a runtime promises a node:
 - `Place.incarnation` grows each time a broker starts without the memory of its earlier life.
 - Each effect is carried out before the next input is given to the same node.
 
-A protocol registers itself by being a module (or package) of `gapless.protocols` with a `PROTOCOL` attribute.
+A protocol registers itself by being a module (or package) of `gapless.protocols` with a `PROTOCOL` attribute
+(`gapless.registry`).
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence, Set
 from difflib import get_close_matches
-from functools import cache
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -38,8 +36,7 @@ __all__ = [
     "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "Demand", "Effect", "EndSession", "Ended",
     "Expel", "Guarantee", "Input", "Judging", "Linked", "Node", "ProtocolSpec", "Publish", "PublishMany", "Published",
     "Ready", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted",
-    "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay", "convert_options", "find_protocol",
-    "protocols",
+    "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay", "convert_options",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -265,7 +262,7 @@ Effect: TypeAlias = (
 )
 
 
-# ---- nodes and the registry -------------------------------------------------------------------------------
+# ---- nodes and protocols ----------------------------------------------------------------------------------
 
 
 class BrokerPlace(msgspec.Struct, frozen=True):
@@ -338,7 +335,7 @@ def _needs_tree(overlay: Overlay) -> str | None:
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True):
-    """A protocol of the registry."""
+    """A protocol: how its nodes are made, and what runtimes have to know of it."""
 
     name: str
     guarantee: Guarantee
@@ -397,24 +394,3 @@ def check_overlay(spec: ProtocolSpec, overlay: Overlay) -> None:
     reason = spec.refuses(overlay)
     if reason is not None:
         raise ProtocolError(f"protocol {spec.name!r} cannot run here: {reason}")
-
-
-@cache
-def protocols() -> dict[str, ProtocolSpec]:
-    """All protocols by name, sorted."""
-    import gapless.protocols as package
-
-    found = {}
-    for module_info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        spec = getattr(importlib.import_module(module_info.name), "PROTOCOL", None)
-        if spec is not None:
-            found[spec.name] = spec
-    return dict(sorted(found.items()))
-
-
-def find_protocol(name: str) -> ProtocolSpec:
-    """The protocol of that name, or an error that lists those there are."""
-    try:
-        return protocols()[name]
-    except KeyError:
-        raise ProtocolError(f"there is no protocol {name!r}; choose one of: {', '.join(protocols())}") from None

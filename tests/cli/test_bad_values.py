@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from tests.conftest import Cli
 
-from gapless.protocol import ProtocolSpec, convert_options, protocols
+from gapless.protocol import ProtocolSpec, convert_options
+from gapless.registry import protocols
 from gapless.runtime.fleet import free_ports, local_network
 
 FIRST = str(Path(__file__).parents[2] / "examples/first.toml")

@@ -11,7 +11,8 @@ import typer.main
 from tests.conftest import Cli
 
 from gapless.cli.main import app
-from gapless.protocol import GUARANTEE_NAMES, Guarantee, protocols
+from gapless.protocol import GUARANTEE_NAMES, Guarantee
+from gapless.registry import protocols
 
 ROOT = Path(__file__).parents[2]
 FIRST = ROOT / "examples/first.toml"

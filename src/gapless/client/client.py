@@ -49,8 +49,8 @@ from gapless.protocol import (
     Unadvertise,
     Unsubscribe,
     convert_options,
-    find_protocol,
 )
+from gapless.registry import find_protocol
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.wire import Welcome
 

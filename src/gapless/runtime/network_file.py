@@ -63,7 +63,8 @@ import msgspec
 
 from gapless.errors import ConfigError, OverlayError, ProtocolError
 from gapless.overlay import Overlay, make_overlay
-from gapless.protocol import ProtocolSpec, check_overlay, convert_options, find_protocol
+from gapless.protocol import ProtocolSpec, check_overlay, convert_options
+from gapless.registry import find_protocol
 from gapless.runtime.access import Access
 from gapless.runtime.address import split_address
 from gapless.runtime.settings import RuntimeSettings

@@ -51,8 +51,8 @@ from gapless.protocol import (
     Unadvertise,
     Unsubscribe,
     check_overlay,
-    find_protocol,
-)  # fmt: skip
+)
+from gapless.registry import find_protocol
 from gapless.simulator.agenda import Agenda
 from gapless.simulator.collector import calm_collector
 from gapless.simulator.connections import Connections

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from gapless.errors import ExperimentError, ProtocolError, ScenarioError
-from gapless.protocol import convert_options, find_protocol
+from gapless.protocol import convert_options
+from gapless.registry import find_protocol
 from gapless.simulator import Scenario, load_scenario
 from gapless_spark.lab.experiment import Claim, Experiment, FigureSpec, Interpretation, Quick, Range, Reading, Scalar
 from gapless_spark.lab.grid import Case, cases_of

@@ -12,7 +12,7 @@ from tests.fuzz.shapes import Shapes, pack
 from tests.fuzz.target import Target, Unexpected
 from tests.fuzz.transport import Transport
 
-from gapless.protocol import find_protocol
+from gapless.registry import find_protocol
 from gapless.runtime import wire
 from gapless.runtime.wire import HEADER
 

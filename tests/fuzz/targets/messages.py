@@ -9,7 +9,7 @@ from tests.fuzz.shapes import Shapes, pack
 from tests.fuzz.target import Target, Unexpected
 
 from gapless.errors import WireError
-from gapless.protocol import find_protocol
+from gapless.registry import find_protocol
 from gapless.runtime.codec import Codec, message_types
 from gapless.runtime.wire import HEADER
 

@@ -17,7 +17,7 @@ from tests.fuzz.target import Target, Unexpected
 from gapless.errors import GaplessError
 from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocol import BrokerPlace, Connected, Received, Send, Start, Suspected, find_protocol
+from gapless.protocol import BrokerPlace, Connected, Received, Send, Start, Suspected
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.messages import (
     Attach,
@@ -28,6 +28,7 @@ from gapless.protocols.gapless.messages import (
     Stable,
 )
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.registry import find_protocol
 from gapless.runtime.codec import Codec
 
 LIARS = ("ann", "bob")

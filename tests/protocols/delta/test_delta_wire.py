@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from gapless.events import Event
-from gapless.protocol import find_protocol
 from gapless.protocols.delta import messages
+from gapless.registry import find_protocol
 
 PARTITION = messages.Partition("b1", (0, 3), ("b2", "b5"))
 TAGS = frozenset({PARTITION})

@@ -24,12 +24,12 @@ from gapless.protocol import (
     Subscribe,
     Suspected,
     TimerFired,
-    find_protocol,
-)  # fmt: skip
+)
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.messages import Attach, Attached, ClientPublish, ClientSubscribe, SubscriptionProgress
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.turns import GO_ON
+from gapless.registry import find_protocol
 from gapless.simulator import Simulation, generate, try_scenario
 
 SECOND = 1_000_000

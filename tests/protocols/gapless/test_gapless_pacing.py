@@ -19,8 +19,8 @@ from gapless.protocol import (
     Publish,
     PublishMany,
     Subscribe,
-    find_protocol,
 )
+from gapless.registry import find_protocol
 from gapless.simulator import Simulation
 from gapless.trace import Recorder
 

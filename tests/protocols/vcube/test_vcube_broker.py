@@ -7,7 +7,7 @@ from tests.protocols.vcube.vcube_cube import Cube
 
 from gapless.errors import ProtocolError
 from gapless.events import Event
-from gapless.protocol import Start, convert_options, find_protocol
+from gapless.protocol import Start, convert_options
 from gapless.protocols.vcube.messages import (
     Ack,
     ClientAdvertise,
@@ -21,6 +21,7 @@ from gapless.protocols.vcube.messages import (
     Taken,
     Uns,
 )
+from gapless.registry import find_protocol
 
 # ---- joining and leaving
 
