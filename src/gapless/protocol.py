@@ -32,11 +32,11 @@ from gapless.events import Attributes, Event
 from gapless.overlay import Overlay
 
 __all__ = [
-    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed",
-    "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "Demand", "Effect", "EndSession", "Ended",
-    "Expel", "Guarantee", "Input", "Judging", "Linked", "Node", "ProtocolSpec", "Publish", "PublishMany", "Published",
-    "Ready", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted",
-    "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay", "convert_options",
+    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerNode", "BrokerPlace", "ClientNode", "ClientPlace",
+    "Confirmed", "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "Demand", "Effect", "EndSession",
+    "Ended", "Expel", "Guarantee", "Input", "Judging", "Linked", "Node", "ProtocolSpec", "Publish", "PublishMany",
+    "Published", "Ready", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired",
+    "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay", "convert_options",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -294,6 +294,51 @@ class Node(Protocol):
         ...
 
 
+class BrokerNode(Node, Protocol):
+    """A broker of some protocol. Beyond its steps it can be asked how it is; those that do not know keep the answers
+    that stand here."""
+
+    def overview(self) -> dict[str, Any]:
+        """What an operator should see of it."""
+        return {}
+
+    def sessions(self) -> list[str]:
+        """The clients whose sessions are here."""
+        return []
+
+    def has_session(self, client: str) -> bool:
+        """Whether the client's session is here."""
+        return False
+
+    def held_by(self, client: str) -> dict[str, str]:
+        """The filters of a client's subscriptions, by name."""
+        return {}
+
+    def measured(self) -> Mapping[str, Mapping[int, int]]:
+        """What it measured of itself, where an option asks for that: how often each number came, by what it counts."""
+        return {}
+
+
+class ClientNode(Node, Protocol):
+    """A client of some protocol. It can be asked who serves it; those that do not know keep the answers that stand
+    here."""
+
+    @property
+    def broker(self) -> str:
+        """The broker that serves it, or is asked to; empty if it does not tell."""
+        return ""
+
+    @property
+    def window(self) -> int:
+        """How many publications may wait to become safe; it rejects what goes beyond."""
+        return 1_000
+
+    @property
+    def is_attached(self) -> bool | None:
+        """Whether a broker holds its session, and knows what it wants; None if there are no sessions."""
+        return None
+
+
 class Demand(msgspec.Struct, frozen=True, gc=False):
     """What a client's message asks for, so that a runtime can judge it before a broker's node sees it."""
 
@@ -310,8 +355,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 class Judging(msgspec.Struct, frozen=True):
     """How a protocol lets a runtime judge what its clients ask for.
 
-    Its brokers then also have the methods `sessions`, the names of the clients that they serve, and `held_by`, the
-    filters of a client's subscriptions by name.
+    Its brokers then also say whose sessions they have, and what those hold (`sessions`, `held_by`).
     """
 
     demand: Callable[[Any], Demand | None]
@@ -342,14 +386,14 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     summary: str
     options: type[msgspec.Struct]
     """Frozen struct with a default for every field; scenario files set its fields by name."""
-    broker: Callable[[BrokerPlace, Any], Node]
-    client: Callable[[ClientPlace, Any], Node]
+    broker: Callable[[BrokerPlace, Any], BrokerNode]
+    client: Callable[[ClientPlace, Any], ClientNode]
     takes_many: bool = False
     """Whether clients take `PublishMany`."""
     paces: bool = False
     """Whether clients take `Consumed`, and no more is sent to them ahead of it than a bounded number of deliveries."""
     ends_sessions: bool = False
-    """Whether brokers take `EndSession`, and have a method `has_session`."""
+    """Whether brokers take `EndSession`, and say whose session they have."""
     copes_with: frozenset[str] = frozenset()
     """Faults under which the guarantee holds: of crash, restart, cut, suspicion, loss, duplication, relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()

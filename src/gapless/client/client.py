@@ -81,7 +81,9 @@ class Client:
         self.protocol = welcome.protocol
         self._spec = find_protocol(welcome.protocol)
         options = convert_options(self._spec, welcome.options)
-        self._publishing = Publishing(self, self._spec, welcome.settings, getattr(options, "client_window", 1_000))
+        place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
+        self._node = self._spec.client(place, options)
+        self._publishing = Publishing(self, self._spec, welcome.settings, self._node.window)
         self._serial = 0
         self._rejection: Rejected | None = None
         self._stable: dict[str, asyncio.Future[None]] = {}
@@ -122,13 +124,11 @@ class Client:
         )
         self._links.denied = self._on_denied
         self._pacing = Pacing(self._subscriptions, self._links.give, tells=self._spec.paces)
-        self._spare_links = SpareLinks(self._links)
         self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None, access)
-        place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
-        node = self._spec.client(place, options)
-        self._watching = Watching(lambda: serving(self._links, self.broker))
+        self._spare_links = SpareLinks(self._links, self._node)
+        self._watching = Watching(lambda: serving(self._links, self._node))
         self._links.look = self._watching.look
-        self._links.host.inhabit(WatchedNode(node, self._watching.look))
+        self._links.host.inhabit(WatchedNode(self._node, self._watching.look))
         self._replies = Replies(self, self._publishing)
         self._links.give(Start())
 
@@ -329,8 +329,11 @@ class Client:
         for advertisement in list(self._advertisements.values()):
             await self.unadvertise(advertisement)
         await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self._subscriptions.values())))
-        while self._links.queues.unsent or not getattr(self._links.host.node, "is_attached", True):
+        while self._links.queues.unsent or self._is_looking_for_a_broker():
             await asyncio.sleep(0.005)
+
+    def _is_looking_for_a_broker(self) -> bool:
+        return self._links.host.node is not None and self._node.is_attached is False
 
     async def __aenter__(self) -> Self:
         return self
@@ -478,7 +481,7 @@ class Client:
     @property
     def broker(self) -> str:
         """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
-        return str(getattr(self._links.host.node, "broker", ""))
+        return "" if self._links.host.node is None else self._node.broker
 
     def changes(self) -> Changes:
         """What becomes of the client's place in the network: connected, lost, moved; first, how it is now."""

@@ -188,7 +188,7 @@ def test_who_has_left_passes_on_what_still_reaches_it() -> None:
     assert cube.got(4) == []
     measures = cube.nodes["b4"].measures
     assert measures is not None
-    assert measures.false_positives == 1
+    assert measures.false_positives == {0: 1}
 
 
 # ---- starting cuts

@@ -15,6 +15,7 @@ from typing import Any, assert_never
 
 from gapless.events import Event
 from gapless.protocol import (
+    BrokerNode,
     BrokerPlace,
     Connected,
     Effect,
@@ -95,7 +96,7 @@ RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
 
 
-class GaplessBroker:
+class GaplessBroker(BrokerNode):
     """A broker node of the `gapless` protocol."""
 
     def __init__(self, place: BrokerPlace, options: GaplessOptions) -> None:

@@ -17,6 +17,7 @@ from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    ClientNode,
     ClientPlace,
     Confirmed,
     Connected,
@@ -103,8 +104,11 @@ class _Offer:
         self.leaving_after: int | None = None
 
 
-class GaplessClient:
+class GaplessClient(ClientNode):
     """A client node of the `gapless` protocol."""
+
+    is_attached: bool = False
+    """Whether a broker holds the session, and knows what the client wants."""
 
     def __init__(self, place: ClientPlace, options: GaplessOptions) -> None:
         self._name = place.name
@@ -113,8 +117,6 @@ class GaplessClient:
         self._broker = place.broker
         self._home = ""
         self._attempt = 0
-        self.is_attached = False
-        """Whether a broker holds the session, and knows what the client wants."""
         self._asked = 0
         self._redirects = 0
         self._patience = 1
@@ -172,6 +174,11 @@ class GaplessClient:
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
         return {"subscriptions": len(self._subscriptions), "unsafe": len(self._unsafe)}
+
+    @property
+    def window(self) -> int:
+        """How many publications may wait to become safe."""
+        return self._options.client_window
 
     @property
     def broker(self) -> str:

@@ -16,6 +16,7 @@ from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    ClientNode,
     ClientPlace,
     Connected,
     CutFixed,
@@ -72,7 +73,7 @@ class _Offer:
         self.filter = pattern
 
 
-class GryphonClient:
+class GryphonClient(ClientNode):
     """A client node."""
 
     def __init__(self, place: ClientPlace, options: GryphonOptions) -> None:

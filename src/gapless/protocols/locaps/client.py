@@ -18,6 +18,7 @@ from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    ClientNode,
     ClientPlace,
     CutFixed,
     Deliver,
@@ -79,7 +80,7 @@ class _Offer:
         """Once it is taken back: the last event that may rely on it."""
 
 
-class LocapsClient:
+class LocapsClient(ClientNode):
     """A client node."""
 
     def __init__(self, place: ClientPlace, options: LocapsOptions) -> None:

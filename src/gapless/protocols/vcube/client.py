@@ -15,6 +15,7 @@ from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    ClientNode,
     ClientPlace,
     Confirmed,
     CutFixed,
@@ -64,7 +65,7 @@ class _Use:
         return isinstance(self.call, Subscribe)
 
 
-class TopicClient:
+class TopicClient(ClientNode):
     """A client node. With a window, publications are confirmed, and so many may be unconfirmed at a time."""
 
     def __init__(self, place: ClientPlace, window: int | None) -> None:
@@ -89,6 +90,11 @@ class TopicClient:
             Delivery: self._on_delivery,
             Taken: self._on_taken,
         }
+
+    @property
+    def window(self) -> int:
+        """How many publications may be unconfirmed."""
+        return super().window if self._window is None else self._window
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
