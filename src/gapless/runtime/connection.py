@@ -278,8 +278,7 @@ class Connection(FrameStream):
             else:
                 raise WireError(f"there is no frame of kind {kind}")
         except WireError as error:
-            code = "version" if "version" in str(error) else "malformed"
-            self.refuse(code, str(error))
+            self.refuse(error.code, str(error))
 
     def frame_refused(self, length: int) -> None:
         self.refuse(

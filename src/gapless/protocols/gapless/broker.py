@@ -34,6 +34,7 @@ from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.dispatch import dispatch
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.news import StatusNews
@@ -71,7 +72,6 @@ from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import overview
 from gapless.protocols.gapless.recovery.estates import Estates
-from gapless.protocols.gapless.recovery.handover import name_life
 from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import EventLog, Logged

@@ -15,6 +15,7 @@ from gapless.protocol import SetTimer
 from gapless.protocols.gapless.clients.claims import Claims
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.lives import broker_of
 from gapless.protocols.gapless.messages import (
     Attach,
     Attached,
@@ -82,7 +83,7 @@ class Desk:
         self.taking = Latencies()
         """From when deliveries are due until the application has taken them."""
         self._home = home
-        self._broker = home.rpartition("/")[0]
+        self._broker = broker_of(home)
         self._options = options
         self._table = table
         self._journal = journal
@@ -122,7 +123,7 @@ class Desk:
                 self._send(client, NotYet(message.attempt))
                 return
             if where != self._home:
-                self._send(client, Redirect(message.attempt, where.rpartition("/")[0]))
+                self._send(client, Redirect(message.attempt, broker_of(where)))
                 return
             if any(progress.got for progress in message.brought):
                 self._send(client, Expired(message.attempt))
