@@ -4,8 +4,8 @@ import pytest
 
 from gapless.events import Event
 from gapless.protocols.srpt import messages as srpt
+from gapless.protocols.topics.hypercube import BROKERS_MAX
 from gapless.protocols.vcube.causal_order import stamp_of
-from gapless.protocols.vcube.hypercube import BROKERS_MAX
 from gapless.protocols.vcube.messages import (
     Ack,
     Answer,

@@ -39,6 +39,7 @@ from gapless.protocols.delta.partitions import PartitionTable, ended_by
 from gapless.protocols.delta.sequences import Sequences
 from gapless.protocols.delta.sessions import Session, Sessions
 from gapless.protocols.delta.subscriptions import HERE, Route, Subscription, SubscriptionTable
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Forwarding"]
 
@@ -144,8 +145,7 @@ class Forwarding:
         if not isinstance(held.content, Event) or held.vector[0][0] != held.content.publisher:
             return direction
         home = self._homes.setdefault(held.content.publisher, direction)
-        if len(self._homes) > HOMES_MAX:
-            del self._homes[next(iter(self._homes))]
+        forget_oldest(self._homes, HOMES_MAX)
         return home
 
     def _serve_home(self, held: Held, home: str) -> None:

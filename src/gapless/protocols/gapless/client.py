@@ -69,6 +69,7 @@ from gapless.protocols.gapless.messages import (
     Unsubscribed,
 )  # fmt: skip
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.parts.held import Held
 
 __all__ = ["GaplessClient"]
 
@@ -77,21 +78,15 @@ REDIRECTS_MAX = 3
 PATIENCE_MAX = 64
 
 
-class _Held:
+class _Held(Held):
     """A subscription as the client holds it."""
 
-    def __init__(self, text: str, ready: Ready) -> None:
+    def __init__(self, name: str, text: str, ready: Ready) -> None:
+        super().__init__(name)
         self.text = text
         self.ready = ready
-        self.cuts: Cuts = {}
-        self.got: Cuts = {}
-        self.is_active = False
         self.is_whole = False
         self.is_ending = False
-
-    def last(self) -> Cuts:
-        """The ending cut, if the subscription ended now."""
-        return {publisher: self.got.get(publisher, cut - 1) for publisher, cut in self.cuts.items()}
 
 
 class _Offer:
@@ -330,7 +325,7 @@ class GaplessClient(ClientNode):
 
     def _subscribe(self, call: Subscribe) -> None:
         if self._parse(call, call.subscription in self._subscriptions, call.subscription) is not None:
-            self._subscriptions[call.subscription] = _Held(call.filter, call.ready)
+            self._subscriptions[call.subscription] = _Held(call.subscription, call.filter, call.ready)
             self._send(ClientSubscribe(self._attempt, call.subscription, call.filter))
 
     def _unsubscribe(self, call: Unsubscribe) -> None:

@@ -6,17 +6,9 @@ tree link (its `tag`); all others are addressed to the broker as such.
 
 from typing import TypeAlias
 
-import msgspec
-
 from gapless.events import Event
-
-Cuts: TypeAlias = dict[str, int]
-"""For each publisher, the first sequence number that counts."""
-
-
-class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
-    """Base of all messages: frozen, tagged by their class name, compact on the wire."""
-
+from gapless.protocols.parts.messages import Cuts as Cuts
+from gapless.protocols.parts.messages import Message as _Message
 
 # ---- channel ----------------------------------------------------------------------------------------------
 

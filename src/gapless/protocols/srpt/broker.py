@@ -20,8 +20,8 @@ from gapless.protocol import BrokerNode, BrokerPlace, Effect, Input, Received, S
 from gapless.protocols.srpt.messages import Join, Joined, Leave, Pub, ToRoot
 from gapless.protocols.srpt.options import SrptOptions
 from gapless.protocols.srpt.tree import children, parent_of, root_of
-from gapless.protocols.vcube.hypercube import cluster_of, mask_of, numbering
-from gapless.protocols.vcube.messages import (
+from gapless.protocols.topics.hypercube import cluster_of, mask_of, numbering
+from gapless.protocols.topics.messages import (
     ClientAdvertise,
     ClientEnd,
     ClientPublish,

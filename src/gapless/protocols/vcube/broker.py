@@ -19,8 +19,8 @@ from typing import Any
 
 from gapless.events import Event
 from gapless.protocol import BrokerNode, BrokerPlace, Effect, Input, Received, Send
+from gapless.protocols.topics.hypercube import branches, cluster_of, mask_of, numbering, pack, sub_cube, unpack
 from gapless.protocols.vcube.causal_order import CausalOrder
-from gapless.protocols.vcube.hypercube import branches, cluster_of, mask_of, numbering, pack, sub_cube, unpack
 from gapless.protocols.vcube.measures import Measures
 from gapless.protocols.vcube.messages import (
     Ack,
