@@ -14,6 +14,7 @@ from gapless.events import Event
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.clients.claims import Claims
 from gapless.protocols.gapless.clients.latencies import Latencies
+from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.lives import broker_of
 from gapless.protocols.gapless.messages import (
@@ -215,11 +216,11 @@ class Desk:
     def caught_sight(self, client: str) -> None:
         """The client was there all the time."""
         if client in self.sessions:
-            self.sessions[client].is_away = self.sessions[client].is_orphan
+            self.sessions[client].sight(Turn.CAUGHT_SIGHT)
 
     def _await(self, client: str) -> None:
         session = self.sessions[client]
-        session.is_away = True
+        session.sight(Turn.LOST_SIGHT)
         times_inherited = session.epoch % EPOCH_STEP if session.is_orphan else 0
         seconds = self._options.session_s / 2 ** max(0, times_inherited - 1)  # no more than twice as long in all
         self._set_timer(SetTimer(f"session/{client}", int(seconds * 1e6)))
@@ -258,7 +259,7 @@ class Desk:
         records = {}
         for session in self.sessions.values():
             if session.place == broker and session.can_leave:
-                session.is_leaving = True
+                session.turn(Turn.STANDS_STILL)
                 records[session.client] = msgspec.structs.replace(session.record(), epoch=session.epoch + 1)
         return records
 
@@ -271,7 +272,7 @@ class Desk:
         waiting = False
         for session in self.sessions.values():
             if session.place == broker and not session.is_away:
-                session.is_leaving = True
+                session.turn(Turn.STANDS_STILL)
                 waiting = waiting or not session.can_leave
         return not waiting
 
@@ -284,7 +285,7 @@ class Desk:
         Clients that were ignored meanwhile say everything again when they attach.
         """
         for session in [session for session in self.sessions.values() if session.is_leaving]:
-            session.is_leaving = False
+            session.turn(Turn.GOES_ON)
             session.epoch += KEPT_STEP
             self.secure(session)
             if session.is_deaf:
@@ -325,8 +326,8 @@ class Desk:
         if session is None or message.attempt != session.attempt:
             return
         kind = type(message)
-        if (session.is_leaving or session.is_deaf) and kind is not ClientGot:
-            session.is_deaf = True
+        if kind is not ClientGot and not session.is_heard:
+            session.turn(Turn.IGNORED)
             return
         self._claims.check_call(session, message)
         if kind is ClientGot:
