@@ -292,3 +292,26 @@ def test_imports_stay_light(statement: str, unwanted: set[str]) -> None:
     program = f"import sys; {statement}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not unwanted & set(loaded)
+
+
+MIRRORS = {"spark": "gapless_spark", "lab": "gapless_spark/lab"}
+"""Directories of tests whose part has another place than `src/gapless/…`."""
+
+BESIDE = {"bench", "deploy", "fuzz", "fuzz/targets"}
+"""Tests of what is not in `src`."""
+
+
+def _test_directories() -> list[Path]:
+    here = Path(__file__).parent
+    return sorted({file.parent for file in here.rglob("*.py")} - {here})
+
+
+def test_tests_mirror_the_source() -> None:
+    for directory in _test_directories():
+        name = directory.relative_to(Path(__file__).parent).as_posix()
+        if name not in BESIDE:
+            assert (SOURCE / MIRRORS.get(name, f"gapless/{name}")).is_dir(), f"tests/{name} mirrors no part of src"
+
+
+def test_tests_are_packages() -> None:
+    _show([f"{each} lacks an __init__.py" for each in _test_directories() if not (each / "__init__.py").exists()])

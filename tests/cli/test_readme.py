@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.conftest import Cli
 
 from gapless.checkers import check
 from gapless.simulator import generate, parse_scenario, run_scenario, try_scenario
+from tests.conftest import Cli
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

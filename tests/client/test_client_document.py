@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.local import local
-from tests.runtime.secure import secure
 
 import gapless
 from gapless.client import connect
@@ -14,6 +12,8 @@ from gapless.client.requests import CHANNELS_MAX
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.settings import RuntimeSettings
+from tests.runtime.local import local
+from tests.runtime.secure import secure
 
 TEXT = (Path(__file__).parents[2] / "docs" / "CLIENT.md").read_text(encoding="utf-8")
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.conftest import Cli
 
 from gapless.client import Client, Subscription, connect, hold_up
 from gapless.errors import ConnectError
@@ -20,6 +19,7 @@ from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import ProtocolEntry
 from gapless.runtime.settings import RuntimeSettings
+from tests.conftest import Cli
 
 from .local import QUICK, Local, local
 from .logged import logged

@@ -10,9 +10,6 @@ from random import Random
 from typing import Any
 
 import msgspec
-from tests.fuzz.changes import change_packed, changed_tree
-from tests.fuzz.shapes import Shapes, pack
-from tests.fuzz.target import Target, Unexpected
 
 from gapless.errors import GaplessError
 from gapless.events import Event
@@ -30,6 +27,9 @@ from gapless.protocols.gapless.messages import (
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.registry import find_protocol
 from gapless.runtime.codec import Codec
+from tests.fuzz.changes import change_packed, changed_tree
+from tests.fuzz.shapes import Shapes, pack
+from tests.fuzz.target import Target, Unexpected
 
 LIARS = ("ann", "bob")
 BROKERS = ("b0", "b1")

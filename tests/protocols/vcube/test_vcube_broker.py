@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from tests.protocols.vcube.vcube_cube import Cube
 
 from gapless.errors import ProtocolError
 from gapless.events import Event
@@ -22,6 +21,7 @@ from gapless.protocols.vcube.messages import (
     Uns,
 )
 from gapless.registry import find_protocol
+from tests.protocols.vcube.vcube_cube import Cube
 
 # ---- joining and leaving
 
