@@ -113,7 +113,7 @@ def test_a_subscriber_that_is_killed_holds_everybody_up_for_the_time_of_its_sess
 
     async def main(fleet: Fleet) -> None:
         await fleet.until_whole(60)
-        command = [sys.executable, "-c", "from gapless.cli.main import run; run()", "sub", "--url"]
+        command = [sys.executable, "-m", "gapless", "sub", "--url"]
         command += [f"gapless://{config.addresses['b2']}"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as subscriber:
             assert subscriber.stderr is not None

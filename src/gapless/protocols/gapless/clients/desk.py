@@ -42,6 +42,7 @@ from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Desk"]
 
@@ -246,8 +247,7 @@ class Desk:
         self._table.moved.pop(client, None)
         self._journal.write([], client)
         self._expired[client] = None
-        while len(self._expired) > TOMBSTONES_MAX:
-            del self._expired[next(iter(self._expired))]
+        forget_oldest(self._expired, TOMBSTONES_MAX)
 
     def give_back(self, broker: str) -> dict[str, SessionRecord]:
         """The sessions that clients began at a broker that returns, as that one will hold them.

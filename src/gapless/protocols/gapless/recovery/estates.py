@@ -16,6 +16,7 @@ from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.messages import Backup, BackupAll, Estate, Resolved, SessionRecord
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan
 from gapless.protocols.gapless.retention.journal import Journal, JournalCopy
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Estates"]
 
@@ -149,5 +150,4 @@ class Estates:
 
     def _remember(self, where: dict[str, str], key: str, value: str) -> None:
         where[key] = value
-        while len(where) > REMEMBERED_MAX:
-            del where[next(iter(where))]
+        forget_oldest(where, REMEMBERED_MAX)
