@@ -16,6 +16,7 @@ from gapless.trace.rows import (
     MessageRow,
     PastRow,
     RunRow,
+    SkippedRow,
     SubscriptionRow,
     Trace,
 )
@@ -24,6 +25,6 @@ from gapless.trace.tables import SCHEMA_VERSION
 
 __all__ = [
     "SCHEMA_VERSION", "CutRow", "CutShortRow", "EventRow", "HistoryRow", "MessageRow", "PartRecorder", "PastRow",
-    "Recorder", "RunRow", "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text",
+    "Recorder", "RunRow", "SkippedRow", "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text",
     "merge_parts", "must_be_free", "read_trace", "write_trace",
 ]  # fmt: skip
