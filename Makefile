@@ -22,8 +22,8 @@ check: setup ## Format, lint, types, layers
 test: check ## Everything above, and all tests
 	@$(bin)/pytest
 
-wheels: setup ## Put all that a container needs into dist/, as wheels; see deploy/Dockerfile
-	@$(bin)/pip wheel -q --disable-pip-version-check -c requirements.lock -w dist .
+wheels: setup ## Put all that a broker's container needs into dist/, as wheels; see deploy/Dockerfile
+	@$(bin)/pip wheel -q --disable-pip-version-check -c requirements.lock -w dist ".[broker]"
 
 bench: setup ## Run every benchmark; ARGS=--quick for a glance, ARGS="--against FILE" for ratios to an earlier run
 	@$(bin)/python benchmarks $(ARGS)
