@@ -39,11 +39,13 @@ html_copy_source = False
 
 AT_THE_TOP = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING|SECURITY)\.md")
 """Links to documents that stand beside `docs` in the checkout, and have a page under `site` here."""
+FILE_NAME = re.compile(r"\[(?:docs/)?[A-Z_]+\.md\]\(")
+"""Links that say the name of a file, as fits a checkout; here they say the title of the page."""
 
 
 def _lead_to_pages(_app: Sphinx, name: str, source: list[str]) -> None:
     up = "../" * name.count("/")
-    source[0] = AT_THE_TOP.sub(rf"]({up}site/\1.md", source[0])
+    source[0] = FILE_NAME.sub("[](", AT_THE_TOP.sub(rf"]({up}site/\1.md", source[0]))
 
 
 def setup(app: Sphinx) -> None:
