@@ -1,5 +1,6 @@
 """What is published works where nothing else is: wheel and sdist are built, installed, and used."""
 
+import asyncio
 import re
 import socket
 import subprocess
@@ -8,6 +9,7 @@ import tarfile
 import time
 import tomllib
 import zipfile
+from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from email import message_from_bytes
 from email.message import Message
@@ -15,9 +17,12 @@ from pathlib import Path
 
 import pytest
 from tests.package.environment import Environment, make_environment
+from tests.runtime.secure import secure
 
 from gapless.cli.exit_codes import BAD_INPUT
 from gapless.cli.extras import EXTRAS
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import free_ports
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -64,20 +69,21 @@ def metadata(wheel: Path) -> Message:
         return message_from_bytes(archive.read(name))
 
 
+def _listens(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.fixture
 def address(with_broker: Environment, tmp_path: Path) -> Iterator[str]:
     """A network of one broker, started as its operator would."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    [port] = free_ports(1)
     file = f'[network]\nname = "first"\nf = 0\n\n[[brokers]]\nname = "b0"\naddress = "127.0.0.1:{port}"\n'
     (tmp_path / "network.toml").write_text(file, encoding="utf-8")
     command = [with_broker.program("gapless"), "broker", "--config", "network.toml", "--name", "b0"]
     broker = subprocess.Popen(command, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, stderr=subprocess.PIPE)
     try:
-        for _ in range(600):
-            if broker.poll() is None and socket.socket().connect_ex(("127.0.0.1", port)) == 0:
-                break
+        while broker.poll() is None and not _listens(port):
             time.sleep(0.1)
         yield f"gapless://127.0.0.1:{port}"
     finally:
@@ -104,6 +110,35 @@ def test_the_first_program_works_with_the_client_alone(client_only: Environment,
     ran = client_only.run("python", "-W", "error", "first.py", cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert re.fullmatch(r"client-\w+:1 \{'topic': 'price', 'amount': 7\} b'any bytes'\n", ran.stdout)
+
+
+SECRETLY = """
+import asyncio, sys
+import gapless
+
+async def main():
+    url, credentials, trace = sys.argv[1:]
+    async with gapless.connect(url, credentials=credentials, trace=trace) as client:
+        await client.advertise("TRUE")
+        subscription = await client.subscribe("TRUE")
+        await client.publish({"n": 7})
+        print((await subscription.take())[0].attributes)
+
+asyncio.run(main())
+"""
+
+
+def test_the_client_alone_can_prove_who_it_is_and_write_its_trace(client_only: Environment, tmp_path: Path) -> None:
+    async def main() -> tuple[bytes, bytes]:
+        async with secure(1, tmp_path, f=0, users={}) as network, asyncio.timeout(100):
+            given = network.url, str(network.admin), str(tmp_path / "trace")
+            ran = await asyncio.create_subprocess_exec(
+                client_only.program("python"), "-c", SECRETLY, *given, cwd=tmp_path, env={}, stdout=PIPE, stderr=PIPE
+            )
+            return await ran.communicate()
+
+    assert run(main()) == (b"{'n': 7}\n", b"")
+    assert len(list((tmp_path / "trace" / "parts").iterdir())) == 1
 
 
 def test_the_client_loads_nothing_that_it_does_not_need(client_only: Environment) -> None:
