@@ -54,8 +54,12 @@ class SpaceTime(NamedTuple):
             2 * LEFT + STEP * (len(self.nodes) - 1), int(height + 22 * ((len(legend) + 2) // 3)), self.title
         )
         self._columns(drawing, scenario)
+        drawn: set[str] = set()
         for message in _together([message for message in messages if message.kind in self.kinds]):
-            self._message(drawing, message, legend)
+            if self._shows(message):
+                self._message(drawing, message, legend)
+                drawn.add(self.kinds[message.kind])
+        assert drawn == set(legend), f"nothing of {set(legend) - drawn} happens in {self.scenario}"
         self._acts(drawing, trace)
         for number, word in enumerate(legend):
             self._legend(drawing, number, word, height)
@@ -79,11 +83,11 @@ class SpaceTime(NamedTuple):
                 drawing.cross(self._at(node, end), RED, 8)
                 drawing.words((x + 14, self._at(node, end)[1] + 4), "dies", RED, "start")
 
+    def _shows(self, message: _Message) -> bool:
+        is_between = {message.sender, message.receiver} <= set(self.nodes)
+        return is_between and self.from_ms <= message.sent_ms < self.to_ms and (message.received_ms or 0) <= self.to_ms
+
     def _message(self, drawing: Drawing, message: _Message, legend: list[str]) -> None:
-        if {message.sender, message.receiver} - set(self.nodes):
-            return
-        if not self.from_ms <= message.sent_ms < self.to_ms or (message.received_ms or 0) > self.to_ms:
-            return
         colour = COLOURS[legend.index(self.kinds[message.kind])]
         shift = 5 * message.lane / self.scale
         start = self._at(message.sender, message.sent_ms + shift)
