@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from docs.pictures.drawing import Drawing
-
 from gapless.events import Event
 from gapless.protocol import find_protocol
 from gapless.simulator import Scenario, load_scenario
