@@ -44,12 +44,14 @@ ROOMS = {
     "bounds": set[str](),
     "clock": set[str](),
     "lives": set[str](),
+    "ranges": {"messages"},
     "channel": {"clock", "messages"},
     "members": {"messages"},
-    "retention": {"clock", "messages"},
+    "retention": {"clock", "messages", "ranges"},
     "routing": {"messages"},
-    "clients": {"messages", "options", "bounds", "lives", "retention", "routing"},
-    "recovery": {"messages", "options", "lives", "members", "retention", "routing", "clients"},
+    "history": {"messages", "ranges"},
+    "clients": {"messages", "options", "bounds", "clock", "lives", "retention", "routing", "history"},
+    "recovery": {"messages", "options", "lives", "members", "retention", "routing", "history", "clients"},
     "client": {"messages", "options", "bounds"},
     "demands": {"messages"},
     "overview": {"recovery"},
@@ -60,6 +62,7 @@ ROOMS = {
         "options",
         "clock",
         "lives",
+        "history",
         "channel",
         "members",
         "retention",
@@ -82,7 +85,7 @@ DOORS = ("gapless/cli/audit.py", "gapless/cli/lab.py")
 STARTER = "gapless/runtime/fleet.py"
 """Who starts the command line as a process: a broker is one of its commands, and a fleet is made of brokers."""
 
-LOADERS = {"gapless/__init__.py", "gapless/registry.py", "gapless/runtime/codec.py"}
+LOADERS = {"gapless/__init__.py", "gapless/registry.py", "gapless/runtime/codec.py", "gapless/trace/__init__.py"}
 """Who imports modules by names that it puts together: public names, protocols, and the messages of a protocol."""
 
 PURE_PARTS = ("filters", "protocols")
@@ -298,7 +301,7 @@ def test_imports_stay_light(statement: str, unwanted: set[str]) -> None:
 MIRRORS = {"spark": "gapless_spark", "lab": "gapless_spark/lab"}
 """Directories of tests whose part has another place than `src/gapless/…`."""
 
-BESIDE = {"bench", "deploy", "fuzz", "fuzz/targets"}
+BESIDE = {"bench", "deploy", "fuzz", "fuzz/targets", "package", "pages"}
 """Tests of what is not in `src`."""
 
 

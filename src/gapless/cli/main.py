@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED, LAB_EPILOG, NETWORK_EPILOG
+from gapless.cli.extras import missing_extra
 from gapless.cli.lab_commands import lab
 from gapless.cli.security_commands import security
 from gapless.cli.shared_options import LOCAL, CredentialsFile, Json, Seconds, Url, help_without_command, local
@@ -58,6 +59,9 @@ def _guarded(command: Callable[[], int | None]) -> int:
         return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_INPUT)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        sentence = missing_extra(error)
+        return _complain(sentence, BAD_INPUT) if sentence else _report_bug(error)
     except Exception as error:
         return _report_bug(error)
 

@@ -17,6 +17,7 @@ from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    CaughtUp,
     ClientNode,
     ClientPlace,
     Confirmed,
@@ -36,6 +37,7 @@ from gapless.protocol import (
     Rejected,
     Send,
     SetTimer,
+    Skipped,
     Start,
     Subscribe,
     Suspected,
@@ -62,6 +64,7 @@ from gapless.protocols.gapless.messages import (
     Gone,
     Invite,
     NotYet,
+    Reached,
     Redirect,
     Safe,
     Stable,
@@ -81,12 +84,20 @@ PATIENCE_MAX = 64
 class _Held(Held):
     """A subscription as the client holds it."""
 
-    def __init__(self, name: str, text: str, ready: Ready) -> None:
+    def __init__(self, name: str, text: str, ready: Ready, since: int, until: int) -> None:
         super().__init__(name)
         self.text = text
         self.ready = ready
+        self.since = since
+        """If it reads history: all up to this position has come; else -1."""
+        self.until = until
+        self.has_history = since >= 0
         self.is_whole = False
         self.is_ending = False
+
+    def last(self) -> Cuts:
+        """The ending cut, if the subscription ended now."""
+        return dict(self.got) if self.has_history else super().last()
 
 
 class _Offer:
@@ -191,7 +202,9 @@ class GaplessClient(ClientNode):
         for name in [name for name, held in self._subscriptions.items() if held.is_ending]:
             self._end(name, self._subscriptions[name].last())
         brought = [
-            SubscriptionProgress(name, held.text, dict(held.cuts), dict(held.got), held.is_whole)
+            SubscriptionProgress(
+                name, held.text, dict(held.cuts), dict(held.got), held.is_whole, held.since, held.until
+            )
             for name, held in self._subscriptions.items()
         ]
         offers = {name: (offer.filter.text, offer.first) for name, offer in self._advertisements.items()}
@@ -238,6 +251,8 @@ class GaplessClient(ClientNode):
                 self._on_stable(message)
             case Unsubscribed():
                 self._on_unsubscribed(message)
+            case Reached():
+                self._on_reached(message)
             case Attached():
                 self._on_attached(message)
             case NotYet() | Gone():
@@ -250,8 +265,9 @@ class GaplessClient(ClientNode):
                 self._home = message.home
                 self._attach()
             case Expired():
-                for name in list(self._subscriptions):
-                    self._end(name, self._subscriptions[name].last())
+                for name, held in list(self._subscriptions.items()):
+                    if held.since < 0:
+                        self._end(name, held.last())
                 self._home = ""
                 self._attach()
             case _:
@@ -325,8 +341,9 @@ class GaplessClient(ClientNode):
 
     def _subscribe(self, call: Subscribe) -> None:
         if self._parse(call, call.subscription in self._subscriptions, call.subscription) is not None:
-            self._subscriptions[call.subscription] = _Held(call.subscription, call.filter, call.ready)
-            self._send(ClientSubscribe(self._attempt, call.subscription, call.filter))
+            held = _Held(call.subscription, call.filter, call.ready, call.since, call.until)
+            self._subscriptions[call.subscription] = held
+            self._send(ClientSubscribe(self._attempt, call.subscription, call.filter, call.since, call.until))
 
     def _unsubscribe(self, call: Unsubscribe) -> None:
         held = self._subscriptions.get(call.subscription)
@@ -399,7 +416,8 @@ class GaplessClient(ClientNode):
         for publisher, cut in message.cuts.items():
             if publisher not in held.cuts:
                 held.cuts[publisher] = cut
-                self._effects.append(CutFixed(message.subscription, publisher, cut))
+                if not held.has_history:
+                    self._effects.append(CutFixed(message.subscription, publisher, cut))
         held.is_whole = held.is_whole or message.is_whole
         if not held.is_active and (message.is_whole or held.ready == "first"):
             held.is_active = True
@@ -423,8 +441,18 @@ class GaplessClient(ClientNode):
         held = self._subscriptions.get(message.subscription)
         if held is not None:
             last = {publisher: max(seq, held.got.get(publisher, 0)) for publisher, seq in message.last.items()}
-            self._end(message.subscription, last)
+            is_complete = held.until != 0 and not held.is_ending
+            self._end(message.subscription, {**held.got, **last} if held.has_history else last, is_complete)
 
-    def _end(self, name: str, last: Cuts) -> None:
+    def _on_reached(self, message: Reached) -> None:
+        held = self._subscriptions.get(message.subscription)
+        if held is None:
+            return
+        held.since = -1 if message.is_live else message.position
+        if message.lost or message.gap:
+            self._effects.append(Skipped(message.subscription, message.lost, message.gap))
+        self._effects.append(CaughtUp(message.subscription, message.position, message.is_live))
+
+    def _end(self, name: str, last: Cuts, is_complete: bool = False) -> None:
         del self._subscriptions[name]
-        self._effects.append(Ended(name, last))
+        self._effects.append(Ended(name, last, is_complete))
