@@ -106,8 +106,8 @@ class Admit:
 class ForgetHistory:
     """Pieces of an origin that lie at or before a stamp with all of their range are not needed any more.
 
-    They go little by little, the oldest first, so that a large number of them holds up nobody. A crash in between
-    leaves the younger ones: ask again after a start.
+    They go little by little, the oldest first, so that a large number of them holds up nobody; so do such as are
+    admitted meanwhile. A crash in between leaves the younger ones: ask again after a start.
     """
 
     origin: str
@@ -188,8 +188,6 @@ class Found:
     missing: int
     """So many commits had been reported and are not there: the disk has lost its latest state, and is an old one.
     0 if none is known to be missing: what the disk lost along with the memory of it cannot be known."""
-    damaged: tuple[str, ...]
-    """What is known to be damaged already, a sentence each; reading it raises `DamagedError`."""
 
 
 class DamagedError(StorageError):
