@@ -13,7 +13,7 @@ from gapless.storage.interface import DamagedError, HistoryRow, HistoryTotals, J
 from gapless.storage.schema import open_for_reading
 from gapless.storage.sentences import REFILL, cannot_open
 
-__all__ = ["FileReader", "read_history", "read_journal_rows"]
+__all__ = ["FileReader", "read_entries", "read_history", "read_journal_rows"]
 
 _HISTORY = (
     "SELECT last, first, count, size, previous, link, crc, CASE WHEN first <= :until THEN blob END, id"
@@ -59,19 +59,7 @@ class FileReader:
 
     def entries(self, prefix: str = "") -> dict[str, bytes]:
         with self._state() as heads:
-            found: dict[str, bytes] = {}
-            try:
-                rows = self._connection.execute("SELECT key, crc, blob FROM entries ORDER BY key").fetchall()
-            except sqlite3.DatabaseError as error:
-                raise DamagedError(f"{self._file}: the entries cannot be read: {error}", "entry", prefix) from None
-            for key, check, blob in rows:
-                if checksum(blob, key) != check:
-                    raise DamagedError(f"{self._file}: the entry {key!r} is damaged", "entry", key)
-                found[key] = blob
-            if len(found) != heads.entries:
-                raise DamagedError(
-                    f"{self._file}: there are {len(found)} entries where {heads.entries} were written", "entry", prefix
-                )
+            found = read_entries(self._connection, self._file, heads)
             return {key: blob for key, blob in found.items() if key.startswith(prefix)}
 
     @contextmanager
@@ -109,13 +97,28 @@ def read_journal_rows(connection: sqlite3.Connection, file: Path, heads: Heads, 
             if checksum(blob, name, number, is_snapshot) != check:
                 raise DamagedError(f"{file}: row {number} of the journal {name!r} is damaged", "journal", name)
             rows.append(JournalRow(number, bool(is_snapshot), blob))
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, TypeError) as error:
         raise DamagedError(f"{file}: the journal {name!r} cannot be read: {error}", "journal", name) from None
     if len(rows) != head.rows:
         raise DamagedError(
             f"{file}: the journal {name!r} has {len(rows)} rows where {head.rows} were written", "journal", name
         )
     return rows
+
+
+def read_entries(connection: sqlite3.Connection, file: Path, heads: Heads) -> dict[str, bytes]:
+    """All of them, so that one that is missing is missed."""
+    found: dict[str, bytes] = {}
+    try:
+        for key, check, blob in connection.execute("SELECT key, crc, blob FROM entries ORDER BY key"):
+            if checksum(blob, key) != check:
+                raise DamagedError(f"{file}: the entry {key!r} is damaged", "entry", key)
+            found[key] = blob
+    except (sqlite3.DatabaseError, TypeError) as error:  # TypeError: a column that has changed its type
+        raise DamagedError(f"{file}: the entries cannot be read: {error}", "entry", "") from None
+    if len(found) != heads.entries:
+        raise DamagedError(f"{file}: there are {len(found)} entries where {heads.entries} were written", "entry", "")
+    return found
 
 
 def read_history(
