@@ -15,7 +15,7 @@ _REASONS = {
     "SQLITE_IOERR_DIR_FSYNC": ("the disk failed to sync", "look at the disk, then start the broker again"),
     "SQLITE_READONLY": ("it cannot be written", "give this user the right to write there"),
     "SQLITE_CANTOPEN": ("it cannot be opened", "give this user the right to read and write there"),
-    "SQLITE_CORRUPT": ("it is damaged", f"`gapless data check` says more; {REFILL}"),
+    "SQLITE_CORRUPT": ("it is damaged", REFILL),
     "SQLITE_NOTADB": ("it is no data of a broker, or its beginning is damaged", REFILL),
 }
 """By the beginning of the name of SQLite's error, the longest that fits."""
