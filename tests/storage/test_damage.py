@@ -89,6 +89,22 @@ def test_a_row_that_stands_in_the_place_of_another_is_damaged(tmp_path: Path) ->
             it.reader.entries()
 
 
+def test_a_range_that_has_changed_hides_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path, NEVER) as it:
+        it.keep(*(Admit("b1", n * 10, n * 10 + 5, 1, b"%d" % n) for n in range(5)))
+    connection = sqlite3.connect(tmp_path / "data.sqlite")
+    connection.execute("UPDATE history SET first = 1000 WHERE first = 20")
+    connection.commit()
+    connection.close()
+    with opened(tmp_path, NEVER) as it:
+        with pytest.raises(DamagedError) as caught:
+            it.reader.history("b1", 15, 27, ALL)
+        assert caught.value.until == 27
+        with pytest.raises(DamagedError) as caught:
+            it.reader.history("b1", 15, ALL, ALL)
+        assert caught.value.until == 29
+
+
 @pytest.mark.parametrize(
     ("gone", "since", "until"), [("first = 0", -1, 0), ("first BETWEEN 4 AND 6", 3, 6), ("first = 9", 8, ALL)]
 )

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from gapless.storage.checksums import checksum, link
+from gapless.storage.checksums import checksum, link, piece
 from gapless.storage.heads import NONE, Heads, HistoryHead, JournalHead
 from gapless.storage.interface import (
     Admit,
@@ -162,8 +162,8 @@ class Changes:
         if last <= head.last:
             head, previous = self._insert_between(origin, last, head)
         self._history_rows.append((
-            origin, first, last, change.count, size, previous, link(origin, last, previous),
-            checksum(change.blob, origin, first, last, change.count), change.blob,
+            origin, first, last, change.count, size, previous, link(origin, first, last, previous),
+            piece(origin, first, last, change.count, change.blob), change.blob,
         ))  # fmt: skip
         self._heads.set_history(
             origin,
@@ -189,15 +189,17 @@ class Changes:
             "SELECT max(last) FROM history WHERE origin = ? AND last < ?", (origin, last)
         ).fetchone()
         after = self._connection.execute(
-            "SELECT id, last FROM history WHERE origin = ? AND last > ? ORDER BY last LIMIT 1", (origin, last)
+            "SELECT id, first, last FROM history WHERE origin = ? AND last > ? ORDER BY last LIMIT 1", (origin, last)
         ).fetchone()
         if after is not None:
-            self._chain(origin, after[0], after[1], last)
+            row, first, stamp = after
+            self._chain(origin, row, first, stamp, last)
         return head, NONE if previous is None else previous
 
-    def _chain(self, origin: str, row: int, last: int, previous: int) -> None:
+    def _chain(self, origin: str, row: int, first: int, last: int, previous: int) -> None:
         self._connection.execute(
-            "UPDATE history SET previous = ?, link = ? WHERE id = ?", (previous, link(origin, last, previous), row)
+            "UPDATE history SET previous = ?, link = ? WHERE id = ?",
+            (previous, link(origin, first, last, previous), row),
         )
 
     def _remove(self, head: HistoryHead, rows: Sequence[_Row]) -> HistoryHead:
@@ -224,11 +226,11 @@ class Changes:
             "SELECT max(last) FROM history WHERE origin = ? AND last <= ?", (origin, beyond)
         ).fetchone()
         previous = NONE if last is None else last
-        for row, stamp in self._connection.execute(
-            "SELECT id, last FROM history WHERE origin = ? AND last > ? ORDER BY last", (origin, beyond)
+        for row, first, last in self._connection.execute(
+            "SELECT id, first, last FROM history WHERE origin = ? AND last > ? ORDER BY last", (origin, beyond)
         ).fetchall():
-            self._chain(origin, row, stamp, previous)
-            previous = stamp
+            self._chain(origin, row, first, last, previous)
+            previous = last
         self._heads.set_history(origin, head._replace(last=previous))
 
     # ---- entries --------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ place of another one, too.
 
 import zlib
 
-__all__ = ["checksum", "link"]
+__all__ = ["checksum", "link", "piece"]
 
 
 def checksum(blob: bytes, *columns: str | int) -> int:
@@ -15,6 +15,11 @@ def checksum(blob: bytes, *columns: str | int) -> int:
     return zlib.crc32(blob, zlib.crc32("\0".join(map(str, columns)).encode()))
 
 
-def link(origin: str, last: int, previous: int) -> int:
-    """Of the link between a row of history and the one before it."""
-    return checksum(b"", origin, last, previous)
+def piece(origin: str, first: int, last: int, count: int, blob: bytes) -> int:
+    """Of a row of history. There are many of these, so it is written for speed."""
+    return zlib.crc32(blob, zlib.crc32(f"{origin}\0{first}\0{last}\0{count}".encode()))
+
+
+def link(origin: str, first: int, last: int, previous: int) -> int:
+    """Of the link between a row of history and the one before it, and of its range: known without its blob."""
+    return zlib.crc32(f"{origin}\0{first}\0{last}\0{previous}".encode())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gapless.errors import StorageError
-from gapless.storage.checksums import checksum, link
+from gapless.storage.checksums import checksum, link, piece
 from gapless.storage.heads import Heads, HistoryHead, read_heads
 from gapless.storage.interface import DamagedError, HistoryRow, HistoryTotals, JournalRow, JournalTotals
 from gapless.storage.schema import open_for_reading
@@ -140,7 +140,7 @@ def read_history(
         for row in connection.execute(_HISTORY, {"origin": origin, "since": since, "until": until}):
             last, first, count = row[:3]
             follows = row[4] == reached if reached > since else row[4] <= may_begin_after
-            if not follows or not _is_whole(origin, row):
+            if not follows or not _is_whole(origin, row, until):
                 what = "is damaged"
                 break
             reached = last
@@ -160,11 +160,12 @@ def read_history(
     )  # fmt: skip
 
 
-def _is_whole(origin: str, row: tuple[Any, ...]) -> bool:
+def _is_whole(origin: str, row: tuple[Any, ...], until: int) -> bool:
+    """As it was written: its range, its link, and if it is wanted, its blob."""
     last, first, count, _, previous, linked, check, blob, *_ = row
-    return link(origin, last, previous) == linked and (
-        blob is None or checksum(blob, origin, first, last, count) == check
-    )
+    if link(origin, first, last, previous) != linked:
+        return False
+    return bool(first > until or piece(origin, first, last, count, blob) == check)
 
 
 def _end_of_damage(connection: sqlite3.Connection, origin: str, since: int, until: int) -> int:
@@ -183,7 +184,7 @@ def _end_of_damage(connection: sqlite3.Connection, origin: str, since: int, unti
             row = connection.execute(
                 "SELECT last, first, count, size, previous, link, crc, blob, id FROM history WHERE id = ?", (number,)
             ).fetchone()
-            if row is not None and row[1] == first and _is_whole(origin, row):
+            if row is not None and row[1] == first and _is_whole(origin, row, until):
                 return int(first) - 1
         except (sqlite3.DatabaseError, TypeError):
             continue
