@@ -218,7 +218,7 @@ def show(results: dict[str, Any]) -> None:
     console.print(table)
     for row in results["reading"]:
         console.print(
-            f"{row['events']:,} events of {EVENT_BYTES} bytes in {row['rows']:,} rows, opened in {row['opened_s']:.2f} s"
+            f"{row['events']:,} events of {EVENT_BYTES} bytes, {row['rows']:,} rows: opened in {row['opened_s']:.2f} s"
         )
         console.print(
             f"  read at {row['mb_per_s']:,.0f} MB/s = {row['events_per_s'] / 1e6:.1f} million events/s,"

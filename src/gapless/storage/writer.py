@@ -4,7 +4,7 @@ While one commit is on its way to the disk, batches gather, and the next commit 
 the load, and a slow disk costs time for each commit, not for each batch.
 
 A commit puts its pages at the end of SQLite's log, and with `synchronous = FULL` syncs the log before it returns. When
-some megabytes have gathered there they are folded into the file, by this thread, after the report: a commit that comes
+some megabytes have gathered there they are folded into the file, by this thread, after the report: what is handed over
 meanwhile waits for some 20 ms, and nobody else does.
 
 With `interval`, commits are not synced (`synchronous = NORMAL`), except one whenever the interval is over: a sync of
@@ -33,7 +33,11 @@ COMMIT_BYTES = 16 * 1024 * 1024
 CHORE_BYTES = 4 * 1024 * 1024
 """Deleted by one commit, if so much is to be deleted; and at least twice what it writes, so that deleting keeps up."""
 FOLD_BYTES = 4 * 1024 * 1024
-"""Written to the log before it is folded. Measured: more makes the pause longer and nothing faster."""
+"""Of blobs, written to the log before it is folded. More makes the pause longer and nothing faster: each page of a blob
+is written twice, once to the log and once to the file, sooner or later."""
+LOG_BYTES_MAX = 32 * 1024 * 1024
+"""The log is folded at this length even if it holds few blobs: small commits write the same few pages again and again,
+and only the last version of a page goes to the file. So here, more makes it faster, and a start after a kill longer."""
 CHANGE_BYTES = 64
 """What a change takes besides its blob, about."""
 COMMIT_PAGES = 6
@@ -73,8 +77,10 @@ class Writer:
         self._wake = threading.Condition()
         self._is_closing = False
         self.failure: StorageError | None = None
-        self._written = 0
-        """Bytes in the log, about."""
+        self._fresh_bytes = 0
+        """Of blobs in the log."""
+        self._log_bytes = 0
+        """Of the log, about."""
         self._is_full = True
         """Whether commits sync, as the connection is set now."""
         self._unsynced_since: float | None = None
@@ -156,8 +162,9 @@ class Writer:
         self._connection.execute("COMMIT")
         self._unsynced_since = None if self._is_full else self._unsynced_since or time.monotonic()
         self._report(batches, size, touched)
-        self._written += size + COMMIT_PAGES * PAGE_BYTES
-        if self._written >= FOLD_BYTES:
+        self._fresh_bytes += size
+        self._log_bytes += size + COMMIT_PAGES * PAGE_BYTES
+        if self._fresh_bytes >= FOLD_BYTES or self._log_bytes >= LOG_BYTES_MAX:
             self._fold()
 
     def _report(self, batches: list[_Batch], size: int, touched: list[tuple[str, str]]) -> None:
@@ -176,7 +183,7 @@ class Writer:
     def _fold(self) -> None:
         """Bring the log into the file, as far as readers let us, and begin it again from its start if all of it is."""
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        self._written = 0
+        self._fresh_bytes = self._log_bytes = 0
 
     def _sync_all(self) -> None:
         if self._unsynced_since is not None:  # a reader may keep the log from being folded, and so from being synced
