@@ -26,8 +26,10 @@ from gapless.storage import (
     JournalTotals,
     NoRoomError,
     Put,
+    Reader,
     Snapshot,
     StorageSettings,
+    Store,
     Sync,
     TruncateHistory,
 )
@@ -91,6 +93,26 @@ def test_entries_are_read_by_their_beginning(tmp_path: Path) -> None:
         assert it.reader.entries("sub/") == {"sub/a": b"1", "sub/b": b"2"}
         it.keep(Delete("sub/a"), Delete("nothing"))
         assert it.reader.entries() == {"life": b"4", "sub/b": b"2"}
+
+
+def test_it_is_what_the_interface_says(tmp_path: Path) -> None:
+    with opened(tmp_path) as it:
+        store: Store = it.store
+        reader: Reader = store.reader()
+        assert reader.history_totals() == store.history_totals() == {}
+        reader.close()
+
+
+def test_what_cannot_be_written_at_all_is_a_failure_that_is_told(tmp_path: Path) -> None:
+    with opened(tmp_path) as it:
+        it.keep(Put("k", b"before"))
+        it.write(Put("k", b"after"), Append("own", 2**63, b""))
+        assert "OverflowError" in str(it.wait_for_failure())
+        with pytest.raises(StorageError, match="OverflowError"):
+            it.write(Put("k", b"later"))
+        assert it.reader.entries() == {"k": b"before"}
+    with opened(tmp_path) as it:
+        assert it.reader.entries() == {"k": b"before"}
 
 
 class Model:

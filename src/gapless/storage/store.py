@@ -47,6 +47,11 @@ def open_store(
     settings = settings or StorageSettings()
     if settings.sync not in SYNCS:
         raise StorageError(f"there is no sync {settings.sync!r}; write one of {', '.join(SYNCS)}")
+    if settings.interval_ms <= 0 or settings.queue_bytes_max <= 0:
+        raise StorageError(
+            f"an interval of {settings.interval_ms} ms with a queue of {settings.queue_bytes_max} bytes cannot be; "
+            "both are positive"
+        )
     directory = Directory(path, create=True)
     connection = None
     try:

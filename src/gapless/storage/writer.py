@@ -28,7 +28,7 @@ from gapless.storage.sentences import cannot_write
 
 __all__ = ["Writer"]
 
-COMMIT_BYTES = 16 * 1024 * 1024
+COMMIT_BYTES = 8 * 1024 * 1024
 """One commit takes no more, so that the first of a long queue is not reported after the last."""
 CHORE_BYTES = 4 * 1024 * 1024
 """Deleted by one commit, if so much is to be deleted; and at least twice what it writes, so that deleting keeps up."""
