@@ -116,5 +116,5 @@ def test_a_start_that_was_cut_short_is_a_new_one(tmp_path: Path) -> None:
 def test_a_sync_that_there_is_not(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="there is no sync 'sometimes'; write one of always, interval, never"):
         Opened(tmp_path, StorageSettings("sometimes"))  # type: ignore[arg-type]
-    with pytest.raises(StorageError, match="an interval of 0 ms with a queue of .* cannot be; both are positive"):
+    with pytest.raises(StorageError, match=r"an interval of 0 ms with a queue of .* cannot be; both are positive"):
         Opened(tmp_path, StorageSettings("interval", interval_ms=0))

@@ -31,7 +31,7 @@ it.close()
 """
 
 
-def _seen(path: Path, mode: str, interval_ms: float = 0) -> str:
+def _seen(path: Path, mode: str, interval_ms: float = 100) -> str:
     """A letter for each call, in their order: a sync of the log, of the file, a report, the end."""
     trace = path / "trace"
     strace = ["strace", "-f", "-y", "-qq", "-o", str(trace), "-e", "trace=fdatasync,fsync,write"]
