@@ -32,6 +32,11 @@ def test_nothing_in_a_damaged_file_is_wrong_in_silence(seed: int, folder: Path) 
 
 
 @pytest.mark.parametrize("seed", range(8))
+def test_nothing_is_wrong_in_silence_when_a_damaged_file_is_written_to(seed: int, folder: Path) -> None:
+    torture.used_file(folder, seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_nothing_in_a_damaged_log_is_wrong_in_silence(seed: int, folder: Path) -> None:
     torture.damaged_log(folder, seed)
 

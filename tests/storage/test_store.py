@@ -80,6 +80,9 @@ def test_history_is_read_in_pieces_that_meet_a_range(tmp_path: Path) -> None:
         assert read("b1", 995, ALL, 10**9) == []
         assert read("b1", 2000, ALL, 10**9) == []
         assert it.store.history_totals()["b1"] == HistoryTotals(100, 400, 300, 0, 995)
+        assert it.reader.oldest("b1", 41) == 105
+        assert it.reader.oldest("b1", 400) == 995
+        assert it.reader.oldest("b1", 401) is None
         it.keep(TruncateHistory("b1", 503))
         assert read("b1", -1, ALL, 10**9) == rows[:51]
         it.keep(ForgetHistory("b1", 26))

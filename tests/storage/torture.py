@@ -23,6 +23,7 @@ from tests.storage.opened import Opened, opened
 
 from gapless.errors import StorageError
 from gapless.storage import Admit, Append, Change, DamagedError, HistoryRow, Put, Snapshot, StorageSettings
+from gapless.storage.examination import check_directory
 from gapless.storage.reader import FileReader
 
 DATABASE = "data.sqlite"
@@ -157,9 +158,8 @@ def damage(file: Path, random_: random.Random) -> str:
     return f"{len(new)} bytes at {place} of {file.name} were changed"
 
 
-def damaged_file(folder: Path, seed: int) -> tuple[str, int]:
-    """A file that was closed in good order is damaged."""
-    random_ = random.Random(seed)
+def _hurt(folder: Path, seed: int) -> tuple[Path, str, int]:
+    """A copy of a directory that was closed in good order, damaged: where, how, and how many batches it had."""
     whole = folder / f"whole-{seed % 5}"
     upto = 30 + 35 * (seed % 5)
     if not whole.exists():
@@ -167,15 +167,51 @@ def damaged_file(folder: Path, seed: int) -> tuple[str, int]:
     hurt = folder / "hurt"
     shutil.rmtree(hurt, ignore_errors=True)
     shutil.copytree(whole, hurt)
-    what = damage(hurt / DATABASE, random_)
+    return hurt, damage(hurt / DATABASE, random.Random(seed)), upto
+
+
+def damaged_file(folder: Path, seed: int) -> tuple[str, int]:
+    """A file is damaged and read; what its reader is told, `gapless data check` tells, too."""
+    hurt, what, upto = _hurt(folder, seed)
     try:
         reader = FileReader(hurt / DATABASE)
     except StorageError:
         return what, 1
     try:
-        return what, judge(reader, seed % 5, upto)
+        told = judge(reader, seed % 5, upto)
     finally:
         reader.close()
+    assert not told or _is_known(hurt), "a reader was told of a damage that a check does not find"
+    return what, told
+
+
+def _is_known(path: Path) -> bool:
+    try:
+        return bool(check_directory(path).problems)
+    except StorageError:
+        return True
+
+
+def used_file(folder: Path, seed: int) -> tuple[str, int]:
+    """A file is damaged, and a broker that has not noticed goes on writing to it."""
+    hurt, what, upto = _hurt(folder, seed)
+    try:
+        it = Opened(hurt, StorageSettings("never"))
+    except StorageError:
+        return what, 1
+    try:
+        for number in range(upto + 1, upto + 41):
+            if it.failures:
+                break
+            batch = it.write(*changes(seed % 5, number))
+            it.wait(batch)
+        if it.failures:
+            return what, 1 + judge(it.reader, seed % 5, upto + len(it.reports), may_have_more=True)
+        return what, judge(it.reader, seed % 5, upto + 40)
+    except StorageError:
+        return what, 1
+    finally:
+        it.close()
 
 
 def damaged_log(folder: Path, seed: int) -> tuple[str, int]:
@@ -259,6 +295,7 @@ def _all(it: Opened, origin: str) -> list[HistoryRow]:
 
 KINDS: dict[str, Callable[[Path, int], tuple[str, int]]] = {
     "files": damaged_file,
+    "used": used_file,
     "logs": damaged_log,
     "kills": killed_writer,
 }

@@ -274,6 +274,12 @@ class Reader(Protocol):
 
     def history_totals(self) -> Mapping[str, HistoryTotals]: ...
 
+    def oldest(self, origin: str, bytes_min: int) -> int | None:
+        """How far the oldest pieces reach that take at least so many bytes: what to forget to get room for as many.
+
+        None if all of them together take less.
+        """
+
     def entries(self, prefix: str = "") -> dict[str, bytes]:
         """All whose key begins so, by key."""
 

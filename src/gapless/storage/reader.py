@@ -57,6 +57,17 @@ class FileReader:
                 return []
             return read_history(self._connection, self._file, head, origin, since, until, bytes_max)
 
+    def oldest(self, origin: str, bytes_min: int) -> int | None:
+        with self._state():
+            size = 0
+            for last, each in self._connection.execute(
+                "SELECT last, size FROM history WHERE origin = ? ORDER BY last", (origin,)
+            ):
+                size += each
+                if size >= bytes_min:
+                    return int(last)
+            return None
+
     def entries(self, prefix: str = "") -> dict[str, bytes]:
         with self._state() as heads:
             found = read_entries(self._connection, self._file, heads)
