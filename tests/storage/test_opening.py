@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -89,19 +90,21 @@ def test_a_file_of_something_else(tmp_path: Path) -> None:
     assert "is no data of a broker" in _refused(tmp_path)
 
 
-def test_a_directory_that_cannot_be_written(data: Path) -> None:
-    if os.geteuid() == 0:
-        program = (
-            "import os, sys\nfrom pathlib import Path\nfrom tests.storage.test_opening import _refused\n"
-            "os.setuid(65534)\nprint(_refused(Path(sys.argv[1])))"
-        )
-        for parent in (data, *data.parents[:3]):
-            parent.chmod(0o755)
-        told = subprocess.run([sys.executable, "-c", program, str(data)], capture_output=True, text=True).stdout
-    else:
-        data.chmod(0o555)
+def test_a_directory_that_cannot_be_written() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # where any user may look, other than in pytest's own
+        data = Path(folder)
+        with opened(data):
+            pass
         (data / "lock").chmod(0o444)
-        told = _refused(data)
+        data.chmod(0o555)
+        user = os.geteuid()
+        if user == 0:  # who may write everywhere
+            os.seteuid(65534)
+        try:
+            told = _refused(data)
+        finally:
+            os.seteuid(user)
+            data.chmod(0o755)
     assert "cannot be written: Permission denied; give this user the right to" in told
 
 
