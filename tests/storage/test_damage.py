@@ -166,9 +166,11 @@ def test_a_file_that_says_wrong_things_of_itself_is_not_opened(tmp_path: Path) -
 UNTIL_IT_FAILS = """
 import sys
 from pathlib import Path
+from gapless.storage import writer
 from tests.storage.opened import Opened
 from tests.storage.torture import changes
 
+writer.FOLD_BYTES = int(sys.argv[2])
 it = Opened(Path(sys.argv[1]))
 number = 0
 while not it.failures:
@@ -189,7 +191,7 @@ print(failure)
 """
 
 
-def _fails(path: Path, *prefix: str, file_bytes_max: int | None = None) -> tuple[int, str]:
+def _fails(path: Path, *prefix: str, file_bytes_max: int | None = None, fold_bytes: int = 4_000_000) -> tuple[int, str]:
     """Write until the disk refuses: what was reported until then, and what was said."""
 
     def limit() -> None:
@@ -197,7 +199,7 @@ def _fails(path: Path, *prefix: str, file_bytes_max: int | None = None) -> tuple
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, file_bytes_max))
 
     ran = subprocess.run(
-        [*prefix, sys.executable, "-c", UNTIL_IT_FAILS, str(path)],
+        [*prefix, sys.executable, "-c", UNTIL_IT_FAILS, str(path), str(fold_bytes)],
         capture_output=True, text=True, preexec_fn=limit, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -257,11 +259,16 @@ def _can_trace() -> bool:
     )
 
 
-@pytest.mark.parametrize("when", ["when=14", "when=14+"])
-def test_a_sync_that_fails_is_told_and_not_tried_again(when: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("when", "fold_bytes"),
+    [("when=14", 4_000_000), ("when=14+", 4_000_000), *((f"when={n}", 1) for n in (14, 15, 16, 17))],
+)
+def test_a_sync_that_fails_is_told_and_not_tried_again(when: str, fold_bytes: int, tmp_path: Path) -> None:
+    """Of the log, of the file it is folded into, or of the log that begins anew: one after the other, if it is folded
+    after each commit."""
     if not _can_trace():
         pytest.skip("this system has no way to make a sync fail")
-    reported, told = _fails(tmp_path, *_strace(when))
+    reported, told = _fails(tmp_path, *_strace(when), fold_bytes=fold_bytes)
     assert 0 < reported < 25
     assert "the disk failed to sync what was written; nothing more is kept on it" in told
     assert (tmp_path / "data.sqlite-wal").stat().st_size > 0, "the log was folded after the failure"
