@@ -24,6 +24,7 @@ from gapless.storage.interface import (
     Snapshot,
     TruncateHistory,
 )
+from gapless.storage.schema import insert_rows
 
 __all__ = ["Changes"]
 
@@ -84,12 +85,10 @@ class Changes:
         return self._heads.write(self._connection)
 
     def _flush(self) -> None:
-        if self._journal_rows:
-            self._connection.executemany(_ADD_JOURNAL_ROW, self._journal_rows)
-            self._journal_rows.clear()
-        if self._history_rows:
-            self._connection.executemany(_ADD_HISTORY_ROW, self._history_rows)
-            self._history_rows.clear()
+        insert_rows(self._connection, _ADD_JOURNAL_ROW, self._journal_rows)
+        insert_rows(self._connection, _ADD_HISTORY_ROW, self._history_rows)
+        self._journal_rows.clear()
+        self._history_rows.clear()
 
     # ---- journals -------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from gapless.storage.checksums import checksum
 from gapless.storage.interface import HistoryTotals, JournalTotals
+from gapless.storage.schema import insert_rows
 
 __all__ = ["NONE", "Heads", "HistoryHead", "JournalHead", "read_heads"]
 
@@ -91,7 +92,7 @@ class Heads:
         if gone:
             connection.executemany("DELETE FROM heads WHERE kind = ? AND name = ?", gone)
         rows.append(_row("commit", "", self.commits, self.entries, len(self.journals) + len(self.history)))
-        connection.executemany("INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?)", rows)
+        insert_rows(connection, "INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?)", rows)
         return touched
 
 

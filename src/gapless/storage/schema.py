@@ -5,8 +5,10 @@ needed: in SQLite before 3.51.3, two connections that write and fold at the same
 """
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,7 +16,7 @@ from gapless.errors import StorageError
 from gapless.storage.checksums import checksum
 from gapless.storage.sentences import REFILL, cannot_open
 
-__all__ = ["VERSION", "About", "open_for_reading", "open_for_writing", "read_about", "write_schema"]
+__all__ = ["VERSION", "About", "insert_rows", "open_for_reading", "open_for_writing", "read_about", "write_schema"]
 
 VERSION = 1
 APPLICATION = int.from_bytes(b"Gpls", "big")
@@ -22,6 +24,8 @@ APPLICATION = int.from_bytes(b"Gpls", "big")
 PAGE_BYTES = 8192
 """Measured: small rows and large ones are written and read at least as fast as with 4 or 16 KiB."""
 CACHE_KIB = 8192
+ROWS_AT_ONCE = 32
+"""Inserted by one statement. Between two, a thread has to get the interpreter back from the one that serves clients."""
 
 TABLES = """
 CREATE TABLE about (network TEXT NOT NULL, broker TEXT NOT NULL, created TEXT NOT NULL, crc INTEGER NOT NULL);
@@ -90,6 +94,14 @@ def write_schema(connection: sqlite3.Connection, network: str, broker: str) -> A
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
     return about
+
+
+def insert_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """With as few statements as it can be; `statement` ends with the places for one row."""
+    values = statement[statement.rindex("(") :]
+    for place in range(0, len(rows), ROWS_AT_ONCE):
+        some = rows[place : place + ROWS_AT_ONCE]
+        connection.execute(f"{statement}{f', {values}' * (len(some) - 1)}", list(chain(*some)))
 
 
 def read_about(connection: sqlite3.Connection, file: Path) -> About | None:
