@@ -1,4 +1,4 @@
-"""Real damage, as long as you like: bytes turned over, files cut short, processes killed.
+"""Real damage, as long as you like: bytes turned over, files cut short, processes killed. For power, see `power_cut`.
 
     python -m tests.storage.torture --rounds 1000 --first-seed 0
     python -m tests.storage.torture --only kills --rounds 50
