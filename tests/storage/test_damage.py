@@ -150,11 +150,12 @@ def test_a_log_that_was_lost_is_missed(tmp_path: Path) -> None:
         assert it.store.found.missing == 0
 
 
-def test_a_file_that_says_wrong_things_of_itself_is_not_opened(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gone", ["kind = 'journal'", "kind = 'commit'", "TRUE"])
+def test_a_file_that_says_wrong_things_of_itself_is_not_opened(gone: str, tmp_path: Path) -> None:
     with opened(tmp_path, NEVER) as it:
         it.keep(Append("own", 1, b""))
     connection = sqlite3.connect(tmp_path / "data.sqlite")
-    connection.execute("DELETE FROM heads WHERE kind = 'journal'")
+    connection.execute(f"DELETE FROM heads WHERE {gone}")
     connection.commit()
     connection.close()
     with pytest.raises(StorageError, match=r"is damaged: it does not say all that it holds; move the directory away"):

@@ -104,7 +104,7 @@ def _row(kind: str, name: str, *numbers: int) -> tuple[str, str, str, int]:
 def read_heads(connection: sqlite3.Connection) -> tuple[Heads, str]:
     """All heads, and what is wrong with them, if something is. A file with wrong heads is of no use as it is."""
     heads, wrong = Heads(), ""
-    expected = 0
+    expected = None
     for kind, name, body, check in connection.execute("SELECT kind, name, body, crc FROM heads"):
         if checksum(str(body).encode(), kind, name) != check:
             wrong = f"what it says of the {kind} {name!r} has changed"

@@ -107,7 +107,7 @@ class ForgetHistory:
     """Pieces of an origin that lie at or before a stamp with all of their range are not needed any more.
 
     They go little by little, the oldest first, so that a large number of them holds up nobody; so do such as are
-    admitted meanwhile. A crash in between leaves the younger ones: ask again after a start.
+    admitted meanwhile. A stop in between leaves the younger ones: ask again after a start.
     """
 
     origin: str

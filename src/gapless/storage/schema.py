@@ -80,10 +80,9 @@ def open_for_reading(file: Path) -> sqlite3.Connection:
     return connection
 
 
-def write_schema(connection: sqlite3.Connection, network: str, broker: str) -> About:
-    """All of it or nothing: a start that is cut short leaves an empty file, which is a new one."""
+def write_schema(connection: sqlite3.Connection, network: str, broker: str) -> None:
+    """Tables, and whose they are, inside a transaction of the caller's."""
     about = About(network, broker, datetime.now(UTC).isoformat(timespec="seconds"))
-    connection.execute("BEGIN IMMEDIATE")
     for statement in TABLES.split(";"):
         connection.execute(statement)
     connection.execute(
@@ -92,8 +91,6 @@ def write_schema(connection: sqlite3.Connection, network: str, broker: str) -> A
     )
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
-    connection.execute("COMMIT")
-    return about
 
 
 def insert_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[object, ...]]) -> None:

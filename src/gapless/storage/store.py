@@ -42,7 +42,8 @@ def open_store(
     """Open a broker's directory, or make it; a `StorageError` says why not. Blocking.
 
     `network` is any text that is the same for all brokers of a network, and of no other. `synced` and `failed` are
-    called in a thread of the store's own; what they raise counts as a failure.
+    called in a thread of the store's own (`loop.call_soon_threadsafe` leads out of it); what `synced` raises counts as
+    a failure.
     """
     settings = settings or StorageSettings()
     if settings.sync not in SYNCS:
@@ -59,7 +60,7 @@ def open_store(
         about = read_about(connection, directory.database)
         is_new = about is None
         if about is None:
-            write_schema(connection, network, broker)
+            _create(connection, network, broker)
             directory.sync()
         else:
             _must_belong_to(path, about, network, broker)
@@ -76,6 +77,14 @@ def open_store(
         if isinstance(error, sqlite3.Error | OSError):
             raise cannot_open(directory.database, error) from None
         raise
+
+
+def _create(connection: sqlite3.Connection, network: str, broker: str) -> None:
+    """All of it or nothing: a start that is cut short leaves an empty file, which is a new one."""
+    connection.execute("BEGIN IMMEDIATE")
+    write_schema(connection, network, broker)
+    Heads().write(connection)
+    connection.execute("COMMIT")
 
 
 def _must_belong_to(path: Path, about: About, network: str, broker: str) -> None:
