@@ -1,9 +1,9 @@
 """`gapless data`: what is in the directory of a broker that does not run, and whether it is whole."""
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from rich.table import Table
 from rich.text import Text
 
@@ -23,7 +23,7 @@ def check(directory: Path, *, as_json: bool) -> int:
         found = check_directory(directory, tell)
     code = INVALID if found.problems else VALID
     if as_json:
-        print_json({"directory": str(directory), "damaged": bool(found.problems), **asdict(found)})
+        print_json({"directory": str(directory), "damaged": bool(found.problems), **msgspec.to_builtins(found)})
         return code
     console = output_console()
     whose = f"{directory}: broker {found.about.broker} of network {found.about.network}"
@@ -47,7 +47,7 @@ def show(directory: Path, *, with_entries: bool, as_json: bool) -> int:
     """Print what is in it."""
     found = show_directory(directory)
     if as_json:
-        print_json({"directory": str(directory), **asdict(found)})
+        print_json({"directory": str(directory), **msgspec.to_builtins(found)})
         return VALID
     console = output_console()
     console.print(Text(f"{directory}: broker {found.about.broker} of network {found.about.network}"))

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from gapless.storage.checksums import checksum, link, piece
+from gapless.storage.checksums import checksum, link, piece, span
 from gapless.storage.heads import NONE, Heads, HistoryHead, JournalHead
 from gapless.storage.interface import (
     Admit,
@@ -160,9 +160,10 @@ class Changes:
         previous = head.last
         if last <= head.last:
             head, previous = self._insert_between(origin, last, head)
+        ranged = span(origin, first, last)
         self._history_rows.append((
-            origin, first, last, change.count, size, previous, link(origin, first, last, previous),
-            piece(origin, first, last, change.count, change.blob), change.blob,
+            origin, first, last, change.count, size, previous, link(ranged, previous),
+            piece(ranged, change.count, change.blob), change.blob,
         ))  # fmt: skip
         self._heads.set_history(
             origin,
@@ -198,7 +199,7 @@ class Changes:
     def _chain(self, origin: str, row: int, first: int, last: int, previous: int) -> None:
         self._connection.execute(
             "UPDATE history SET previous = ?, link = ? WHERE id = ?",
-            (previous, link(origin, first, last, previous), row),
+            (previous, link(span(origin, first, last), previous), row),
         )
 
     def _remove(self, head: HistoryHead, rows: Sequence[_Row]) -> HistoryHead:

@@ -15,8 +15,9 @@ tried again, because nobody knows what the disk has done with the first attempt.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from gapless.errors import StorageError
 
@@ -62,8 +63,7 @@ SYNCS: tuple[Sync, ...] = ("always", "interval", "never")
 # ---- changes --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(Struct, frozen=True):
     """Another blob of a journal. A blob that is there under the same number is replaced."""
 
     journal: str
@@ -71,8 +71,7 @@ class Append:
     blob: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """Stands for all of a journal up to and with `number`, which is forgotten. What is beyond it stays."""
 
     journal: str
@@ -80,15 +79,13 @@ class Snapshot:
     blob: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     """All of a journal is forgotten, and its name."""
 
     journal: str
 
 
-@dataclass(frozen=True, slots=True)
-class Admit:
+class Admit(Struct, frozen=True):
     """A piece of history: `count` events of `origin` with stamps from `first` to `last`, both included.
 
     A piece of the same origin with the same `last` is replaced: so what was damaged is mended. Pieces may come in any
@@ -102,8 +99,7 @@ class Admit:
     blob: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetHistory:
+class ForgetHistory(Struct, frozen=True):
     """Pieces of an origin that lie at or before a stamp with all of their range are not needed any more.
 
     They go little by little, the oldest first, so that a large number of them holds up nobody; so do such as are
@@ -114,24 +110,21 @@ class ForgetHistory:
     upto: int
 
 
-@dataclass(frozen=True, slots=True)
-class TruncateHistory:
+class TruncateHistory(Struct, frozen=True):
     """Pieces of an origin whose first stamp is beyond a stamp are forgotten, at once."""
 
     origin: str
     beyond: int
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """An entry, in the place of an earlier one under the same key."""
 
     key: str
     blob: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Struct, frozen=True):
     """An entry is forgotten, if it is there."""
 
     key: str
@@ -143,23 +136,20 @@ Change: TypeAlias = Append | Snapshot | Drop | Admit | ForgetHistory | TruncateH
 # ---- what is read ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class JournalRow:
+class JournalRow(Struct, frozen=True):
     number: int
     is_snapshot: bool
     blob: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRow:
+class HistoryRow(Struct, frozen=True):
     first: int
     last: int
     count: int
     blob: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class JournalTotals:
+class JournalTotals(Struct, frozen=True):
     """What is kept of a journal, its snapshot included. `last` is the highest number."""
 
     rows: int
@@ -168,8 +158,7 @@ class JournalTotals:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryTotals:
+class HistoryTotals(Struct, frozen=True):
     """What is kept of an origin; stamps of the first and the last event."""
 
     rows: int
@@ -179,8 +168,7 @@ class HistoryTotals:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What the store was when it was opened."""
 
     is_new: bool
@@ -214,8 +202,7 @@ class NoRoomError(StorageError):
 # ---- the store ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StorageSettings:
+class StorageSettings(Struct, frozen=True):
     sync: Sync = "always"
     interval_ms: float = 100.0
     """With `interval`: how long something written may wait to be synced."""

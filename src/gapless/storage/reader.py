@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gapless.errors import StorageError
-from gapless.storage.checksums import checksum, link, piece
+from gapless.storage.checksums import checksum, link, piece, span
 from gapless.storage.heads import Heads, HistoryHead, read_heads
 from gapless.storage.interface import DamagedError, HistoryRow, HistoryTotals, JournalRow, JournalTotals
 from gapless.storage.schema import open_for_reading
@@ -174,9 +174,8 @@ def read_history(
 def _is_whole(origin: str, row: tuple[Any, ...], until: int) -> bool:
     """As it was written: its range, its link, and if it is wanted, its blob."""
     last, first, count, _, previous, linked, check, blob, *_ = row
-    if link(origin, first, last, previous) != linked:
-        return False
-    return bool(first > until or piece(origin, first, last, count, blob) == check)
+    ranged = span(origin, first, last)
+    return link(ranged, previous) == linked and bool(first > until or piece(ranged, count, blob) == check)
 
 
 def _end_of_damage(connection: sqlite3.Connection, origin: str, since: int, until: int) -> int:

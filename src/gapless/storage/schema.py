@@ -61,7 +61,9 @@ def open_for_writing(file: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
     try:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        connection.execute("PRAGMA journal_mode = WAL")
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise StorageError(f"{file}: this file system cannot share memory between connections; name a local disk")
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # the writer decides when
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
