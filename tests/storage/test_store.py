@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import sqlite3
 import threading
 import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,8 +34,10 @@ from gapless.storage import (
     Store,
     Sync,
     TruncateHistory,
+    open_store,
 )
 from gapless.storage import writer as writer_module
+from gapless.storage.schema import open_for_reading
 
 ALL = 2**63 - 1
 
@@ -261,26 +265,37 @@ def _count(path: Path, table: str) -> int:
         connection.close()
 
 
-@pytest.mark.parametrize("sync", ["always", "interval", "never"])
-def test_batches_that_wait_are_one_commit(tmp_path: Path, sync: Sync) -> None:
-    with opened(tmp_path, StorageSettings(sync)) as it:
-        it.keep_each([Put("k", b"%d" % n) for n in range(2_000)])
-        assert it.reports == sorted(set(it.reports))
-        assert it.reports[-1] == 2_000
-        assert len(it.reports) < 1_000
-        assert it.reader.entries() == {"k": b"1999"}
-
-
-def test_the_queue_has_a_bound(tmp_path: Path) -> None:
+def _held(it: Opened) -> tuple[threading.Event, threading.Event]:
+    """The store's thread stands still when it reports: it has begun to, and it may go on."""
     begun, go_on = threading.Event(), threading.Event()
-    it = Opened(tmp_path, StorageSettings(queue_bytes_max=10_000))
+    synced = it._synced
 
     def hold(batch: int) -> None:
         begun.set()
         go_on.wait()
-        Opened._synced(it, batch)
+        synced(batch)
 
     it.store._writer._synced = hold
+    return begun, go_on
+
+
+@pytest.mark.parametrize("sync", ["always", "interval", "never"])
+def test_batches_that_wait_are_one_commit(tmp_path: Path, sync: Sync) -> None:
+    with opened(tmp_path, StorageSettings(sync)) as it:
+        begun, go_on = _held(it)
+        it.write(Put("k", b"first"))
+        begun.wait()
+        for number in range(2_000):
+            last = it.write(Put("k", b"%d" % number))
+        go_on.set()
+        it.wait(last)
+        assert it.reports == [1, 2_001]
+        assert it.reader.entries() == {"k": b"1999"}
+
+
+def test_the_queue_has_a_bound(tmp_path: Path) -> None:
+    it = Opened(tmp_path, StorageSettings(queue_bytes_max=10_000))
+    begun, go_on = _held(it)
     it.write(Put("a", b""))
     begun.wait()
     assert it.store.room() == 10_000
@@ -331,3 +346,71 @@ def test_a_reader_sees_one_state_while_others_write(tmp_path: Path) -> None:
         stop.set()
         thread.join()
         assert not wrong
+
+
+def test_the_log_does_not_grow_without_end_while_somebody_always_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "FOLD_BYTES", 200_000)
+    monkeypatch.setattr(writer_module, "LOG_BYTES_MAX", 500_000)
+    stop = threading.Event()
+
+    def read_without_a_pause() -> None:
+        now, later = open_for_reading(tmp_path / "data.sqlite"), open_for_reading(tmp_path / "data.sqlite")
+        now.execute("BEGIN")
+        now.execute("SELECT count(*) FROM heads").fetchone()
+        while not stop.wait(0.001):
+            later.execute("BEGIN")
+            later.execute("SELECT count(*) FROM heads").fetchone()
+            now.execute("ROLLBACK")
+            now, later = later, now
+        now.close()
+        later.close()
+
+    with opened(tmp_path, StorageSettings("never")) as it:
+        it.keep(Put("k", b""))
+        thread = threading.Thread(target=read_without_a_pause)
+        thread.start()
+        try:
+            for n in range(200):
+                it.keep(Append("own", n, bytes(100_000)))
+            assert (tmp_path / "data.sqlite-wal").stat().st_size < 5_000_000
+        finally:
+            stop.set()
+            thread.join()
+
+
+def test_an_event_loop_waits_for_nothing_but_reports(tmp_path: Path) -> None:
+    """As a broker uses it: each call awaits the report of its own batch, and many share a commit."""
+
+    async def publish_all() -> None:
+        loop = asyncio.get_running_loop()
+        waiting: dict[int, asyncio.Future[None]] = {}
+
+        def synced(batch: int) -> None:
+            for number in [number for number in waiting if number <= batch]:
+                waiting.pop(number).set_result(None)
+
+        store = await asyncio.to_thread(
+            partial(
+                open_store,
+                tmp_path,
+                network="n",
+                broker="b1",
+                synced=lambda batch: loop.call_soon_threadsafe(synced, batch),
+                failed=lambda error: loop.call_soon_threadsafe(loop.stop),
+            )
+        )
+
+        async def publish(number: int) -> None:
+            waiting[number] = loop.create_future()
+            store.write(number, [Append("own", number, b"event")])
+            await waiting[number]
+
+        await asyncio.gather(*(publish(number) for number in range(1, 501)))
+        reader = store.reader()
+        assert len(await asyncio.to_thread(reader.read_journal, "own")) == 500
+        reader.close()
+        await asyncio.to_thread(store.close)
+
+    asyncio.run(publish_all())

@@ -273,5 +273,5 @@ class Reader(Protocol):
     def close(self) -> None: ...
 
 
-Synced: TypeAlias = Callable[[int], None]
-Failed: TypeAlias = Callable[[StorageError], None]
+Synced: TypeAlias = Callable[[int], object]
+Failed: TypeAlias = Callable[[StorageError], object]

@@ -24,6 +24,8 @@ APPLICATION = int.from_bytes(b"Gpls", "big")
 PAGE_BYTES = 8192
 """Measured: small rows and large ones are written and read at least as fast as with 4 or 16 KiB."""
 CACHE_KIB = 8192
+READERS_WAITED_FOR_S = 1.0
+"""By the one who writes, when the log has to begin anew: longer than a call of a reader takes."""
 ROWS_AT_ONCE = 32
 """Inserted by one statement. Between two, a thread has to get the interpreter back from the one that serves clients."""
 
@@ -58,7 +60,7 @@ class About:
 
 
 def open_for_writing(file: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
+    connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=READERS_WAITED_FOR_S)
     try:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()

@@ -181,8 +181,14 @@ class Writer:
             self._is_full = wanted
 
     def _fold(self) -> None:
-        """Bring the log into the file, as far as readers let us, and begin it again from its start if all of it is."""
-        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        """Bring the log into the file. If nobody reads from the log, the next commit begins it anew.
+
+        If somebody always does, it would grow without end: then wait for those who read now. Who comes meanwhile reads
+        from the file.
+        """
+        _, pages, _ = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if pages * PAGE_BYTES >= LOG_BYTES_MAX + FOLD_BYTES:
+            self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
         self._fresh_bytes = self._log_bytes = 0
 
     def _sync_all(self) -> None:
