@@ -30,6 +30,8 @@ __all__ = ["Writer"]
 
 COMMIT_BYTES = 8 * 1024 * 1024
 """One commit takes no more, so that the first of a long queue is not reported after the last."""
+COMMIT_BATCHES = 4096
+"""Nor more than these, so that they are taken from the queue in a moment: who wants to write waits for that."""
 CHORE_BYTES = 4 * 1024 * 1024
 """Deleted by one commit, if so much is to be deleted; and at least twice what it writes, so that deleting keeps up."""
 FOLD_BYTES = 4 * 1024 * 1024
@@ -138,7 +140,7 @@ class Writer:
                 self._wake.wait(due_s)
             batches: list[_Batch] = []
             size = 0
-            while self._waiting and size < COMMIT_BYTES:
+            while self._waiting and size < COMMIT_BYTES and len(batches) < COMMIT_BATCHES:
                 batches.append(self._waiting.popleft())
                 size += batches[-1].size
             return batches
