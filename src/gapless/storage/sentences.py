@@ -45,4 +45,4 @@ def cannot_open(place: Path, error: BaseException) -> StorageError:
 def cannot_write(place: Path, error: BaseException) -> StorageError:
     """A commit, a sync or what belongs to it failed. Nothing is tried again."""
     what, way_out = _reason(error)
-    return StorageError(f"{place}: {what}; nothing more is kept on it. What was confirmed before is; {way_out}")
+    return StorageError(f"{place}: {what}; nothing more is kept on it, what was confirmed before stays; {way_out}")
