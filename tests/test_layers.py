@@ -26,12 +26,13 @@ MAY_IMPORT = {
     "checkers": {"errors", "events", "filters", "protocol", "trace"},
     "simulator": {"errors", "events", "overlay", "filters", "protocol", "trace", "checkers"},
     "security": {"errors", "filters"},
+    "storage": {"errors"},
     "runtime": {"errors", "events", "overlay", "filters", "protocol", "security"},
     "client": {"errors", "events", "overlay", "filters", "protocol", "trace", "runtime", "security"},
     "sync": {"client", "security"},
     "cli": {
         "errors", "events", "overlay", "filters", "protocol", "protocols", "trace", "checkers", "simulator", "runtime",
-        "client", "security",
+        "client", "security", "storage",
     },
 }  # fmt: skip
 """Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""
