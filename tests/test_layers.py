@@ -28,12 +28,13 @@ MAY_IMPORT = {
     "checkers": {"errors", "events", "filters", "protocol", "trace"},
     "simulator": {"errors", "events", "overlay", "filters", "protocol", "registry", "trace", "checkers", "toml_file"},
     "security": {"errors", "filters", "toml_file"},
+    "storage": {"errors"},
     "runtime": {"errors", "events", "overlay", "filters", "protocol", "registry", "security", "toml_file"},
     "client": {"errors", "events", "overlay", "filters", "protocol", "registry", "trace", "runtime", "security"},
     "sync": {"client", "security"},
     "cli": {
         "errors", "events", "overlay", "filters", "protocol", "protocols", "registry", "trace", "checkers",
-        "simulator", "runtime", "client", "security",
+        "simulator", "runtime", "client", "security", "storage",
     },
 }  # fmt: skip
 """Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""

@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from gapless.cli.data_commands import DATA_EPILOG, data
 from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED, LAB_EPILOG, NETWORK_EPILOG
 from gapless.cli.extras import missing_extra
 from gapless.cli.lab_commands import lab
@@ -41,6 +42,7 @@ app.add_typer(traces, name="trace", epilog=NETWORK_EPILOG)
 app.add_typer(clients, name="client", epilog=NETWORK_EPILOG)
 app.add_typer(lab, name="lab", epilog=LAB_EPILOG)
 app.add_typer(security, name="security", epilog=NETWORK_EPILOG)
+app.add_typer(data, name="data", epilog=DATA_EPILOG)
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
