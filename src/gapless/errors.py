@@ -123,6 +123,21 @@ class SlowConsumerError(SubscriptionEndedError):
     """A subscription that ended because its events were not taken in time, as its policy says."""
 
 
+class SkippedError(GaplessError):
+    """Some of the history that was asked for is gone. It is raised in its place; the next call goes on after it.
+
+    `lost` says what is missing: for each publisher, ranges of numbers. (Not all of them may have matched.) Of what was
+    published between the two positions of `gap`, not even that is known.
+    """
+
+    def __init__(
+        self, message: str, lost: dict[str, list[tuple[int, int]]], gap: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.lost = lost
+        self.gap = gap
+
+
 class StorageError(GaplessError):
     """A directory of a broker's data that cannot be used, or a disk that does not do its work."""
 

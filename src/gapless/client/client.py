@@ -6,7 +6,9 @@ This file turns calls into its inputs, and its effects into answers: it knows no
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, get_args, overload
@@ -19,6 +21,7 @@ from gapless.client.hints import hint_at_filter
 from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
 from gapless.client.pacing import Pacing
+from gapless.client.positions import Since, position_of
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import Publishing
 from gapless.client.reader import Reader
@@ -27,13 +30,22 @@ from gapless.client.requests import ANSWERABLE, Replies, Requests
 from gapless.client.spare_links import SpareLinks
 from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription, chosen_policy
 from gapless.client.unsafe import fulfil, refuse
-from gapless.errors import CallError, ClosedError, DeniedError, EventError, GaplessError, SubscriptionEndedError
+from gapless.errors import (
+    CallError,
+    ClosedError,
+    DeniedError,
+    EventError,
+    GaplessError,
+    SkippedError,
+    SubscriptionEndedError,
+)
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    CaughtUp,
     ClientPlace,
     Confirmed,
     CutFixed,
@@ -44,6 +56,7 @@ from gapless.protocol import (
     Published,
     Ready,
     Rejected,
+    Skipped,
     Start,
     Subscribe,
     Unadvertise,
@@ -63,6 +76,11 @@ ENDED = "the network ended the subscription: the client was away too long, or al
 ENDED_EARLY = (
     "the network ended the subscription before it began, because the client was away too long; subscribe again"
 )
+
+_NOW = -1
+"""As the end of a reading: what was confirmed when it began."""
+_RECENT_US = 10_000_000
+"""Who asks for the newest position looks at no more history than this."""
 
 REQUEST_S = 10.0
 """How long a request waits for its reply, if its caller does not say."""
@@ -104,6 +122,8 @@ class Client:
             CutFixed: self._on_cut_fixed,
             CutsVoided: self._on_cuts_voided,
             Deliver: self._on_deliver,
+            CaughtUp: self._on_caught_up,
+            Skipped: self._on_skipped,
             Ended: self._on_ended,
         }
         self._recording = start_recording(trace, welcome, self._spec, options, name) if trace else None
@@ -164,6 +184,7 @@ class Client:
         self,
         filter: str,
         *,
+        since: Since | None = None,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -175,6 +196,7 @@ class Client:
         filter: str,
         *,
         type: type[T],
+        since: Since | None = None,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -185,11 +207,16 @@ class Client:
         filter: str,  # noqa: A002
         *,
         type: type[Any] | None = None,  # noqa: A002
+        since: Since | None = None,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
     ) -> Any:
         """Ask for what matches. Every matching event whose publication begins after this has returned is delivered.
+
+        With `since`, a position, a time, an age or "earliest" (see `gapless.client.positions`), what was published
+        after that comes first, in causal order, and then, without a gap or a duplicate, what is published. If some of
+        it is gone, a `SkippedError` says so in its place.
 
         It returns when the starting cut is whole, one number for every publisher that may match, and f + 1 brokers know
         the subscription. With `ready="first"` it returns with the first of these numbers, as the papers have it: what a
@@ -201,12 +228,59 @@ class Client:
         """
         settings = self._settings_of(filter, on_full, queue)
         check_choice("ready", ready, get_args(Ready))
+        position = -1 if since is None else self._position_of("since", since)
         again: Any = partial(self.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
         if type is None:
             made: Any = Subscription(self, self._pacing.took, *settings, again)
         else:
             made = TypedSubscription(self, self._pacing.took, *settings, partial(again, type=type), Reader(type))
-        return await self._begin(made, ready)
+        return await self._begin(made, ready, position)
+
+    @overload
+    async def read(self, filter: str, *, since: Since = "earliest", until: Since | None = None) -> Subscription: ...
+
+    @overload
+    async def read(
+        self, filter: str, *, type: type[T], since: Since = "earliest", until: Since | None = None
+    ) -> TypedSubscription[T]: ...
+
+    async def read(
+        self,
+        filter: str,  # noqa: A002
+        *,
+        type: type[Any] | None = None,  # noqa: A002
+        since: Since = "earliest",
+        until: Since | None = None,
+    ) -> Any:
+        """What was published after one position and up to another, in causal order; then it ends.
+
+        Without `until` that is everything that was published, and confirmed, before the call. Positions are written as
+        in `subscribe`. If some of it is gone, a `SkippedError` says so in its place.
+        """
+        settings = self._settings_of(filter, None, 10_000)
+        begin = self._position_of("since", since)
+        end = _NOW if until is None else self._position_of("until", until)
+        if 0 <= end <= begin:
+            raise CallError(f"until ({until!r}) does not lie after since ({since!r}): nothing is between them")
+        again: Any = partial(self.read, filter, since=since, until=until)
+        if type is None:
+            made: Any = Subscription(self, self._pacing.took, *settings, again)
+        else:
+            made = TypedSubscription(self, self._pacing.took, *settings, partial(again, type=type), Reader(type))
+        return await self._begin(made, "whole", begin, end)
+
+    async def position(self) -> int:
+        """The newest position: everything that was published, and confirmed, before this call lies up to it."""
+        reading = await self.read("FALSE", since=max(0, time.time_ns() // 1000 - _RECENT_US))
+        while not reading.is_over:
+            with suppress(SkippedError):
+                await reading.take()
+        return reading.position
+
+    def _position_of(self, what: str, value: Since) -> int:
+        if not self._spec.keeps_history:
+            raise CallError(f"protocol {self._spec.name!r} keeps no history; leave out {what}")
+        return position_of(what, value)
 
     async def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed, as `subscribe` does."""
@@ -221,9 +295,10 @@ class Client:
         self._check_open()
         return self._new_name("s"), text, chosen_policy(self._spec, on_full), check_count("queue", queue)
 
-    async def _begin(self, subscription: S, ready: Ready = "whole") -> S:
+    async def _begin(self, subscription: S, ready: Ready = "whole", since: int = -1, until: int = 0) -> S:
         name = subscription.name
-        call = Subscribe(name, subscription.filter, ready)
+        call = Subscribe(name, subscription.filter, ready, since, until)
+        subscription.position, subscription.is_live = max(0, since), since < 0
         active = self._starting[name] = self._future()
         self._subscriptions[name] = subscription
         if self._recording is not None:
@@ -435,13 +510,28 @@ class Client:
         if not subscription.holds_back:
             self._pacing.took()
 
+    def _on_caught_up(self, effect: CaughtUp) -> None:
+        subscription = self._subscriptions.get(effect.subscription)
+        if subscription is not None:
+            subscription.position, subscription.is_live = effect.position, effect.is_live
+
+    def _on_skipped(self, effect: Skipped) -> None:
+        subscription = self._subscriptions.get(effect.subscription)
+        if subscription is None or (not effect.lost and effect.gap is not None and effect.gap[0] == 0):
+            return  # who asks for the earliest gets the earliest that there is
+        gone = sum(last - first + 1 for ranges in effect.lost.values() for first, last in ranges)
+        what = f"{gone:,} events" if effect.gap is None else "an unknown number of events"
+        message = f"{what} that {subscription.filter!r} may match are gone: no broker holds them any more"
+        subscription.skip(self._pacing.deliveries + 1, SkippedError(message, effect.lost, effect.gap))
+
     def _on_ended(self, effect: Ended) -> None:
         name = effect.subscription
         subscription = self._subscriptions.pop(name, None)
         asked = self._ending.pop(name, None)
         if subscription is not None:
             subscription.last = effect.last_seq
-            subscription.end(None if asked is not None else SubscriptionEndedError(ENDED, effect.last_seq))
+            is_well = asked is not None or effect.is_complete
+            subscription.end(None if is_well else SubscriptionEndedError(ENDED, effect.last_seq))
         if asked is not None:
             fulfil(asked)
         if name in self._starting:

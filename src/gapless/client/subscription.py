@@ -20,7 +20,7 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, ca
 
 from gapless.client.arguments import check_choice, check_count, check_timeout
 from gapless.client.reader import Reader
-from gapless.errors import CallError, GaplessError, MisfitError, SlowConsumerError
+from gapless.errors import CallError, GaplessError, MisfitError, SkippedError, SlowConsumerError
 from gapless.events import Event
 from gapless.protocol import ProtocolSpec
 
@@ -68,6 +68,12 @@ class BaseSubscription(ABC, Generic[T]):
         later are added."""
         self.last: dict[str, int] | None = None
         """The ending cut, once it is over: for each publisher, the number up to which everything was delivered."""
+        self.position = 0
+        """If it reads history: everything up to this position was delivered."""
+        self.is_live = True
+        """Whether it gets what is published; not while it reads what was published before."""
+        self._skips: dict[int, SkippedError] = {}
+        """What is gone of the history that was asked for, by the number of the delivery before which it is missing."""
         self._client = client
         self._on_full = on_full
         self._holds_back = on_full == "block"
@@ -92,7 +98,7 @@ class BaseSubscription(ABC, Generic[T]):
     async def __anext__(self) -> T:
         if not self._queue and not await self._wait(None):
             raise StopAsyncIteration
-        return self._pop(1)[0]
+        return self._next(1)[0]
 
     async def take(self, most: int = 256, *, timeout_s: float | None = None) -> list[T]:
         """The next events, at least one and as many as are there; empty when the subscription is over.
@@ -103,7 +109,7 @@ class BaseSubscription(ABC, Generic[T]):
         seconds = check_timeout(timeout_s)
         if not self._queue and not await self._wait(seconds):
             return []
-        return self._pop(most)
+        return self._next(most)
 
     async def close(self) -> None:
         """End it, with an exact ending cut. What was delivered before can still be taken."""
@@ -124,6 +130,7 @@ class BaseSubscription(ABC, Generic[T]):
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._queue:
+                    self._raise_skipped(None)
                     if self._is_over:
                         if self._error is not None:
                             raise self._error
@@ -142,6 +149,22 @@ class BaseSubscription(ABC, Generic[T]):
             with suppress(ValueError):  # it may have been woken in the same moment
                 self._waiters.remove(waiter)
             raise
+
+    def _next(self, most: int) -> list[T]:
+        """What is there, but not across what is missing: that is raised in its place."""
+        if self._skips:
+            self._raise_skipped(self._queue[0][0])
+            following = min(self._skips, default=None)
+            if following is not None:
+                most = min(most, sum(number < following for number, _ in self._queue))
+        return self._pop(most)
+
+    def _raise_skipped(self, number: int | None) -> None:
+        """Raise what is missing before that delivery; or before the next that may come."""
+        if self._skips:
+            first = min(self._skips)
+            if number is None or first <= number:
+                raise self._skips.pop(first)
 
     @abstractmethod
     def _pop(self, most: int) -> list[T]:
@@ -180,6 +203,11 @@ class BaseSubscription(ABC, Generic[T]):
         if self._waiters:
             self._wake()
         return True
+
+    def skip(self, number: int, error: SkippedError) -> None:
+        """Something is missing before the delivery of that number."""
+        self._skips[number] = error
+        self._wake()
 
     def _give_up(self) -> None:
         reason = (
