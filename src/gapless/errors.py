@@ -62,7 +62,14 @@ class ConfigError(GaplessError):
 
 
 class WireError(GaplessError):
-    """A peer that does not speak as agreed: a frame too large, malformed or out of place, another version."""
+    """A peer that does not speak as agreed: a frame too large, malformed or out of place, another version.
+
+    `code` is the word for it that the peer is told.
+    """
+
+    def __init__(self, message: str, code: str = "malformed") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class ConnectError(GaplessError):

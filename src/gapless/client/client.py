@@ -20,6 +20,7 @@ from gapless.client.guarded_codec import GuardedCodec
 from gapless.client.hints import hint_at_filter
 from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
+from gapless.client.pacing import Pacing
 from gapless.client.positions import Since, position_of
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import Publishing
@@ -47,7 +48,6 @@ from gapless.protocol import (
     CaughtUp,
     ClientPlace,
     Confirmed,
-    Consumed,
     CutFixed,
     CutsVoided,
     Deliver,
@@ -62,8 +62,8 @@ from gapless.protocol import (
     Unadvertise,
     Unsubscribe,
     convert_options,
-    find_protocol,
 )
+from gapless.registry import find_protocol
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.wire import Welcome
 
@@ -99,7 +99,9 @@ class Client:
         self.protocol = welcome.protocol
         self._spec = find_protocol(welcome.protocol)
         options = convert_options(self._spec, welcome.options)
-        self._publishing = Publishing(self, self._spec, welcome.settings, getattr(options, "client_window", 1_000))
+        place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
+        self._node = self._spec.client(place, options)
+        self._publishing = Publishing(self, self._spec, welcome.settings, self._node.window)
         self._serial = 0
         self._rejection: Rejected | None = None
         self._stable: dict[str, asyncio.Future[None]] = {}
@@ -107,9 +109,6 @@ class Client:
         self._ending: dict[str, asyncio.Future[None]] = {}
         self._advertisements: dict[str, Advertisement] = {}
         self._subscriptions: dict[str, BaseSubscription[Any]] = {}
-        self._deliveries = 0
-        self._taken = 0
-        self._is_telling = False
         self._error: GaplessError | None = None
         self._is_leaving = False
         self._is_closed = False
@@ -144,13 +143,12 @@ class Client:
             tls=access.context,
         )
         self._links.denied = self._on_denied
-        self._spare_links = SpareLinks(self._links)
+        self._pacing = Pacing(self._subscriptions, self._links.give, tells=self._spec.paces)
         self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None, access)
-        place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
-        node = self._spec.client(place, options)
-        self._watching = Watching(lambda: serving(self._links, self.broker))
+        self._spare_links = SpareLinks(self._links, self._node)
+        self._watching = Watching(lambda: serving(self._links, self._node))
         self._links.look = self._watching.look
-        self._links.host.inhabit(WatchedNode(node, self._watching.look))
+        self._links.host.inhabit(WatchedNode(self._node, self._watching.look))
         self._replies = Replies(self, self._publishing)
         self._links.give(Start())
 
@@ -233,9 +231,9 @@ class Client:
         position = -1 if since is None else self._position_of("since", since)
         again: Any = partial(self.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
         if type is None:
-            made: Any = Subscription(self, *settings, again)
+            made: Any = Subscription(self, self._pacing.took, *settings, again)
         else:
-            made = TypedSubscription(self, *settings, partial(again, type=type), Reader(type))
+            made = TypedSubscription(self, self._pacing.took, *settings, partial(again, type=type), Reader(type))
         return await self._begin(made, ready, position)
 
     @overload
@@ -266,9 +264,9 @@ class Client:
             raise CallError(f"until ({until!r}) does not lie after since ({since!r}): nothing is between them")
         again: Any = partial(self.read, filter, since=since, until=until)
         if type is None:
-            made: Any = Subscription(self, *settings, again)
+            made: Any = Subscription(self, self._pacing.took, *settings, again)
         else:
-            made = TypedSubscription(self, *settings, partial(again, type=type), Reader(type))
+            made = TypedSubscription(self, self._pacing.took, *settings, partial(again, type=type), Reader(type))
         return await self._begin(made, "whole", begin, end)
 
     async def position(self) -> int:
@@ -288,7 +286,9 @@ class Client:
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed, as `subscribe` does."""
         _check_filter(filter)
         settings = self._settings_of(f"({filter}) AND {ANSWERABLE}", on_full, queue)
-        return await self._begin(Requests(self, *settings, lambda: self.answer(filter, on_full=on_full, queue=queue)))
+        return await self._begin(
+            Requests(self, self._pacing.took, *settings, lambda: self.answer(filter, on_full=on_full, queue=queue))
+        )
 
     def _settings_of(self, text: str, on_full: OnFull | None, queue: int) -> tuple[str, str, OnFull, int]:
         _check_filter(text)
@@ -324,7 +324,7 @@ class Client:
         if ended is None:
             ended = self._ending[name] = self._future()
             subscription.release()
-            self._took()
+            self._pacing.took()
             self._call(Unsubscribe(name))
         await asyncio.shield(ended)
 
@@ -404,8 +404,11 @@ class Client:
         for advertisement in list(self._advertisements.values()):
             await self.unadvertise(advertisement)
         await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self._subscriptions.values())))
-        while self._links.unsent or not getattr(self._links.host.node, "is_attached", True):
+        while self._links.queues.unsent or self._is_looking_for_a_broker():
             await asyncio.sleep(0.005)
+
+    def _is_looking_for_a_broker(self) -> bool:
+        return self._links.host.node is not None and self._node.is_attached is False
 
     async def __aenter__(self) -> Self:
         return self
@@ -443,25 +446,22 @@ class Client:
             kind = EventError if isinstance(rejection.call, Publish) else CallError
             raise kind(rejection.reason)
 
-    def _took(self) -> None:
-        """The application took something, or wants no more: tell the node, once a turn of the event loop."""
-        if self._spec.paces and not self._is_telling:
-            self._is_telling = True
-            asyncio.get_running_loop().call_soon(self._tell_taken)
+    def _note_beginning(self, began_us: int) -> None:
+        """What is published next was asked for then: a trace counts from the call, not from when it leaves."""
+        if self._recording is not None:
+            self._recording.publishes(began_us)
 
-    def _tell_taken(self) -> None:
-        self._is_telling = False
-        waiting = [subscription.oldest() for subscription in self._subscriptions.values() if subscription.holds_back]
-        taken = min((number for number in waiting if number is not None), default=self._deliveries + 1) - 1
-        if taken > self._taken:
-            self._taken = taken
-            self._links.give(Consumed(taken))
+    def _flush(self) -> None:
+        self._links.host.flush()
+
+    async def _wait_for_links(self) -> None:
+        await self._links.queues.wait_for_room()
 
     def _drop(self, name: str) -> None:
         """The application does not want the subscription after all."""
         if self._subscriptions.pop(name, None) is not None and self._error is None:
             self._links.give(Unsubscribe(name))
-            self._took()
+            self._pacing.took()
 
     # ---- effects ------------------------------------------------------------------------------------------
 
@@ -500,15 +500,15 @@ class Client:
             self._subscriptions[effect.subscription].cuts.clear()
 
     def _on_deliver(self, effect: Deliver) -> None:
-        self._deliveries += 1
+        self._pacing.deliveries += 1
         subscription = self._subscriptions.get(effect.subscription)
         if subscription is None:
-            self._took()
+            self._pacing.took()
             return
-        if not subscription.put(self._deliveries, effect.event):
+        if not subscription.put(self._pacing.deliveries, effect.event):
             asyncio.get_running_loop().call_soon(self._drop, effect.subscription)
         if not subscription.holds_back:
-            self._took()
+            self._pacing.took()
 
     def _on_caught_up(self, effect: CaughtUp) -> None:
         subscription = self._subscriptions.get(effect.subscription)
@@ -522,7 +522,7 @@ class Client:
         gone = sum(last - first + 1 for ranges in effect.lost.values() for first, last in ranges)
         what = f"{gone:,} events" if effect.gap is None else "an unknown number of events"
         message = f"{what} that {subscription.filter!r} may match are gone: no broker holds them any more"
-        subscription.skip(self._deliveries + 1, SkippedError(message, effect.lost, effect.gap))
+        subscription.skip(self._pacing.deliveries + 1, SkippedError(message, effect.lost, effect.gap))
 
     def _on_ended(self, effect: Ended) -> None:
         name = effect.subscription
@@ -571,7 +571,7 @@ class Client:
     @property
     def broker(self) -> str:
         """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
-        return str(getattr(self._links.host.node, "broker", ""))
+        return "" if self._links.host.node is None else self._node.broker
 
     def changes(self) -> Changes:
         """What becomes of the client's place in the network: connected, lost, moved; first, how it is now."""

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, Literal, Self, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, cast, get_args
 
 from gapless.client.arguments import check_choice, check_count, check_timeout
 from gapless.client.reader import Reader
@@ -24,10 +24,7 @@ from gapless.errors import CallError, GaplessError, MisfitError, SkippedError, S
 from gapless.events import Event
 from gapless.protocol import ProtocolSpec
 
-if TYPE_CHECKING:
-    from gapless.client.client import Client
-
-__all__ = ["BaseSubscription", "OnFull", "Subscription", "TypedSubscription", "chosen_policy"]
+__all__ = ["BaseSubscription", "OnFull", "Subscriber", "Subscription", "TypedSubscription", "chosen_policy"]
 
 OnFull: TypeAlias = Literal["block", "fail"]
 
@@ -44,12 +41,19 @@ def chosen_policy(spec: ProtocolSpec, on_full: OnFull | None) -> OnFull:
     return on_full
 
 
+class Subscriber(Protocol):
+    """The client whose subscription it is."""
+
+    async def unsubscribe(self, subscription: "BaseSubscription[Any]") -> None: ...
+
+
 class BaseSubscription(ABC, Generic[T]):
     """What all subscriptions have in common; `_read` makes of an event what the application gets."""
 
     def __init__(
         self,
-        client: "Client",
+        client: Subscriber,
+        took: Callable[[], None],
         name: str,
         text: str,
         on_full: OnFull,
@@ -68,8 +72,8 @@ class BaseSubscription(ABC, Generic[T]):
         """If it reads history: everything up to this position was delivered."""
         self.is_live = True
         """Whether it gets what is published; not while it reads what was published before."""
-        self._skips: dict[int, SkippedError] = {}
-        """What is gone of the history that was asked for, by the number of the delivery before which it is missing."""
+        self._skips: deque[tuple[int, SkippedError]] = deque()
+        """What is gone of the history that was asked for, and the number of the delivery before which it is missing."""
         self._client = client
         self._on_full = on_full
         self._holds_back = on_full == "block"
@@ -77,7 +81,7 @@ class BaseSubscription(ABC, Generic[T]):
         self._got: dict[str, int] = {}
         """Where `fail` applies: the number of the last event of each publisher that did fit."""
         self._again = again
-        self._took = client._took
+        self._took = took
         self._queue: deque[tuple[int, Event]] = deque()
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._error: GaplessError | None = None
@@ -150,17 +154,14 @@ class BaseSubscription(ABC, Generic[T]):
         """What is there, but not across what is missing: that is raised in its place."""
         if self._skips:
             self._raise_skipped(self._queue[0][0])
-            following = min(self._skips, default=None)
-            if following is not None:
-                most = min(most, sum(number < following for number, _ in self._queue))
+            if self._skips:
+                most = min(most, sum(number < self._skips[0][0] for number, _ in self._queue))
         return self._pop(most)
 
     def _raise_skipped(self, number: int | None) -> None:
         """Raise what is missing before that delivery; or before the next that may come."""
-        if self._skips:
-            first = min(self._skips)
-            if number is None or first <= number:
-                raise self._skips.pop(first)
+        if self._skips and (number is None or self._skips[0][0] <= number):
+            raise self._skips.popleft()[1]
 
     @abstractmethod
     def _pop(self, most: int) -> list[T]:
@@ -202,7 +203,7 @@ class BaseSubscription(ABC, Generic[T]):
 
     def skip(self, number: int, error: SkippedError) -> None:
         """Something is missing before the delivery of that number."""
-        self._skips[number] = error
+        self._skips.append((number, error))
         self._wake()
 
     def _give_up(self) -> None:
@@ -245,7 +246,8 @@ class TypedSubscription(BaseSubscription[T]):
 
     def __init__(
         self,
-        client: "Client",
+        client: Subscriber,
+        took: Callable[[], None],
         name: str,
         text: str,
         on_full: OnFull,
@@ -253,7 +255,7 @@ class TypedSubscription(BaseSubscription[T]):
         again: Callable[[], Awaitable["TypedSubscription[T]"]],
         reader: Reader[T],
     ) -> None:
-        super().__init__(client, name, text, on_full, queue, again)
+        super().__init__(client, took, name, text, on_full, queue, again)
         self._reader = reader
 
     def _pop(self, most: int) -> list[T]:
