@@ -3,6 +3,9 @@
 
 bin := .venv/bin
 
+# Tests start hundreds of processes. Whatever the caller's settings, each module is compiled once, and not by each of them.
+export PYTHONDONTWRITEBYTECODE :=
+
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null \
 		|| sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
