@@ -33,8 +33,8 @@ def compiled(spark: SparkSession) -> Iterator[None]:
     for key, value in here.items():
         spark.conf.set(key, value)
     yield
-    for key, value in before.items():
-        spark.conf.set(key, str(value))
+    for key, known in before.items():
+        spark.conf.set(key, str(known))
 
 
 def drawn() -> tuple[list[Filter], list[dict[str, Any]]]:
