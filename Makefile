@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench chaos fuzz wheels collect
+.PHONY: help setup demo test check collect docs bench chaos fuzz wheels
 
 bin := .venv/bin
 
@@ -30,8 +30,11 @@ test: setup ## Everything above, and all tests
 	@$(MAKE) --no-print-directory -j 2 check collect
 	@$(bin)/pytest
 
-wheels: setup ## Put all that a container needs into dist/, as wheels; see deploy/Dockerfile
-	@$(bin)/pip wheel -q --disable-pip-version-check -c requirements.lock -w dist .
+wheels: setup ## Put all that a broker's container needs into dist/, as wheels; see deploy/Dockerfile
+	@$(bin)/pip wheel -q --disable-pip-version-check -c requirements.lock -w dist ".[broker]"
+
+docs: setup ## Build the site under out/site; a warning or a dead link is an error
+	@$(bin)/sphinx-build -q -W --keep-going -d out/doctrees docs out/site
 
 bench: setup ## Run every benchmark; ARGS=--quick for a glance, ARGS="--against FILE" for ratios to an earlier run
 	@$(bin)/python benchmarks $(ARGS)

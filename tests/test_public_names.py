@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 ERRORS = {
     "CallError", "ClosedError", "ConfigError", "ConnectError", "DeniedError", "EventError", "ExperimentError",
     "FilterError", "GaplessError", "MisfitError", "NoReplyError", "OverlayError", "ProtocolError", "ScenarioError",
-    "SlowConsumerError", "SparkError", "SubscriptionEndedError", "TraceError", "WireError",
+    "SlowConsumerError", "SparkError", "StorageError", "SubscriptionEndedError", "TraceError", "WireError",
 }  # fmt: skip
 CLIENT = {
     "Advertisement", "Change", "Changes", "Client", "Connecting", "Credentials", "Request", "Requests", "Subscription",

@@ -1,6 +1,28 @@
-"""`python -m gapless`: the command line, where `gapless` is not on the path."""
+"""The `gapless` command, and `python -m gapless`, where it is not on the path.
 
-from gapless.cli.main import run
+The command line is an extra. Who has only the client gets a sentence that says so, and no traceback.
+"""
+
+import sys
+from typing import NoReturn
+
+from gapless.cli.exit_codes import BAD_INPUT
+from gapless.cli.extras import missing_extra
+
+__all__ = ["run"]
+
+
+def run() -> NoReturn:
+    """The entry point."""
+    try:
+        from gapless.cli.main import run as command_line
+    except ModuleNotFoundError as error:
+        if missing_extra(error) == "":
+            raise
+        print("gapless: the command line is not installed; pip install 'gapless[cli]' brings it", file=sys.stderr)
+        raise SystemExit(BAD_INPUT) from None
+    command_line()
+
 
 if __name__ == "__main__":
     run()

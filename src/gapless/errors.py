@@ -26,6 +26,7 @@ __all__ = [
     "ScenarioError",
     "SlowConsumerError",
     "SparkError",
+    "StorageError",
     "SubscriptionEndedError",
     "TraceError",
     "WireError",
@@ -113,6 +114,10 @@ class SubscriptionEndedError(GaplessError):
 
 class SlowConsumerError(SubscriptionEndedError):
     """A subscription that ended because its events were not taken in time, as its policy says."""
+
+
+class StorageError(GaplessError):
+    """A directory of a broker's data that cannot be used, or a disk that does not do its work."""
 
 
 class SparkError(GaplessError):

@@ -34,12 +34,12 @@ from gapless.events import Attributes, Event
 from gapless.overlay import Overlay
 
 __all__ = [
-    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerPlace", "ClientPlace", "Confirmed",
+    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerPlace", "CaughtUp", "ClientPlace", "Confirmed",
     "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "Demand", "Effect", "EndSession", "Ended",
     "Expel", "Guarantee", "Input", "Judging", "Linked", "Node", "ProtocolSpec", "Publish", "PublishMany", "Published",
-    "Ready", "Received", "Rejected", "Send", "SetTimer", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted",
-    "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay", "convert_options", "find_protocol",
-    "protocols",
+    "Ready", "Received", "Rejected", "Send", "SetTimer", "Skipped", "Start", "Subscribe", "Suspected", "TimerFired",
+    "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay", "convert_options",
+    "find_protocol", "protocols",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -125,6 +125,12 @@ class Subscribe(msgspec.Struct, frozen=True):
     subscription: str
     filter: str
     ready: Ready = "whole"
+    since: int = -1
+    """A position: everything that came after it is delivered, too; for protocols that keep history
+    (`keeps_history`). Below 0: what is published from now on."""
+    until: int = 0
+    """With `since`, a position: nothing that came after it is delivered, and the subscription ends there. Below 0: what
+    was admitted by now. 0: it does not end."""
 
 
 class Unsubscribe(msgspec.Struct, frozen=True):
@@ -217,6 +223,25 @@ class CutsVoided(msgspec.Struct, frozen=True):
     subscription: str
 
 
+class Skipped(msgspec.Struct, frozen=True):
+    """A subscription that reads history will not get these numbers of these publishers, for nobody holds them any more.
+    (They may not all have matched.)"""
+
+    subscription: str
+    lost: dict[str, list[tuple[int, int]]]
+    gap: tuple[int, int] | None = None
+    """Two positions between which it is not even known what there was. If the first is 0, the second is the earliest
+    position from which on there is anything."""
+
+
+class CaughtUp(msgspec.Struct, frozen=True):
+    """A subscription that reads history has got everything up to a position; if `is_live`, it reads history no more."""
+
+    subscription: str
+    position: int
+    is_live: bool
+
+
 class Activated(msgspec.Struct, frozen=True):
     """The subscription holds its starting cut, the whole one or its first part: `subscribe()` may return."""
 
@@ -228,6 +253,8 @@ class Ended(msgspec.Struct, frozen=True):
 
     subscription: str
     last_seq: dict[str, int]
+    is_complete: bool = False
+    """It read history up to a position, and got all of it."""
 
 
 class Advertised(msgspec.Struct, frozen=True):
@@ -257,6 +284,8 @@ Effect: TypeAlias = (
     | Deliver
     | CutFixed
     | CutsVoided
+    | Skipped
+    | CaughtUp
     | Activated
     | Ended
     | Advertised
@@ -353,6 +382,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """Whether clients take `Consumed`, and no more is sent to them ahead of it than a bounded number of deliveries."""
     ends_sessions: bool = False
     """Whether brokers take `EndSession`, and have a method `has_session`."""
+    keeps_history: bool = False
+    """Whether clients take `Subscribe` with a position since when."""
     copes_with: frozenset[str] = frozenset()
     """Faults under which the guarantee holds: of crash, restart, cut, suspicion, loss, duplication, relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()

@@ -48,6 +48,7 @@ class TraceTables:
         self.pasts = tables["pasts"]
         self.messages = tables["messages"]
         self.cut_short = tables["cut_short"]
+        self.skipped = tables["skipped"]
         self.rows = dict(rows)
         self.files = dict(files)
 

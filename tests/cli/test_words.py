@@ -54,7 +54,7 @@ def test_verdicts_are_in_words_and_programs_get_the_short_ones(cli: Cli, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
+    "document", ["README.md", "CONTRIBUTING.md", *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("docs/**/*.md"))]
 )
 def test_documents_say_what_a_short_word_means(document: str) -> None:
     text = re.sub(r"```.*?```", "", (ROOT / document).read_text(encoding="utf-8"), flags=re.DOTALL)

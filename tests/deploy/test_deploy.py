@@ -71,7 +71,7 @@ def test_a_linter_finds_nothing_in_the_container_file() -> None:
 
 
 def test_the_container_needs_no_network_and_no_root() -> None:
-    assert f"--no-index --find-links=/wheels gapless=={gapless.__version__}" in CONTAINER
+    assert f"--no-index --find-links=/wheels 'gapless[broker]=={gapless.__version__}'" in CONTAINER
     assert MANIFEST["StatefulSet"]["spec"]["template"]["spec"]["containers"][0]["image"].endswith(gapless.__version__)
     assert re.search(r"^USER 10001:10001$", CONTAINER, re.MULTILINE)
     assert "USER" not in CONTAINER.split("USER 10001:10001")[1]

@@ -15,7 +15,7 @@ from gapless.errors import TraceError
 from gapless.events import Event
 from gapless.trace import Recorder, Trace, read_trace, storage, write_trace
 
-TABLES = ["cut_short", "cuts", "events", "history", "messages", "pasts", "runs", "subscriptions"]
+TABLES = ["cut_short", "cuts", "events", "history", "messages", "pasts", "runs", "skipped", "subscriptions"]
 
 
 def a_run(name: str = "r1", *, events: int = 5) -> Trace:

@@ -20,7 +20,7 @@ import msgspec
 
 from gapless.checkers.evidence import Evidence, SubscriptionEvidence
 from gapless.checkers.verdict import Anomaly
-from gapless.trace import CutRow, EventRow, HistoryRow, SubscriptionRow
+from gapless.trace import CutRow, EventRow, HistoryRow, SkippedRow, SubscriptionRow
 
 __all__ = ["AcceptedHistory", "accept", "find_strays"]
 
@@ -40,6 +40,8 @@ class AcceptedHistory(msgspec.Struct, frozen=True):
     """Per publisher, the lowest accepted number."""
     highest: dict[str, int]
     """Per publisher, the highest accepted number."""
+    skipped: dict[str, list[SkippedRow]]
+    """Per publisher, what the subscription was told that it will not get: that is not missing."""
 
     def start(self, publisher: str) -> int | None:
         """The starting cut: as it was fixed, or else the lowest accepted number, or else unknown."""
@@ -50,6 +52,10 @@ class AcceptedHistory(msgspec.Struct, frozen=True):
         """The ending cut, where one is known."""
         cut = self.cuts.get(publisher)
         return cut.to_seq if cut is not None else None
+
+    def is_skipped(self, event: EventRow) -> bool:
+        """Whether the subscription was told that it will not get the event."""
+        return any(row.from_seq <= event.seq <= row.to_seq for row in self.skipped.get(event.publisher, ()))
 
     def is_reached(self, event: EventRow, quiesced: bool) -> bool:
         """Whether the event, which never came, is not after its publisher's end, as far as that is known.
@@ -69,7 +75,9 @@ def accept(
     subscription: SubscriptionEvidence, events: dict[str, EventRow], matching: dict[str, list[EventRow]]
 ) -> tuple[AcceptedHistory, list[Anomaly]]:
     """Sort the deliveries of a subscription into those that count and those that are wrong."""
-    history = AcceptedHistory(subscription.row, subscription.cuts, matching, [], [], set(), {}, {})
+    history = AcceptedHistory(
+        subscription.row, subscription.cuts, matching, [], [], set(), {}, {}, subscription.skipped
+    )
     matches = {event.event_id for group in matching.values() for event in group}
     first_steps: dict[str, int] = {}
     anomalies = []

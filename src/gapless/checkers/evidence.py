@@ -12,7 +12,7 @@ import msgspec
 
 from gapless.checkers.cut_short import CutShort
 from gapless.errors import TraceError
-from gapless.trace import CutRow, EventRow, HistoryRow, RunRow, SubscriptionRow, Trace
+from gapless.trace import CutRow, EventRow, HistoryRow, RunRow, SkippedRow, SubscriptionRow, Trace
 
 __all__ = ["Evidence", "SubscriptionEvidence"]
 
@@ -23,6 +23,8 @@ class SubscriptionEvidence(msgspec.Struct, frozen=True):
     row: SubscriptionRow
     cuts: dict[str, CutRow]
     deliveries: list[HistoryRow]
+    skipped: dict[str, list[SkippedRow]]
+    """By publisher: what it was told that it will not get."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -131,7 +133,11 @@ def _subscriptions(trace: Trace, run: str) -> dict[str, SubscriptionEvidence]:
     for row in trace.subscriptions:
         if row.subscription_id in found:
             raise TraceError(f"run {run}: subscription {row.subscription_id} is listed twice")
-        found[row.subscription_id] = SubscriptionEvidence(row, {}, [])
+        found[row.subscription_id] = SubscriptionEvidence(row, {}, [], {})
+    for skip in trace.skipped:
+        if skip.subscription_id not in found:
+            raise TraceError(f"run {run}: something was skipped for subscription {skip.subscription_id}, not listed")
+        found[skip.subscription_id].skipped.setdefault(skip.publisher, []).append(skip)
     for cut in trace.cuts:
         owner = found.get(cut.subscription_id)
         if owner is None:

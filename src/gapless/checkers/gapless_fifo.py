@@ -41,7 +41,7 @@ def absences(history: AcceptedHistory) -> Absences:
         start = history.start(publisher)
         last = max(history.highest.get(publisher, 0), history.end(publisher) or 0)
         for event in events:
-            if event.event_id in history.came:
+            if event.event_id in history.came or history.is_skipped(event):
                 continue
             if start is None or event.seq < start:
                 found.before_start.append(event)

@@ -13,7 +13,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from gapless.cli.data_commands import DATA_EPILOG, data
 from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED, LAB_EPILOG, NETWORK_EPILOG
+from gapless.cli.extras import missing_extra
 from gapless.cli.lab_commands import lab
 from gapless.cli.security_commands import security
 from gapless.cli.shared_options import LOCAL, CredentialsFile, Json, Seconds, Url, help_without_command, local
@@ -40,6 +42,7 @@ app.add_typer(traces, name="trace", epilog=NETWORK_EPILOG)
 app.add_typer(clients, name="client", epilog=NETWORK_EPILOG)
 app.add_typer(lab, name="lab", epilog=LAB_EPILOG)
 app.add_typer(security, name="security", epilog=NETWORK_EPILOG)
+app.add_typer(data, name="data", epilog=DATA_EPILOG)
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -58,6 +61,9 @@ def _guarded(command: Callable[[], int | None]) -> int:
         return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_INPUT)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        sentence = missing_extra(error)
+        return _complain(sentence, BAD_INPUT) if sentence else _report_bug(error)
     except Exception as error:
         return _report_bug(error)
 

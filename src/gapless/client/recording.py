@@ -110,7 +110,7 @@ class Recording:
 def start_recording(
     directory: str, welcome: Welcome, spec: ProtocolSpec, options: msgspec.Struct, client: str
 ) -> Recording:
-    """Write the client's part of the trace into this directory. (Only now is Parquet loaded.)"""
+    """Write the client's part of the trace into this directory. (Only now is the recorder loaded.)"""
     from gapless.trace import PartRecorder
     from gapless.trace.rows import RunRow
 

@@ -42,7 +42,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -51,8 +51,10 @@ from gapless.filters import parse
 from gapless.security.identity import is_user_name
 from gapless.security.limits import UNLIMITED, Limits
 from gapless.security.permissions import Outside, Within
-from gapless.security.signed_tokens import SignedTokens
 from gapless.security.tokens import is_hash
+
+if TYPE_CHECKING:  # it needs cryptography, which only brokers have
+    from gapless.security.signed_tokens import SignedTokens
 
 __all__ = ["User", "Users", "load_users"]
 
@@ -108,7 +110,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Users:
     """All users, checked."""
 
-    def __init__(self, file: _File, signed: SignedTokens | None) -> None:
+    def __init__(self, file: _File, signed: "SignedTokens | None") -> None:
         self.by_name = {user.name: user for user in file.users}
         self.broker_limits = file.broker_limits
         self.signed = signed
@@ -151,8 +153,14 @@ def load_users(path: Path) -> Users:
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     told = file.signed_tokens
-    signed = None if told is None else SignedTokens(path.parent / told.keys, told.audience, told.issuer)
+    signed = None if told is None else _signed(path.parent / told.keys, told)
     return Users(file, signed)
+
+
+def _signed(keys: Path, told: _SignedTokens) -> "SignedTokens":
+    from gapless.security.signed_tokens import SignedTokens
+
+    return SignedTokens(keys, told.audience, told.issuer)
 
 
 def _check_keys(document: Mapping[str, Any]) -> None:

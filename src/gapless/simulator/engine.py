@@ -28,6 +28,7 @@ from gapless.protocol import (
     Advertise,
     Advertised,
     BrokerPlace,
+    CaughtUp,
     ClientPlace,
     Confirmed,
     Consumed,
@@ -46,6 +47,7 @@ from gapless.protocol import (
     Rejected,
     Send,
     SetTimer,
+    Skipped,
     Start,
     Subscribe,
     Unadvertise,
@@ -273,7 +275,7 @@ class Simulation:
     # ---- effects
 
     def _effect_handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
-        silent = (Published, CutFixed, CutsVoided, Activated, Ended, Advertised, Confirmed)
+        silent = (Published, CutFixed, CutsVoided, Activated, Ended, Advertised, Confirmed, Skipped, CaughtUp)
         handlers: dict[type, Callable[[Slot, Any, int], None]] = dict.fromkeys(silent, _ignore)
         if self._recording is not None:
             handlers |= self._recording.handlers()

@@ -49,6 +49,7 @@ __all__ = ["GeneratorLimits", "generate"]
 _TOPICS = ("a", "b", "c")
 _RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
 """Each within the one before."""
+_READING_MS = 8_000.0
 _LOSSES = (0.02, 0.1, 0.3)
 
 
@@ -115,6 +116,9 @@ class _Draft:
         for _ in range(rng.randint(*limits.publications)):
             self._draw_publication(rng.choice(publishers))
         self._draw_leaving()
+        known = protocols().get(protocol)
+        if known is not None and known.keeps_history:
+            self._draw_positions()
         self._actions.sort(key=lambda action: action.at_ms)
         plan = FaultPlan(rng, self._tree, self._hazards(), rolling)
         return Scenario(
@@ -129,8 +133,10 @@ class _Draft:
         )
 
     def _settle_ms(self) -> float:
-        """Where messages get lost, a repetition can too: it takes as many as luck wants, on each link of the way."""
-        return self._limits.settle_ms * (3 if "loss" in self._kinds else 1)
+        """Where messages get lost, a repetition can too: it takes as many as luck wants, on each link of the way. Who
+        reads history waits for waves and for others' answers, too."""
+        reading_ms = _READING_MS if any(getattr(action, "since_ms", -1) >= 0 for action in self._actions) else 0.0
+        return self._limits.settle_ms * (3 if "loss" in self._kinds else 1) + reading_ms
 
     # ---- the network
 
@@ -300,6 +306,20 @@ class _Draft:
 
     def _draw_answer(self, publisher: _Publisher) -> Attributes:
         return self._draw_attributes(publisher)
+
+    def _draw_positions(self) -> None:
+        """Let some subscriptions begin in the past, and some of those end there. With dice of their own, so that the
+        rest of a run is the same for protocols that keep no history."""
+        rng = random.Random(f"{self._seed}/positions")
+        ending = {action.subscription for action in self._actions if isinstance(action, UnsubscribeAction)}
+        for place, action in enumerate(self._actions):
+            if not isinstance(action, SubscribeAction) or rng.random() < 0.75:
+                continue
+            since_ms = rng.choice([0.0, round(rng.uniform(0, action.at_ms), 3)])
+            until_ms = 0.0
+            if action.subscription not in ending and rng.random() < 0.3:
+                until_ms = rng.choice([-1.0, round(rng.uniform(since_ms, action.at_ms + 300), 3) or -1.0])
+            self._actions[place] = msgspec.structs.replace(action, since_ms=since_ms, until_ms=until_ms)
 
     def _draw_leaving(self) -> None:
         rng = self._rng

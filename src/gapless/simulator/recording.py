@@ -12,6 +12,7 @@ import msgspec
 
 from gapless.protocol import (
     Activated,
+    Confirmed,
     CutFixed,
     CutsVoided,
     Deliver,
@@ -20,6 +21,7 @@ from gapless.protocol import (
     ProtocolSpec,
     Published,
     Received,
+    Skipped,
     Subscribe,
 )  # fmt: skip
 from gapless.simulator.nodes import Link, Slot
@@ -44,12 +46,16 @@ class Recording:
             CutsVoided: self._cuts_voided,
             Activated: self._activated,
             Ended: self._ended,
+            Confirmed: self._confirmed,
+            Skipped: self._skipped,
         }
 
     def subscribed(self, client: str, call: Subscribe, now: int) -> None:
         """A client is about to ask for a subscription."""
         ready = self._protocol.ready(call)
-        self._recorder.subscribe(client, call.subscription, call.filter, now, ready=ready)
+        self._recorder.subscribe(
+            client, call.subscription, call.filter, now, ready=ready, since=call.since, until=call.until
+        )
 
     def refused(self, call: Subscribe) -> None:
         """The subscription will not be."""
@@ -70,8 +76,14 @@ class Recording:
     def _activated(self, slot: Slot, effect: Activated, now: int) -> None:
         self._recorder.activate(effect.subscription, now)
 
+    def _confirmed(self, slot: Slot, effect: Confirmed, now: int) -> None:
+        self._recorder.confirm(slot.name, effect.seq, now)
+
+    def _skipped(self, slot: Slot, effect: Skipped, now: int) -> None:
+        self._recorder.skip(effect.subscription, effect.lost, effect.gap)
+
     def _ended(self, slot: Slot, effect: Ended, now: int) -> None:
-        self._recorder.end(effect.subscription, effect.last_seq, now)
+        self._recorder.end(effect.subscription, effect.last_seq, now, is_complete=effect.is_complete)
 
 
 class MessageRecord:

@@ -194,6 +194,10 @@ class SubscribeAction(_Action, frozen=True, tag="subscribe"):
     subscription: str
     filter: str
     ready: Ready = "whole"
+    since_ms: float = -1.0
+    """Everything since then, too; 0 is everything there is. Below 0: nothing from before."""
+    until_ms: float = 0.0
+    """With `since_ms`: it ends there. Below 0: with what was confirmed when it began. 0: it does not end."""
 
 
 class UnsubscribeAction(_Action, frozen=True, tag="unsubscribe"):

@@ -89,7 +89,9 @@ def _put(row: Any, simulation: Simulation, at: int) -> None:
 
 @_put.register
 def _(row: parts.SubscribeAction, simulation: Simulation, at: int) -> None:
-    simulation.call(row.client, Subscribe(row.subscription, row.filter, row.ready), at=at)
+    since = -1 if row.since_ms < 0 else microseconds(row.since_ms)
+    until = -1 if row.until_ms < 0 else microseconds(row.until_ms)
+    simulation.call(row.client, Subscribe(row.subscription, row.filter, row.ready, since, until), at=at)
 
 
 @_put.register

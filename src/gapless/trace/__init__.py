@@ -2,7 +2,12 @@
 
 Both runtimes record the same trace, so one audit serves both. The tables and their meaning are described in
 `docs/TRACE_FORMAT.md`.
+
+Whoever records needs no Parquet, and neither does whoever judges what was just recorded. So what reads and writes
+files is loaded when it is asked for.
 """
+
+from typing import TYPE_CHECKING
 
 from gapless.trace.attributes_text import attributes_from_text, attributes_to_text
 from gapless.trace.part_recorder import PartRecorder
@@ -16,14 +21,29 @@ from gapless.trace.rows import (
     MessageRow,
     PastRow,
     RunRow,
+    SkippedRow,
     SubscriptionRow,
     Trace,
 )
-from gapless.trace.storage import must_be_free, read_trace, write_trace
-from gapless.trace.tables import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from gapless.trace.storage import must_be_free, read_trace, write_trace
+    from gapless.trace.tables import SCHEMA_VERSION
 
 __all__ = [
     "SCHEMA_VERSION", "CutRow", "CutShortRow", "EventRow", "HistoryRow", "MessageRow", "PartRecorder", "PastRow",
-    "Recorder", "RunRow", "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text",
+    "Recorder", "RunRow", "SkippedRow", "SubscriptionRow", "Trace", "attributes_from_text", "attributes_to_text",
     "merge_parts", "must_be_free", "read_trace", "write_trace",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Load what is asked for."""
+        from importlib import import_module
+
+        if name == "SCHEMA_VERSION":
+            return import_module("gapless.trace.tables").SCHEMA_VERSION
+        if name in ("must_be_free", "read_trace", "write_trace"):
+            return getattr(import_module("gapless.trace.storage"), name)
+        raise AttributeError(f"module 'gapless.trace' has no attribute {name!r}")

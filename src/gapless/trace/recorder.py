@@ -21,9 +21,11 @@ from gapless.trace.rows import (
     MessageRow,
     PastRow,
     RunRow,
+    SkippedRow,
     SubscriptionRow,
     Trace,
 )
+from gapless.trace.stamps import Stamps
 
 __all__ = ["Recorder"]
 
@@ -51,16 +53,34 @@ class Recorder:
         self._active_us: dict[str, int] = {}
         self._ends: dict[str, tuple[dict[str, int], int]] = {}
         self._cuts: dict[tuple[str, str], int] = {}
+        self._complete: set[str] = set()
+        self._gaps: list[tuple[str, tuple[int, int]]] = []
+        self._skipped: dict[str, dict[str, list[tuple[int, int]]]] = {}
+        self._spans: dict[str, tuple[int, int]] = {}
+        self._confirmed: dict[str, list[tuple[int, int]]] = {}
         self._acts: list[tuple[str, Event, str | None, int]] = []
         self._messages: list[tuple[str, str, str, int, int | None, int]] = []
 
     def subscribe(
-        self, client: str, subscription_id: str, filter_text: str, now_us: int, *, ready: Ready = "first"
+        self,
+        client: str,
+        subscription_id: str,
+        filter_text: str,
+        now_us: int,
+        *,
+        ready: Ready = "first",
+        since: int = -1,
+        until: int = 0,
     ) -> None:
-        """A client asked for a subscription. `ready`: what the protocol means when it says that it is active."""
+        """A client asked for a subscription. `ready`: what the protocol means when it says that it is active.
+
+        `since` and `until` are positions, if it reads history (see `protocol.Subscribe`).
+        """
         assert subscription_id not in self._requests, f"subscription {subscription_id} is requested twice"
         self._ready[subscription_id] = ready
         self._requests[subscription_id] = (client, filter_text, now_us)
+        if since >= 0:
+            self._spans[subscription_id] = (since, until)
 
     def refuse(self, subscription_id: str) -> None:
         """The protocol rejected the subscription: there is none."""
@@ -91,10 +111,30 @@ class Recorder:
         """An event was handed to the client's application, for one subscription."""
         self._acts.append((client, event, subscription_id, now_us))
 
-    def end(self, subscription_id: str, last_seq: dict[str, int], now_us: int) -> None:
-        """The subscription is over, with this ending cut. A publisher that has no starting cut gets no ending cut."""
+    def skip(
+        self, subscription_id: str, lost: dict[str, list[tuple[int, int]]], gap: tuple[int, int] | None = None
+    ) -> None:
+        """The subscription was told that it will not get these numbers of these publishers, nor anything between two
+        positions."""
+        if gap is not None:
+            self._gaps.append((subscription_id, gap))
+        told = self._skipped.setdefault(subscription_id, {})
+        for publisher, ranges in lost.items():
+            told.setdefault(publisher, []).extend(ranges)
+
+    def confirm(self, client: str, seq: int, now_us: int) -> None:
+        """The client was told that its events up to this number are safe."""
+        self._confirmed.setdefault(client, []).append((now_us, seq))
+
+    def end(self, subscription_id: str, last_seq: dict[str, int], now_us: int, *, is_complete: bool = False) -> None:
+        """The subscription is over, with this ending cut. A publisher that has no starting cut gets no ending cut.
+
+        One that read history `is_complete` if it says that it got all up to the position where it was to end.
+        """
         assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
         self._ends[subscription_id] = (dict(last_seq), now_us)
+        if is_complete:
+            self._complete.add(subscription_id)
 
     def message(self, kind: str, sender: str, receiver: str, sent_us: int, received_us: int | None, size: int) -> None:
         """A message went from node to node; `received_us` is `None` if it was lost."""
@@ -105,6 +145,7 @@ class Recorder:
         """The trace of the run. `quiesced`: it ended in silence, with all faults healed."""
         run = msgspec.structs.replace(self._run, quiesced=quiesced)
         events, history, pasts = self._played_back()
+        self._cut_histories()
         return Trace(
             runs=[run],
             events=events,
@@ -112,11 +153,43 @@ class Recorder:
             cuts=[self._cut_row(*pair, from_seq) for pair, from_seq in sorted(self._cuts.items())],
             history=history,
             pasts=pasts,
+            skipped=[
+                SkippedRow(run.run, name, publisher, first, last)
+                for name, lost in self._skipped.items()
+                for publisher, ranges in lost.items()
+                for first, last in ranges
+            ],
             messages=[
                 MessageRow(run.run, kind, sender, receiver, sent / 1000, _ms(received), size)
                 for kind, sender, receiver, sent, received, size in self._messages
             ],
         )
+
+    def _cut_histories(self) -> None:
+        """Where subscriptions that read history have to begin and to end, by what is known of stamps and times.
+
+        An event has no smaller stamp than the time when it was published, and its publisher's later ones have larger
+        ones. What was delivered to nobody shows no stamp.
+        """
+        if not self._spans:
+            return
+        stamps = Stamps()
+        for client, event, subscription_id, now_us in self._acts:
+            if subscription_id is None:
+                stamps.published(client, event.seq, now_us)
+            else:
+                stamps.delivered(event)
+        for name, gap in self._gaps:
+            self.skip(name, {publisher: [stamps.between(publisher, *gap)] for publisher in stamps.publishers})
+        for name, (since, until) in self._spans.items():
+            last = self._ends[name][0] if name in self._complete else {}
+            for publisher in stamps.publishers:
+                self._cuts[name, publisher] = stamps.first_after(publisher, since)
+                if name in self._complete and until > 0:
+                    last[publisher] = stamps.last_up_to(publisher, until)
+                elif name in self._complete and until < 0:
+                    safe = [seq for at, seq in self._confirmed.get(publisher, ()) if at < self._requests[name][2]]
+                    last[publisher] = max([last.get(publisher, 0), *safe])
 
     def _subscription_row(self, name: str) -> SubscriptionRow:
         client, filter_text, requested_us = self._requests[name]

@@ -14,7 +14,7 @@ import msgspec
 from gapless.protocol import Guarantee, Ready
 
 __all__ = [
-    "CutRow", "CutShortRow", "EventRow", "HistoryRow", "MessageRow", "PastRow", "Row", "RunRow",
+    "CutRow", "CutShortRow", "EventRow", "HistoryRow", "MessageRow", "PastRow", "Row", "RunRow", "SkippedRow",
     "SubscriptionRow", "Trace",
 ]  # fmt: skip
 
@@ -122,7 +122,20 @@ class CutShortRow(msgspec.Struct, frozen=True, gc=False):
     """Deliveries of its events that the trace leaves out, because their publication is not known."""
 
 
-Row: TypeAlias = RunRow | EventRow | SubscriptionRow | CutRow | HistoryRow | PastRow | MessageRow | CutShortRow
+class SkippedRow(msgspec.Struct, frozen=True, gc=False):
+    """What a subscription that reads history was told that it will not get: nobody holds it any more."""
+
+    run: str
+    subscription_id: str
+    publisher: str
+    from_seq: int
+    to_seq: int
+    """The last one."""
+
+
+Row: TypeAlias = (
+    RunRow | EventRow | SubscriptionRow | CutRow | HistoryRow | PastRow | MessageRow | CutShortRow | SkippedRow
+)
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -136,12 +149,13 @@ class Trace(msgspec.Struct, frozen=True):
     pasts: list[PastRow]
     messages: list[MessageRow]
     cut_short: list[CutShortRow] = []
+    skipped: list[SkippedRow] = []
 
     def split(self) -> list["Trace"]:
         """One trace per run, in the order of `runs`; rows of a run that is not in `runs` are left out."""
         if len(self.runs) == 1 and all(row.run == self.runs[0].run for row in self._rows()):
             return [self]
-        parts = {row.run: Trace([row], [], [], [], [], [], [], []) for row in self.runs}
+        parts = {row.run: Trace([row], [], [], [], [], [], [], [], []) for row in self.runs}
         for table in msgspec.structs.fields(Trace)[1:]:
             for row in getattr(self, table.name):
                 if row.run in parts:

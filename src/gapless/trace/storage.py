@@ -26,7 +26,7 @@ __all__ = ["must_be_free", "read_trace", "write_trace"]
 ROWS_PER_GROUP = 65_536
 """Rows buffered per table before they are flushed: large enough to compress well, small enough to hold."""
 
-OPTIONAL_TABLES = frozenset({"messages", "cut_short"})
+OPTIONAL_TABLES = frozenset({"messages", "cut_short", "skipped"})
 """Always written, but a trace without them can be read: messages serve counts, not verdicts; and where nobody is said
 to be cut short, nobody is."""
 

@@ -22,6 +22,7 @@ from gapless.trace.rows import (
     PastRow,
     Row,
     RunRow,
+    SkippedRow,
     SubscriptionRow,
 )
 
@@ -30,9 +31,10 @@ __all__ = [
     "table_to_rows",
 ]  # fmt: skip
 
-SCHEMA_VERSION = "2"
-KNOWN_VERSIONS = ("1", "2")
-"""What can be read. Version 1 has no `runs.clock_skew_ms`, no `subscriptions.ready`, and no table `cut_short`."""
+SCHEMA_VERSION = "3"
+KNOWN_VERSIONS = ("1", "2", "3")
+"""What can be read. Version 1 has no `runs.clock_skew_ms`, no `subscriptions.ready`, and no table `cut_short`; before
+version 3 there is no table `skipped`."""
 VERSION_KEY = b"gapless.trace.version"
 
 TABLES: dict[str, type[Row]] = {
@@ -44,6 +46,7 @@ TABLES: dict[str, type[Row]] = {
     "pasts": PastRow,
     "messages": MessageRow,
     "cut_short": CutShortRow,
+    "skipped": SkippedRow,
 }
 
 _ARROW_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from gapless_spark.audit.encoding import Encoded, place_of, run_of
 from gapless_spark.audit.keeping import shared
 
-__all__ = ["BLURRED", "all_due", "is_much", "nearest_due"]
+__all__ = ["BLURRED", "all_due", "is_much", "nearest_due", "without_skipped"]
 
 BLURRED = ("spurious", "causal-inversion", "late-start", "missing-effect")
 """Anomalies of which a first look may not see all, or not why."""
@@ -33,6 +33,16 @@ _DUE = ("s", "p", "seq", "published_ms")
 def all_due(matches: DataFrame, asked: DataFrame) -> DataFrame:
     """s, p, seq, published_ms of every match."""
     return matches.join(asked, ["run_no", "filter_no"]).select(*_DUE)
+
+
+def without_skipped(encoded: Encoded, due: DataFrame) -> DataFrame:
+    """The same without what subscriptions were told that they will not get, and did not get."""
+    if encoded.skipped is None:
+        return due
+    skipped = encoded.skipped.select("s", "p", "from_seq", "to_seq")
+    lost = due.join(skipped, ["s", "p"]).where("seq BETWEEN from_seq AND to_seq").select("s", "p", "seq").distinct()
+    came = encoded.acts.where("NOT publishes AND mine AND p IS NOT NULL").select("s", "p", "seq")
+    return due.join(lost.join(came, ["s", "p", "seq"], "left_anti"), ["s", "p", "seq"], "left_anti")
 
 
 def is_much(matches: DataFrame, asked: DataFrame, acts: int) -> bool:

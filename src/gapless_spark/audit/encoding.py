@@ -59,6 +59,8 @@ class Encoded:
     promised_from, promised_until: what is published between them was promised, if it is not null"""
     cuts: DataFrame
     """s, p, from_seq, to_seq"""
+    skipped: DataFrame | None
+    """s, p, from_seq, to_seq: what subscriptions were told that they will not get; None if nothing"""
     events: DataFrame
     """p, seq, published_ms, attributes, width"""
     acts: DataFrame
@@ -86,6 +88,7 @@ class Encoded:
             names=shared(kept(self.names, run_of("actor"))),
             subscriptions=shared(kept(self.subscriptions, F.col("run_no"))),
             cuts=shared(kept(self.cuts, run_of("s"))),
+            skipped=self.skipped,
             events=kept(self.events, run_of("p")),
             acts=kept(self.acts, run_of("c")),
             claims=kept(self.claims, run_of("q")),
@@ -124,6 +127,7 @@ def encode(tables: TraceTables, keeper: Keeper) -> Encoded:
     cut_short = shared(_cut_short(tables, runs, names), "fault") if tables.rows["cut_short"] else None
     subscriptions = shared(_subscriptions(tables, runs, names, cut_short), "fault")
     cuts = shared(_cuts(tables, runs, subscriptions, names), "fault")
+    skipped = shared(_skipped(tables, subscriptions, names), "fault") if tables.rows["skipped"] else None
     events = keeper.keep(_events(tables, names))
     acts = keeper.keep(_acts(tables, names, subscriptions))
     strays = _look_through(acts, names)
@@ -131,7 +135,7 @@ def encode(tables: TraceTables, keeper: Keeper) -> Encoded:
     if cut_short is not None:
         refuse(_about_unsent(acts, cut_short))
     claims = _claims(tables, names)
-    return Encoded(runs, names, subscriptions, cuts, events, acts, claims, cut_short, strays, keeper)
+    return Encoded(runs, names, subscriptions, cuts, skipped, events, acts, claims, cut_short, strays, keeper)
 
 
 def _as(names: DataFrame, key: str, name: str, *more: str) -> DataFrame:
@@ -231,6 +235,15 @@ def _cuts(tables: TraceTables, runs: DataFrame, subscriptions: DataFrame, names:
         )
     )
     return cuts.select("s", "p", "from_seq", "to_seq", fault.alias("fault"))
+
+
+def _skipped(tables: TraceTables, subscriptions: DataFrame, names: DataFrame) -> DataFrame:
+    owners = subscriptions.select("run", "subscription_id", "s")
+    skipped = tables.skipped.join(owners, ["run", "subscription_id"], "left")
+    skipped = skipped.join(_as(names, "p", "publisher"), ["run", "publisher"])
+    unlisted = sentence("run {run}: something was skipped for subscription {subscription_id}, not listed")
+    fault = F.when(F.col("s").isNull(), unlisted)
+    return skipped.select("s", "p", "from_seq", "to_seq", fault.alias("fault"))
 
 
 def _events(tables: TraceTables, names: DataFrame) -> DataFrame:

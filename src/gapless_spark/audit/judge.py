@@ -17,7 +17,7 @@ from gapless.checkers import ANOMALY_KINDS
 from gapless_spark.audit import anomalies, pair_anomalies
 from gapless_spark.audit.causal_order import find_inversions
 from gapless_spark.audit.cut_short import with_cut_short
-from gapless_spark.audit.due import BLURRED, all_due, is_much, nearest_due
+from gapless_spark.audit.due import BLURRED, all_due, is_much, nearest_due, without_skipped
 from gapless_spark.audit.encoding import Encoded, encode, refuse, run_of
 from gapless_spark.audit.keeping import Keeper, materialise, shared
 from gapless_spark.audit.large_runs import EVENTS_MAX, glance_at
@@ -126,14 +126,16 @@ def _audited(encoded: Encoded, acts: int, look_first: bool | None) -> Audit:
     if look_first is None:
         look_first = is_much(matches, asked, acts)
     if not look_first:
-        return _Judge(encoded, all_due(matches, asked)).audit()
-    first = _Judge(encoded, nearest_due(encoded, matches, asked), is_first_look=True).audit()
+        return _Judge(encoded, without_skipped(encoded, all_due(matches, asked))).audit()
+    near = without_skipped(encoded, nearest_due(encoded, matches, asked))
+    first = _Judge(encoded, near, is_first_look=True).audit()
     blurred = first.anomalies.where(F.col("kind").isin(*BLURRED)).select("run")
     unsure = materialise(encoded.runs.join(blurred, "run", "left_semi").select("run_no", "run"))
     if unsure.isEmpty():
         return first
     chosen = encoded.only(unsure)
-    again = _Judge(chosen, all_due(matches, asked.join(unsure.select("run_no"), "run_no", "left_semi"))).audit()
+    everything = all_due(matches, asked.join(unsure.select("run_no"), "run_no", "left_semi"))
+    again = _Judge(chosen, without_skipped(encoded, everything)).audit()
     verdicts, found = (
         table.join(unsure.select("run"), "run", "left_anti") for table in (first.verdicts, first.anomalies)
     )

@@ -102,8 +102,9 @@ def _glanced_batches(
 
 def _glanced(share: _Share, files: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     chosen = pa.array([share.run], pa.string())
-    small = {table: read_rows(table, files[table], chosen) for table in ("runs", "subscriptions", "cuts", "cut_short")}
-    if len(small["runs"]) != 1 or small["cut_short"]:
+    tables = ("runs", "subscriptions", "cuts", "cut_short", "skipped")
+    small = {table: read_rows(table, files[table], chosen) for table in tables}
+    if len(small["runs"]) != 1 or small["cut_short"] or small["skipped"]:
         raise UnclearError
     columns = {
         "events": ["event_id", "publisher", "seq", "attributes", "published_ms"],

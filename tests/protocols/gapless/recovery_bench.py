@@ -7,8 +7,10 @@ import msgspec
 from gapless.events import Event
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.clients.desk import Desk
+from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.members.contraction import Region, regions_at
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import Statuses
@@ -79,12 +81,20 @@ class Bench:
         clock = Clock()
         journal = Journal(lambda peer, body: self.sent.append((peer, body)), clock)
         log = EventLog()
-        waves = Waves(log.cut, lambda done: None, lambda: False, lambda: False, clock)
-        estates = Estates(name_life(name, life), membership, journal, lambda body: self.sent.append(("*", body)))
+        library = Library(
+            name, options.history_bytes, journal.admitted, overlay, 2, membership.excluded,
+            send=lambda peer, message: None, set_timer=lambda effect: None,
+        )  # fmt: skip
+        waves = Waves(log.cut, lambda done: None, lambda: False, lambda: False, clock, library)
+        home = name_life(name, life)
+        estates = Estates(home, membership, journal, library.history, lambda body: self.sent.append(("*", body)))
         desk = Desk(
-            name_life(name, life), options, table, journal,
+            home, options, table, journal,
             send=lambda client, message: self.to_clients.append((client, message)), set_timer=lambda effect: None,
             process=lambda events, number: None, find_home=estates.find_home, contacts=(name,),
+            readings=lambda desk: Readings(
+                library, waves, clock, options.delivery_window, desk.enter, desk.flush, hurry=lambda: None
+            ),
         )  # fmt: skip
         self.state = BrokerState(options, membership, table, log, journal, waves, estates, desk)
         self.outlets = Outlets(

@@ -4,9 +4,22 @@ from collections.abc import Callable
 
 from gapless.events import Event
 from gapless.protocols.gapless.clock import Clock
-from gapless.protocols.gapless.messages import Echo, Wave
+from gapless.protocols.gapless.messages import Echo, Interval, Ranges, Wave
 from gapless.protocols.gapless.retention.event_log import EventLog, Logged
 from gapless.protocols.gapless.retention.waves import IDLE_MAX, PATIENCE_MAX, PATIENCE_MIN, Waves
+
+
+class Shelf:
+    """Who admits nothing has nothing to tell of history."""
+
+    def admitted(self, since: int, until: int) -> dict[str, Ranges]:
+        return {}
+
+    def dropped(self) -> int:
+        return 0
+
+    def note(self, interval: Interval | None, dropped: int) -> None:
+        pass
 
 
 class Root:
@@ -16,7 +29,9 @@ class Root:
         self.log = EventLog()
         self.forgotten: list[int] = []
         self.is_pressed = False
-        self.waves = Waves(self.log.cut, self.forget, lambda: len(self.log) > 0, lambda: self.is_pressed, Clock())
+        self.waves = Waves(
+            self.log.cut, self.forget, lambda: len(self.log) > 0, lambda: self.is_pressed, Clock(), Shelf()
+        )
         self.confirmed = 0
         self.next: Wave | None = None
 
@@ -50,7 +65,7 @@ def test_an_entry_is_forgotten_with_the_second_wave_after_the_one_that_cut_it_of
         assert (wave.number, wave.done) == (number, 0)
         assert len(root.log) == 1
         assert root.echo(wave)
-    assert root.start() == Wave(3, final=2, reached=0, done=1)
+    assert root.start() == Wave(3, final=2, reached=0, done=1, interval=Interval(1, 2, {}))
     assert len(root.log) == 0
 
 
@@ -157,13 +172,13 @@ def test_the_next_wave_follows_at_once_while_someone_is_pressed() -> None:
     assert root.next is None, "nobody is pressed"
     root.is_pressed = True
     root.echo(root.start())
-    assert root.next == Wave(3, final=2, reached=0, done=1)
+    assert root.next == Wave(3, final=2, reached=0, done=1, interval=Interval(1, 2, {}))
     root.is_pressed = False
     assert root.waves.begin(Wave(3, 0, 0, 1), ["u"], {})
     root.waves.echoed("u", Echo(3, True, True))
     echo = root.waves.due_echo(lambda client: 0)
-    assert echo == Echo(3, True, True)
-    assert root.waves.completed(echo) == Wave(4, final=3, reached=1, done=2)
+    assert echo == Echo(3, True, True, final=2)
+    assert root.waves.completed(echo) == Wave(4, final=3, reached=1, done=2, interval=Interval(2, 3, {}))
 
 
 def test_an_operator_can_see_whom_a_wave_waits_for() -> None:
@@ -187,12 +202,12 @@ def test_a_wave_is_echoed_only_when_the_backups_hold_what_was_stamped_before_it(
 def test_the_number_of_a_wave_is_a_stamp_and_what_comes_after_it_is_larger() -> None:
     clock = Clock()
     clock.now = 1_000
-    root = Waves(lambda wave: None, lambda done: None, lambda: True, lambda: False, clock)
+    root = Waves(lambda wave: None, lambda done: None, lambda: True, lambda: False, clock, Shelf())
     wave = root.tick()
     assert wave is not None
     assert wave.number == 1_000
     other = Clock()
-    leaf = Waves(lambda wave: None, lambda done: None, lambda: True, lambda: False, other)
+    leaf = Waves(lambda wave: None, lambda done: None, lambda: True, lambda: False, other, Shelf())
     leaf.begin(wave, [], {})
     assert other.next() == 1_001
 

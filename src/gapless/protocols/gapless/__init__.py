@@ -30,6 +30,7 @@ PROTOCOL = ProtocolSpec(
     confirms=True,
     whole_cuts=True,
     ends_sessions=True,
+    keeps_history=True,
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),
     copes_with=frozenset({"crash", "restart", "cut", "suspicion"}),

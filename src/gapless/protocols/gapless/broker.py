@@ -31,8 +31,10 @@ from gapless.protocol import (
 from gapless.protocols.gapless.channel import Channel
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.dispatch import dispatch
+from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.gapless.history.library import LIBRARY, Library
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.news import StatusNews
@@ -54,6 +56,7 @@ from gapless.protocols.gapless.messages import (
     Echo,
     Fenced,
     Frame,
+    Hurry,
     Marker,
     Publication,
     RemoveAdvertisement,
@@ -133,14 +136,27 @@ class GaplessBroker:
         )
         self._journal = Journal(self._send, self._clock)
         self._log = EventLog()
+        self._library = Library(
+            self._name,
+            self._options.history_bytes,
+            self._journal.admitted,
+            self._overlay,
+            self._radius,
+            is_out=self._membership.excluded,
+            send=lambda peer, message: self._effects.append(Send(peer, message)),
+            set_timer=lambda effect: self._effects.append(effect),
+        )
+        self._journal.kept = lambda events: self._library.history.keep(self._name, events)
         self._waves = Waves(
             self._log.cut,
             self._forget,
             is_busy=lambda: len(self._log) > 0,
             is_pressed=lambda: PRESSED * self._journal.weight > self._options.window,
             clock=self._clock,
+            archive=self._library,
         )
-        self._estates = Estates(self._home, self._membership, self._journal, self._tell_near)
+        history = self._library.history
+        self._estates = Estates(self._home, self._membership, self._journal, history, self._tell_near)
         self._clients = Desk(
             self._home,
             self._options,
@@ -151,6 +167,15 @@ class GaplessBroker:
             process=lambda events, number: self._process(events, LOCAL, None, number),
             find_home=self._estates.find_home,
             contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
+            readings=lambda desk: Readings(
+                self._library,
+                self._waves,
+                self._clock,
+                self._options.delivery_window,
+                desk.enter,
+                desk.flush,
+                hurry=lambda: self._course.hurry(),
+            ),
         )
         self._state = state = BrokerState(
             self._options,
@@ -235,6 +260,8 @@ class GaplessBroker:
                 self._on_channel(peer, message)
         elif kind is Fenced:
             self._on_fenced(peer, message)
+        elif peer in self._overlay:
+            self._library.receive(peer, message)
         elif kind is Attach:
             self._clock.see(min(message.clock, self._clock.now + SKEW_MAX_US))
             self._clients.attach(peer, message)
@@ -313,6 +340,8 @@ class GaplessBroker:
         elif kind == "overdue":
             self._membership.grow_overdue(rest)
             self._refresh()
+        elif kind == LIBRARY:
+            self._library.tick()
         elif kind == "return":
             self._handovers.send_home(rest)
         elif kind == "session":
@@ -457,6 +486,7 @@ class GaplessBroker:
     def _links_changed(self) -> None:
         self._clients.recheck_cuts()
         self._course.tick_if_root()
+        self._course.hurry(again=True)
 
     # ---- backups ------------------------------------------------------------------------------------------
 
@@ -495,6 +525,8 @@ class GaplessBroker:
                 self._course.receive_wave(link, body)
             case Echo():
                 self._course.receive_echo(link, body)
+            case Hurry():
+                self._course.hurry(again=body.again)
             case AddSubscription():
                 self._on_add_subscription(link, body)
             case RemoveSubscription():

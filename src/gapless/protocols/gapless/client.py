@@ -17,6 +17,7 @@ from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    CaughtUp,
     ClientPlace,
     Confirmed,
     Connected,
@@ -35,6 +36,7 @@ from gapless.protocol import (
     Rejected,
     Send,
     SetTimer,
+    Skipped,
     Start,
     Subscribe,
     Suspected,
@@ -61,6 +63,7 @@ from gapless.protocols.gapless.messages import (
     Gone,
     Invite,
     NotYet,
+    Reached,
     Redirect,
     Safe,
     Stable,
@@ -79,9 +82,13 @@ PATIENCE_MAX = 64
 class _Held:
     """A subscription as the client holds it."""
 
-    def __init__(self, text: str, ready: Ready) -> None:
+    def __init__(self, text: str, ready: Ready, since: int, until: int) -> None:
         self.text = text
         self.ready = ready
+        self.since = since
+        """If it reads history: all up to this position has come; else -1."""
+        self.until = until
+        self.has_history = since >= 0
         self.cuts: Cuts = {}
         self.got: Cuts = {}
         self.is_active = False
@@ -90,6 +97,8 @@ class _Held:
 
     def last(self) -> Cuts:
         """The ending cut, if the subscription ended now."""
+        if self.has_history:
+            return dict(self.got)
         return {publisher: self.got.get(publisher, cut - 1) for publisher, cut in self.cuts.items()}
 
 
@@ -189,7 +198,9 @@ class GaplessClient:
         for name in [name for name, held in self._subscriptions.items() if held.is_ending]:
             self._end(name, self._subscriptions[name].last())
         brought = [
-            SubscriptionProgress(name, held.text, dict(held.cuts), dict(held.got), held.is_whole)
+            SubscriptionProgress(
+                name, held.text, dict(held.cuts), dict(held.got), held.is_whole, held.since, held.until
+            )
             for name, held in self._subscriptions.items()
         ]
         offers = {name: (offer.filter.text, offer.first) for name, offer in self._advertisements.items()}
@@ -236,6 +247,8 @@ class GaplessClient:
                 self._on_stable(message)
             case Unsubscribed():
                 self._on_unsubscribed(message)
+            case Reached():
+                self._on_reached(message)
             case Attached():
                 self._on_attached(message)
             case NotYet() | Gone():
@@ -248,8 +261,9 @@ class GaplessClient:
                 self._home = message.home
                 self._attach()
             case Expired():
-                for name in list(self._subscriptions):
-                    self._end(name, self._subscriptions[name].last())
+                for name, held in list(self._subscriptions.items()):
+                    if held.since < 0:
+                        self._end(name, held.last())
                 self._home = ""
                 self._attach()
             case _:
@@ -323,8 +337,8 @@ class GaplessClient:
 
     def _subscribe(self, call: Subscribe) -> None:
         if self._parse(call, call.subscription in self._subscriptions, call.subscription) is not None:
-            self._subscriptions[call.subscription] = _Held(call.filter, call.ready)
-            self._send(ClientSubscribe(self._attempt, call.subscription, call.filter))
+            self._subscriptions[call.subscription] = _Held(call.filter, call.ready, call.since, call.until)
+            self._send(ClientSubscribe(self._attempt, call.subscription, call.filter, call.since, call.until))
 
     def _unsubscribe(self, call: Unsubscribe) -> None:
         held = self._subscriptions.get(call.subscription)
@@ -397,7 +411,8 @@ class GaplessClient:
         for publisher, cut in message.cuts.items():
             if publisher not in held.cuts:
                 held.cuts[publisher] = cut
-                self._effects.append(CutFixed(message.subscription, publisher, cut))
+                if not held.has_history:
+                    self._effects.append(CutFixed(message.subscription, publisher, cut))
         held.is_whole = held.is_whole or message.is_whole
         if not held.is_active and (message.is_whole or held.ready == "first"):
             held.is_active = True
@@ -421,8 +436,18 @@ class GaplessClient:
         held = self._subscriptions.get(message.subscription)
         if held is not None:
             last = {publisher: max(seq, held.got.get(publisher, 0)) for publisher, seq in message.last.items()}
-            self._end(message.subscription, last)
+            is_complete = held.until != 0 and not held.is_ending
+            self._end(message.subscription, {**held.got, **last} if held.has_history else last, is_complete)
 
-    def _end(self, name: str, last: Cuts) -> None:
+    def _on_reached(self, message: Reached) -> None:
+        held = self._subscriptions.get(message.subscription)
+        if held is None:
+            return
+        held.since = -1 if message.is_live else message.position
+        if message.lost or message.gap:
+            self._effects.append(Skipped(message.subscription, message.lost, message.gap))
+        self._effects.append(CaughtUp(message.subscription, message.position, message.is_live))
+
+    def _end(self, name: str, last: Cuts, is_complete: bool = False) -> None:
         del self._subscriptions[name]
-        self._effects.append(Ended(name, last))
+        self._effects.append(Ended(name, last, is_complete))

@@ -45,7 +45,7 @@ def rewrite(message: Any, filters: Mapping[str, str], without: Set[str]) -> Any:
         if message.subscription in without:
             return None
         text = filters.get(message.subscription, message.filter)
-        return ClientSubscribe(message.attempt, message.subscription, text)
+        return msgspec.structs.replace(message, filter=text)
     if isinstance(message, ClientAdvertise):
         return None if message.advertisement in without else message
     assert isinstance(message, Attach)

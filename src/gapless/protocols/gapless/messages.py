@@ -12,6 +12,8 @@ from gapless.events import Event
 
 Cuts: TypeAlias = dict[str, int]
 """For each publisher, the first sequence number that counts."""
+Ranges: TypeAlias = dict[str, list[tuple[int, int]]]
+"""For each publisher, numbers of its events: ascending, apart from each other, from the first to the last of each."""
 
 
 class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
@@ -120,6 +122,14 @@ class Marker(_Message, frozen=True):
     cuts: Cuts
 
 
+class Interval(_Message, frozen=True):
+    """What was admitted between two final positions: by journal, the numbers of each publisher."""
+
+    since: int
+    until: int
+    admitted: dict[str, Ranges]
+
+
 class Wave(_Message, frozen=True):
     """From the root to all: a consistent cut of the network, and a position."""
 
@@ -131,6 +141,10 @@ class Wave(_Message, frozen=True):
     """All events up to this position have reached everyone."""
     done: int
     """What was processed before this wave came by has reached everyone."""
+    interval: Interval | None = None
+    """What was admitted up to `final` and after the final position before it, if the root knows."""
+    dropped: int = 0
+    """Somebody may have dropped from its history what was admitted up to this position."""
 
 
 class Echo(_Message, frozen=True):
@@ -142,11 +156,24 @@ class Echo(_Message, frozen=True):
     number: int
     busy: bool
     pressed: bool
+    final: int = 0
+    """The last final position that anyone below knows of."""
+    admitted: dict[str, Ranges] = {}
+    """By journal below: what was admitted after the final position that the wave told."""
+    dropped: int = 0
+    """Somebody below may have dropped from its history what was admitted up to this position."""
+
+
+class Hurry(_Message, frozen=True):
+    """To the root: someone waits for a final position."""
+
+    again: bool = False
+    """A hand-over is complete: the wave that is under way may not have got through it."""
 
 
 TreeBody: TypeAlias = (
     Publication | AddAdvertisement | AdvertisementStable | RemoveAdvertisement
-    | AddSubscription | RemoveSubscription | SubscriptionGone | Marker | Wave | Echo
+    | AddSubscription | RemoveSubscription | SubscriptionGone | Marker | Wave | Echo | Hurry
 )  # fmt: skip
 
 
@@ -334,6 +361,49 @@ Body: TypeAlias = (
 )  # fmt: skip
 
 
+# ---- history: any broker may ask any other, without a stream between them ---------------------------------
+
+
+class FetchIntervals(_Message, frozen=True):
+    """Which intervals of history do you know after the first position, up to the second, or up to your last (0)?"""
+
+    request: int
+    since: int
+    until: int
+
+
+class FetchedIntervals(_Message, frozen=True):
+    """The last of them, one after the other without a gap."""
+
+    request: int
+    intervals: list[Interval]
+
+
+class Fetch(_Message, frozen=True):
+    """What stands in a journal between two final positions, and matches the filter?"""
+
+    request: int
+    journal: str
+    since: int
+    until: int
+    filter: str
+
+
+class Fetched(_Message, frozen=True):
+    """A part of it, by stamp: all that matches up to `upto`."""
+
+    request: int
+    held: Ranges
+    """What the sender holds of all that was asked for, whether it matches or not."""
+    passed: Ranges
+    """What of it lies up to `upto`."""
+    upto: int
+    events: list[Event]
+
+
+HistoryMessage: TypeAlias = FetchIntervals | FetchedIntervals | Fetch | Fetched
+
+
 # ---- between a client and its broker ----------------------------------------------------------------------
 
 
@@ -346,6 +416,10 @@ class SubscriptionProgress(_Message, frozen=True):
     got: Cuts
     is_whole: bool
     """Whether the client was told that its cut is whole."""
+    since: int = -1
+    """If it still reads history: the position up to which it has got everything."""
+    until: int = 0
+    """If it reads nothing but history: the position at which it ends."""
 
 
 class Attach(_Message, frozen=True):
@@ -430,6 +504,10 @@ class ClientSubscribe(_Message, frozen=True):
     attempt: int
     subscription: str
     filter: str
+    since: int = -1
+    """A position: first what came after it."""
+    until: int = 0
+    """A position: nothing that came after it. `NEWEST` is the position when the broker gets this."""
 
 
 class ClientUnsubscribe(_Message, frozen=True):
@@ -449,6 +527,8 @@ class ClientGot(_Message, frozen=True):
     number: int
 
 
+NEWEST = -1
+"""As the end of a reading: all that was confirmed before it began."""
 CLIENT_MESSAGES = (
     Attach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
 )  # fmt: skip
@@ -484,6 +564,21 @@ class Unsubscribed(_Message, frozen=True):
     last: Cuts
 
 
+class Reached(_Message, frozen=True):
+    """A subscription that reads history has been sent all up to a position.
+
+    What is `lost` of it nobody holds any more. If `is_live`, what follows is what is published.
+    """
+
+    attempt: int
+    subscription: str
+    position: int
+    is_live: bool
+    lost: Ranges
+    gap: tuple[int, int] | None = None
+    """Two positions: nobody knows any more what was admitted between them."""
+
+
 class Stable(_Message, frozen=True):
     """The advertisement is stable."""
 
@@ -499,6 +594,7 @@ class Safe(_Message, frozen=True):
 
 
 Answer: TypeAlias = (
-    Invite | Attached | Redirect | NotYet | Gone | Expired | Delivery | Cut | Unsubscribed | Stable | Safe
+    Invite | Attached | Redirect | NotYet | Gone | Expired | Delivery | Cut | Unsubscribed | Reached | Stable
+    | Safe
 )  # fmt: skip
 """All that a broker says to a client."""

@@ -42,6 +42,10 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long a session waits for its client; then its subscriptions end where the client stopped. If it is inherited
     again before the client came, it waits half as long each time."""
 
+    history_bytes: int = 32 * 1024 * 1024
+    """How much a broker keeps of what was admitted, to be read again, in bytes: of its own clients' events and of those
+    that it is a backup for. Beyond that the oldest is dropped."""
+
     work_per_turn: int = 400
     """How much of a hand-over a broker does before it looks after its connections again. In units of some hundredths of
     a millisecond: more takes peers longer to be heard, less takes the hand-over longer."""
@@ -53,7 +57,7 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`, `held-start`."""
 
     def __post_init__(self) -> None:
-        for name in ("window", "client_window", "delivery_window", "work_per_turn"):
+        for name in ("window", "client_window", "delivery_window", "work_per_turn", "history_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
         for name in ("wave_ms", "retry_ms", "patience_ms", "session_s"):

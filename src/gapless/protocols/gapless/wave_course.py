@@ -6,7 +6,7 @@ None starts, goes on or is echoed while a hand-over is under way: then the tree 
 from collections.abc import Callable
 
 from gapless.protocol import SetTimer
-from gapless.protocols.gapless.messages import Echo, TreeBody, Wave
+from gapless.protocols.gapless.messages import Echo, Hurry, TreeBody, Wave
 from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.state import BrokerState
 from gapless.protocols.gapless.routing.records import Link
@@ -32,6 +32,8 @@ class WaveCourse:
         self._send_tree = send_tree
         self._set_timer = set_timer
         self._is_ticking = False
+        self._hurried = (-1, False)
+        """The wave since which the root knows that somebody waits, and whether it was asked for another."""
 
     def _parent(self) -> str | None:
         """The next broker on the way to the root; None at the root."""
@@ -67,11 +69,26 @@ class WaveCourse:
         state.clients.admit_lagging_clients()
         parent = self._parent()
         children = [peer for peer in state.table.links if peer != parent]
-        sessions = {client: session.total for client, session in state.clients.sessions.items()}
+        sessions = {client: session.owed for client, session in state.clients.sessions.items()}
         if state.waves.begin(wave, children, sessions, state.journal.number):
             for peer in children:
                 self._send_tree(state.table.links[peer], wave)
             self.echo_if_due()
+            state.clients.readings.final()
+
+    def hurry(self, *, again: bool = False) -> None:
+        """Somebody waits for a later final position, or a wave did not get through: let the root know."""
+        parent = self._parent()
+        waves = self._state.waves
+        if self._handovers.under_way or self._hurried >= (waves.number, again):
+            return
+        self._hurried = waves.number, again
+        if parent is None:
+            wave = waves.hurry(again)
+            if wave is not None:
+                self._begin(wave)
+        elif parent in self._state.table.links:
+            self._send_tree(self._state.table.links[parent], Hurry(again))
 
     def receive_echo(self, link: Link, echo: Echo) -> None:
         """An echo comes from below."""
@@ -91,5 +108,7 @@ class WaveCourse:
             wave = state.waves.completed(echo)
             if wave is not None:
                 self._begin(wave)
+            else:
+                state.clients.readings.final()
         elif parent in state.table.links:
             self._send_tree(state.table.links[parent], echo)

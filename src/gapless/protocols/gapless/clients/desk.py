@@ -14,6 +14,7 @@ from gapless.events import Event
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.clients.claims import Claims
 from gapless.protocols.gapless.clients.latencies import Latencies
+from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import (
     Attach,
@@ -69,6 +70,7 @@ class Desk:
         process: Callable[[list[Event], int], None],
         find_home: Callable[[str, str], str | None],
         contacts: tuple[str, ...],
+        readings: Callable[["Desk"], Readings],
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self.is_serving = True
@@ -92,6 +94,7 @@ class Desk:
         self._find_home = find_home
         self._contacts = list(contacts)
         self._claims = Claims(table, options.client_window)
+        self.readings = readings(self)
         self._admissions: deque[tuple[int, Session, list[Event]]] = deque()
         self._insecure: dict[str, None] = {}
         self._gathered: dict[str, None] | None = None
@@ -124,7 +127,7 @@ class Desk:
             if where != self._home:
                 self._send(client, Redirect(message.attempt, where.rpartition("/")[0]))
                 return
-            if any(progress.got for progress in message.brought):
+            if any(progress.got and progress.since < 0 for progress in message.brought):
                 self._send(client, Expired(message.attempt))
                 return
             session = self.sessions[client] = Session(client, 0)
@@ -141,8 +144,10 @@ class Desk:
 
     def _resume(self, session: Session, message: Attach) -> None:
         self._claims.check_resume(session, message)
-        brought = {progress.subscription: progress for progress in message.brought}
-        for name in [name for name in session.subscriptions if name not in brought]:
+        self.readings.drop(session.client)
+        read = {progress.subscription: progress for progress in message.brought if progress.since >= 0}
+        brought = {progress.subscription: progress for progress in message.brought if progress.since < 0}
+        for name in [name for name in session.subscriptions if name not in brought and name not in read]:
             self._end_subscription(session, name)
         fresh = [name for name in brought if name not in session.subscriptions]
         voided = [name for name, item in brought.items() if name in session.untold and not (item.got or item.is_whole)]
@@ -173,6 +178,10 @@ class Desk:
                 self._advertise(session, name, text, max(first, passed + 1))
         for name in fresh:
             self._subscribe(session, name, brought[name].filter)
+        for name, progress in read.items():
+            if name in session.subscriptions:
+                self._make_ready(session, name)
+            self._read(session, name, progress.filter, progress.since, progress.until)
         session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)
         session.queued = max(session.queued, session.admitted, passed)
         self._queue(session, message.publications)
@@ -185,6 +194,7 @@ class Desk:
         replaced = self.sessions.get(record.client)
         if replaced is not None and not replaced.is_orphan:
             self._send(record.client, Gone(replaced.attempt))
+        self.readings.drop(record.client)
         session = self.sessions[record.client] = Session(record.client, record.epoch + 1)
         self._unready.pop(record.client, None)
         session.admitted = session.queued = record.admitted
@@ -239,6 +249,7 @@ class Desk:
         for name in list(session.advertisements):
             self._end_advertisement(session, name)
         session.inbox.clear()
+        self.readings.drop(client)
         del self.sessions[client]
         self._unready.pop(client, None)
         self._table.moved.pop(client, None)
@@ -290,11 +301,12 @@ class Desk:
                 self._send(session.client, Gone(session.attempt))
             else:
                 self._advance(session)
-                self._flush(session)
+                self.flush(session)
 
     def yield_session(self, client: str, owner: str) -> Session | None:
         """Let go of a session that another broker holds in a newer state, if it is still here."""
         session = self.sessions.pop(client, None)
+        self.readings.drop(client)
         self._unready.pop(client, None)
         self._table.moved.pop(client, None)
         if session is not None:
@@ -334,13 +346,17 @@ class Desk:
             if timed is not None and session.confirmed >= timed[0]:
                 session.timed_delivery = None
                 self.taking.note(self.now - timed[1])
-            self._flush(session)
+            self.readings.go_on(client)
+            self.flush(session)
         elif kind is ClientPublish:
             self._queue(session, message.events)
             self._advance(session)
         elif kind is ClientSubscribe:
-            self._subscribe(session, message.subscription, message.filter)
-            self.secure(session)
+            if message.since < 0:
+                self._subscribe(session, message.subscription, message.filter)
+                self.secure(session)
+            elif message.subscription not in session.subscriptions:
+                self._read(session, message.subscription, message.filter, message.since, message.until)
         elif kind is ClientUnsubscribe:
             self._unsubscribe(session, message.subscription)
         elif kind is ClientAdvertise:
@@ -362,6 +378,19 @@ class Desk:
         self._table.spread(subscription)
         self._table.answer(subscription)
 
+    def _read(self, session: Session, name: str, text: str, since: int, until: int) -> None:
+        """The client wants what came after a position, which lies before now: so it misses nothing from now on."""
+        if name not in self.readings.of(session.client):
+            self._send(session.client, Cut(session.attempt, name, {}, is_whole=True))
+            self.readings.begin(session, name, text, since, until)
+
+    def enter(self, session: Session, name: str, text: str) -> bool:
+        """Make a reading a subscription as any other, if it is not; tell whether its cut is whole already."""
+        if name not in session.subscriptions:
+            self._subscribe(session, name, text)
+            self.secure(session)
+        return name not in session.unready
+
     def _make_ready(self, session: Session, name: str) -> None:
         """Let the client know, later, that nothing is left out any more."""
         self._table.await_cuts(session.subscriptions[name])
@@ -370,13 +399,21 @@ class Desk:
 
     def _unsubscribe(self, session: Session, name: str) -> None:
         subscription = session.subscriptions.get(name)
+        if name in self.readings.of(session.client):
+            self.readings.end(session.client, name)
+            if subscription is not None:
+                self._end_subscription(session, name)
+                self.secure(session)
+            session.note(Unsubscribed(session.attempt, name, {}))
+            self.flush(session)
+            return
         if subscription is None:
             return
         last = {p: max(self._table.passed.get(p, 0), cut - 1) for p, cut in subscription.cuts.items()}
         self._end_subscription(session, name)
         self.secure(session)
         session.take_leave(Unsubscribed(session.attempt, name, last))
-        self._flush(session)
+        self.flush(session)
 
     def _end_subscription(self, session: Session, name: str) -> None:
         del session.subscriptions[name]
@@ -435,9 +472,12 @@ class Desk:
             for name, number in list(session.unready.items()):
                 if 0 < number <= held and self._table.is_whole(session.subscriptions[name]):
                     del session.unready[name]
-                    self._send(client, Cut(session.attempt, name, {}, is_whole=True))
+                    if name in self.readings.of(client):
+                        self.readings.is_whole(session, name)
+                    else:
+                        self._send(client, Cut(session.attempt, name, {}, is_whole=True))
             if not session.unready:
-                del self._unready[client]
+                self._unready.pop(client, None)
 
     def all_known(self) -> None:
         """Every stable advertisement is known now: subscriptions that came before know what they have to wait for."""
@@ -494,14 +534,16 @@ class Desk:
         """
         if session.client in self._table.moved and not self._table.is_intact:
             return 0
-        window = self._options.window * (BEHIND if session.outbox else 1)
+        window = self._options.window * (BEHIND if session.released < session.owed else 1)
         return min(self._journal.room(window), ADMITTED_MAX)
 
     def admit_lagging_clients(self) -> None:
         """Go on with those that had no room and lie behind by now."""
-        for client in [c for c in self._stuck if c in self.sessions and self.sessions[c].outbox]:
-            del self._stuck[client]
-            self._advance(self.sessions[client])
+        for client in list(self._stuck):
+            session = self.sessions.get(client)
+            if session is not None and session.released < session.owed:
+                del self._stuck[client]
+                self._advance(session)
 
     def secure(self, session: Session) -> None:
         """Write the session to the journal; deliveries wait until the backups hold it."""
@@ -543,7 +585,7 @@ class Desk:
         for client in [c for c in self._insecure if c in self.sessions]:
             if self.sessions[client].secure_at <= self._journal.held:
                 del self._insecure[client]
-                self._flush(self.sessions[client])
+                self.flush(self.sessions[client])
         self.recheck_cuts()
 
     def go_on(self) -> None:
@@ -562,13 +604,18 @@ class Desk:
     def deliver(self, client: str, deliveries: list[tuple[Event, list[str]]]) -> None:
         """Events, each for some of a client's subscriptions."""
         session = self.sessions[client]
+        if self.readings.of(client):
+            deliveries = self.readings.divert(session, deliveries)
+            if not deliveries:
+                return
         session.put(deliveries)
         self.delivered += len(deliveries)
         if session.timed_delivery is None:
             session.timed_delivery = (session.total, self.now)
-        self._flush(session)
+        self.flush(session)
 
-    def _flush(self, session: Session) -> None:
+    def flush(self, session: Session) -> None:
+        """Send what can go out now."""
         if session.is_orphan or session.is_leaving or session.client in self._insecure:
             return
         for message in session.unsent(self._options.delivery_window):
@@ -577,4 +624,4 @@ class Desk:
     def confirmed(self, client: str) -> int:
         """How many of a client's deliveries need not be kept (all, if there is no such client any more)."""
         session = self.sessions.get(client)
-        return NEVER if session is None else session.confirmed
+        return NEVER if session is None else session.released

@@ -20,12 +20,13 @@ from itertools import islice
 
 from gapless.errors import CallError
 from gapless.events import Event
-from gapless.filters import Filter
+from gapless.filters import Filter, parse
 from gapless.protocols.gapless.messages import (
     Attach,
     ClientUnadvertise,
     Cuts,
     Delivery,
+    Reached,
     SessionRecord,
     SubscriptionProgress,
     Unsubscribed,
@@ -37,6 +38,10 @@ __all__ = ["Session"]
 NEVER = 1 << 62
 DELIVERY_MAX = 256
 """Events in one message."""
+
+
+class _FromHistory(list[str]):
+    """For which subscriptions a delivery is that came out of history."""
 
 
 class Session:
@@ -85,8 +90,14 @@ class Session:
         """One that is not safe yet: its number, and when it came."""
         self.timed_delivery: tuple[int, int] | None = None
         """One that the application has not taken yet: how many there were with it, and when it was due."""
-        self.farewells: list[tuple[int, Unsubscribed]] = []
-        """Endings, each to be told after that many deliveries."""
+        self.notes: list[tuple[int, Unsubscribed | Reached]] = []
+        """What is to be told after that many deliveries."""
+        self.read_texts: dict[str, str] = {}
+        """The filters of what the client reads out of history, by name."""
+        self._from_history = 0
+        """How many of what is in the outbox came out of history."""
+        self._live = 0
+        """How many deliveries did not."""
         self._version = 0
         self._total = 0
         self._sent = 0
@@ -102,6 +113,16 @@ class Session:
     def total(self) -> int:
         """How many deliveries there were."""
         return self._total
+
+    @property
+    def owed(self) -> int:
+        """How many of them brokers wait for; not for those out of history, which are kept there anyway."""
+        return self._live
+
+    @property
+    def released(self) -> int:
+        """How many of those need not be kept."""
+        return self._live - len(self.outbox) + self._from_history
 
     @property
     def confirmed(self) -> int:
@@ -136,6 +157,9 @@ class Session:
             yield subscription.filter
         for advertisement in self.advertisements.values():
             yield advertisement.filter
+        for name, text in self.read_texts.items():
+            if name not in self.subscriptions:
+                yield parse(text)
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """All that the client asks for and offers: names and filters."""
@@ -143,6 +167,7 @@ class Session:
             yield subscription.name, subscription.filter.text
         for advertisement in self.advertisements.values():
             yield advertisement.name, advertisement.filter.text
+        yield from ((name, text) for name, text in self.read_texts.items() if name not in self.subscriptions)
 
     def wants(self, subscription: Subscription, event: Event) -> bool:
         """Whether an event that matches is due: it is, from the cut on; an orphan's cuts are not known here."""
@@ -156,6 +181,17 @@ class Session:
                 self._keep_cuts(event.publisher, names)
         self.outbox += deliveries
         self._total += len(deliveries)
+        self._live += len(deliveries)
+
+    def put_history(self, deliveries: list[tuple[Event, list[str]]]) -> None:
+        """Further deliveries, out of history."""
+        self.outbox += [(event, _FromHistory(names)) for event, names in deliveries]
+        self._total += len(deliveries)
+        self._from_history += len(deliveries)
+
+    def note(self, message: Unsubscribed | Reached) -> None:
+        """Tell it after all deliveries that there are now."""
+        self.notes.append((self._total, message))
 
     def reconcile(self, progress: SubscriptionProgress) -> None:
         """The client knows its cuts; where the heir took one for later, it did so for those that it inferred, too.
@@ -186,6 +222,8 @@ class Session:
     def _keep_cuts_of_outbox(self) -> None:
         """What is there was due when it came, also if its publisher has left since."""
         for event, names in self.outbox:
+            if isinstance(names, _FromHistory):
+                continue
             publisher = event.publisher
             for name in names:
                 if publisher not in self.last_cuts.get(name, ()) and name in self.subscriptions:
@@ -195,22 +233,22 @@ class Session:
     def _cuts(self, name: str) -> Cuts:
         return {**self.subscriptions[name].cuts, **self.last_cuts.get(name, {})}
 
-    def unsent(self, window: int) -> list[Delivery | Unsubscribed]:
-        """The deliveries and endings that can go out now, in order: no more than a window ahead of the application."""
+    def unsent(self, window: int) -> list[Delivery | Unsubscribed | Reached]:
+        """The deliveries and notes that can go out now, in order: no more than a window ahead of the application."""
         end = max(self._sent, min(len(self.outbox), self._taken + window + 1 - self._first))
-        found: list[Delivery | Unsubscribed] = []
+        found: list[Delivery | Unsubscribed | Reached] = []
         latest: list[str] | None = None
         events: list[Event] = []
         for place, (event, names) in enumerate(islice(self.outbox, self._sent, end), self._sent):
-            if self.farewells and self.farewells[0][0] <= self.confirmed + place:
-                self._say_farewell(self.confirmed + place, found)
+            if self.notes and self.notes[0][0] <= self.confirmed + place:
+                self._say_notes(self.confirmed + place, found)
                 latest = None
             if names != latest or len(events) >= DELIVERY_MAX:
                 events, latest = [], names
-                found.append(Delivery(self.attempt, self._first + place, events, names))
+                found.append(Delivery(self.attempt, self._first + place, events, list(names)))
             events.append(event)
         self._sent = end
-        self._say_farewell(self.confirmed + self._sent, found)
+        self._say_notes(self.confirmed + self._sent, found)
         return found
 
     def take_leave(self, message: Unsubscribed) -> None:
@@ -218,11 +256,11 @@ class Session:
         place = len(self.outbox)
         while place and message.subscription not in self.outbox[place - 1][1]:
             place -= 1
-        insort(self.farewells, (self.confirmed + place, message), key=lambda farewell: farewell[0])
+        insort(self.notes, (self.confirmed + place, message), key=lambda note: note[0])
 
-    def _say_farewell(self, deliveries: int, found: list[Delivery | Unsubscribed]) -> None:
-        while self.farewells and self.farewells[0][0] <= deliveries:
-            found.append(self.farewells.pop(0)[1])
+    def _say_notes(self, deliveries: int, found: list[Delivery | Unsubscribed | Reached]) -> None:
+        while self.notes and self.notes[0][0] <= deliveries:
+            found.append(self.notes.pop(0)[1])
 
     def got(self, number: int) -> None:
         """The client's application has taken the deliveries up to this number."""
@@ -232,6 +270,8 @@ class Session:
         self._taken = max(self._taken, number)
         count = number - self._first + 1
         if count > 0:
+            if self._from_history:
+                self._from_history -= sum(isinstance(item[1], _FromHistory) for item in islice(self.outbox, count))
             drop = self.outbox.popleft
             for _ in range(count):
                 drop()
@@ -246,19 +286,22 @@ class Session:
         self.is_away = False
         self.is_deaf = False
         self.epoch = message.attempt * epoch_step
-        self.farewells.clear()
-        brought = {progress.subscription: progress for progress in message.brought}
+        self.notes.clear()
+        brought = {progress.subscription: progress for progress in message.brought if progress.since < 0}
         self.pasts = {}
         self.inferred = {}
         self.untold = {}
         due = {name: self._due(brought[name], name in voided) for name in brought if name in self.subscriptions}
         kept = []
         for event, names in self.outbox:
+            if isinstance(names, _FromHistory):
+                continue  # a reading begins again where the client says
             publisher, seq = event.publisher, event.seq
             lacking = [name for name in names if name in due and seq >= due[name].get(publisher, NEVER)]
             if lacking:
                 kept.append((event, lacking))
         self.outbox = deque(kept)
+        self._from_history = 0
         self._sent = self._taken = 0
         self._first = message.unread + 1
 

@@ -10,6 +10,7 @@ has an heir, or at least a successor in its place; either may begin the session 
 
 from collections.abc import Callable
 
+from gapless.protocols.gapless.history.store import History
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.messages import Backup, BackupAll, Estate, Resolved, SessionRecord
@@ -26,10 +27,18 @@ REMEMBERED_MAX = 10_000
 class Estates:
     """One broker's copies of others' journals, and its knowledge of heirs."""
 
-    def __init__(self, home: str, membership: Membership, journal: Journal, tell: Callable[[Resolved], None]) -> None:
+    def __init__(
+        self,
+        home: str,
+        membership: Membership,
+        journal: Journal,
+        history: History,
+        tell: Callable[[Resolved], None],
+    ) -> None:
         self.heirs: dict[str, str] = {}
         """By life, the life that took over its clients."""
         self._home = home
+        self._history = history
         self._membership = membership
         self._journal = journal
         self._tell = tell
@@ -47,6 +56,7 @@ class Estates:
         """Become a backup of that life."""
         copy = self._copies[broker, life] = JournalCopy()
         copy.restore(message)
+        self._history.keep_again(broker, [admission.event for admission in message.admissions])
 
     def note(self, broker: str, life: int, message: Backup) -> bool:
         """Another entry of that life's journal; False if this broker is no backup of it."""
@@ -58,6 +68,7 @@ class Estates:
         copy.records.pop(message.gone, None)
         if message.events:
             copy.admit(message.number, message.after, message.events, message.original)
+            self._history.keep(broker, message.events)
         return True
 
     def end(self, broker: str, life: int) -> None:

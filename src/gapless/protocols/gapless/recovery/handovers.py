@@ -243,14 +243,16 @@ class Handovers:
     def _give_back(self, region: Region) -> list[Estate]:
         """The sessions that brokers of the region get back, since they have returned.
 
-        Each is told like the estate of a life that is over, so that all members keep it until it is held there.
+        Each is told like the estate of a life that is over, so that all members keep it until it is held there. It is
+        named after this hand-over. Its smallest story: b11 gets c2 back, and soon after, in another hand-over, c0.
+        Before it has completed that one it says that c2 is held. Whoever took that for both forgets c0.
         """
         found = []
         for broker in region.core:
             if broker in region.group and broker != self._name:
                 records = self._clients.give_back(broker)
                 if records:
-                    found.append(Estate(broker, -self._membership.life(broker), records, {}, []))
+                    found.append(Estate(broker, -region.tag, records, {}, []))
         return found
 
     def _complete(self, handover: Handover) -> Pieces[None]:

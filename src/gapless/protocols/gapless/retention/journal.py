@@ -23,8 +23,10 @@ from gapless.protocols.gapless.messages import (
     Body,
     Cuts,
     Estate,
+    Ranges,
     SessionRecord,
 )
+from gapless.protocols.gapless.ranges import add_range
 
 __all__ = ["Journal", "JournalCopy"]
 
@@ -121,6 +123,8 @@ class Journal:
 
     def __init__(self, send: Callable[[str, Body], None], clock: Clock) -> None:
         self.copy = JournalCopy()
+        self.kept: Callable[[list[Event]], None] = lambda events: None
+        """Called with what is noted, for the history."""
         self._send = send
         self._clock = clock
         self._number = 0
@@ -132,6 +136,8 @@ class Journal:
         """Of the admissions that are kept: how many, and their bytes (see `WEIGHED`)."""
         self._weights: deque[tuple[int, int]] = deque()
         self._mean = 1.0
+        self._runs: list[tuple[int, str, int, int]] = []
+        """What was admitted after the last final position: stamp, publisher, first and last number."""
 
     @property
     def held(self) -> int:
@@ -165,12 +171,23 @@ class Journal:
         self._number += len(events)
         after, self._fresh = self._fresh, {}
         self.copy.admit(self._number, after, events, original)
+        self.kept(events)
+        self._runs.append((events[0].stamp, events[0].publisher, events[0].seq, events[-1].seq))
         weight = len(events) + len(_encode(events)) // WEIGHED
         self._weights.append((self._number, weight))
         self.weight += weight
         self._mean = weight / len(events)
         self._tell(Backup(self._number, self._forgotten, after, [], events, original))
         return self._number
+
+    def admitted(self, since: int, until: int) -> Ranges:
+        """What was admitted after the final position `since`, up to another; what came before it is asked no more."""
+        self._runs = [run for run in self._runs if run[0] > since]
+        found: Ranges = {}
+        for stamp, publisher, first, last in self._runs:
+            if stamp <= until:
+                add_range(found, publisher, first, last)
+        return found
 
     def room(self, window: int) -> int:
         """How many more admissions the window has room for, if they weigh as much as the last ones."""

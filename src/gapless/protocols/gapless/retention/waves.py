@@ -19,20 +19,44 @@ and echoes it only when its backups hold all that it had stamped before. So when
 is a *final* position: every event with such a stamp, or a smaller one, is admitted and held, and there will be no
 other. What a dead broker had stamped before it echoed is held by its heir before that one echoes.
 
+With its echo each broker tells which numbers of which publishers it has in its journal since the last final position
+(`Interval`), and the root tells everyone: so a position is known as a number for each publisher, too, and who reads
+what lies between two positions knows when something is missing. A new root may know less of positions than others; then
+the first wave tells it (`Echo.final`), and is none itself.
+
 An event up to a final position was processed where it was admitted before the next wave came by there. So once that
 next one is done, everything up to the position has *reached* everyone.
 """
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from gapless.protocols.gapless.clock import Clock
-from gapless.protocols.gapless.messages import Echo, Wave
+from gapless.protocols.gapless.messages import Echo, Interval, Ranges, Wave
 
-__all__ = ["Waves"]
+__all__ = ["Archive", "Waves"]
 
 PATIENCE_MIN = 8
 PATIENCE_MAX = 256
 IDLE_MAX = 16
+HURRIED = 3
+"""One that is under way may have started too early; the next becomes final; the third tells it."""
+
+
+class Archive(Protocol):
+    """What a broker keeps of what was admitted."""
+
+    def admitted(self, since: int, until: int) -> dict[str, Ranges]:
+        """What the journals of this broker got between two positions, by journal."""
+        ...
+
+    def dropped(self) -> int:
+        """Nothing after this position was dropped here."""
+        ...
+
+    def note(self, interval: Interval | None, dropped: int) -> None:
+        """It is known what was admitted everywhere, and what can be read no more."""
+        ...
 
 
 class Waves:
@@ -45,17 +69,21 @@ class Waves:
         is_busy: Callable[[], bool],
         is_pressed: Callable[[], bool],
         clock: Clock,
+        archive: Archive,
     ) -> None:
         self.number = 0
         self.final = 0
         """All events up to this position are admitted and held."""
         self.reached = 0
         """All events up to this position that go through this broker have done so."""
+        self.dropped = 0
+        """All that was admitted after this position is in someone's history, as far as brokers keep their memory."""
         self._clock = clock
         self._cut_here = cut_here
         self._forget = forget
         self._is_busy = is_busy
         self._is_pressed = is_pressed
+        self._archive = archive
         self._open = False
         self._children: dict[str, None] = {}
         self._sessions: dict[str, int] = {}
@@ -70,6 +98,13 @@ class Waves:
         self._silent = 0
         self._idle = 1
         self._waited = 0
+        self._final_below = 0
+        self._dropped_below = 0
+        self._admitted: dict[str, Ranges] = {}
+        self._interval: Interval | None = None
+        """At the root: what lies before the last final position."""
+        self._hurried = 0
+        """At the root: how many waves are to follow at once, because someone waits for a position."""
 
     def void(self, number: int) -> None:
         """A hand-over: no wave up to this number counts any more."""
@@ -90,9 +125,15 @@ class Waves:
         self._silent = self._waited = 0
         return self._next()
 
+    def hurry(self, again: bool) -> Wave | None:
+        """At the root: someone waits for a position. Returns the wave to start: `again`, if one is under way that will
+        not be echoed."""
+        self._hurried = HURRIED
+        return None if self._open and not again else self._next()
+
     def _next(self) -> Wave:
         number = max(self.number + 1, self._clock.next())
-        return Wave(number, self._completed, self._before_done, self._done)
+        return Wave(number, self.final, self._before_done, self._done, self._interval, self.dropped)
 
     def begin(self, wave: Wave, children: Iterable[str], sessions: dict[str, int], journalled: int = 0) -> bool:
         """The wave comes by: cut here, and wait for the children and for what the sessions still owe."""
@@ -100,6 +141,11 @@ class Waves:
             return False
         self.number = wave.number
         self.final = max(self.final, wave.final)
+        self._final_below = self.final
+        self.dropped = max(self.dropped, wave.dropped)
+        self._dropped_below = self._archive.dropped()
+        self._admitted = self._archive.admitted(wave.final, wave.number)
+        self._archive.note(wave.interval, wave.dropped)
         self.reached = max(self.reached, wave.reached)
         self._clock.see(wave.number)
         self._journalled = journalled
@@ -126,6 +172,9 @@ class Waves:
         """A child echoed."""
         if self._open and echo.number == self.number:
             self._children.pop(child, None)
+            self._final_below = max(self._final_below, echo.final)
+            self._dropped_below = max(self._dropped_below, echo.dropped)
+            self._admitted |= echo.admitted
             self._busy |= echo.busy
             self._pressed |= echo.pressed
 
@@ -141,11 +190,20 @@ class Waves:
                 return None
             del self._sessions[client]
         self._open = False
-        return Echo(self.number, self._busy, self._pressed or self._is_pressed())
+        pressed = self._pressed or self._is_pressed()
+        return Echo(self.number, self._busy, pressed, self._final_below, self._admitted, self._dropped_below)
 
     def completed(self, echo: Echo) -> Wave | None:
         """At the root: everyone has echoed. Returns the wave to start at once, if there is need."""
         self._before_done, self._done, self._completed = self._done, self._completed, echo.number
+        self.dropped = max(self.dropped, echo.dropped)
+        if echo.final > self.final:
+            self.final, self._interval = echo.final, None
+        else:
+            self._interval = Interval(self.final, echo.number, echo.admitted)
+            self._archive.note(self._interval, self.dropped)
+            self.final = echo.number
         self._patience = PATIENCE_MIN
         self._idle = 1 if echo.busy else min(2 * self._idle, IDLE_MAX)
-        return self._next() if echo.pressed else None
+        self._hurried = max(0, self._hurried - 1)
+        return self._next() if echo.pressed or self._hurried else None

@@ -1,0 +1,1 @@
+"""The documents, and the code that draws their pictures."""

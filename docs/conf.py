@@ -1,0 +1,54 @@
+"""How the site is built from these pages: `make docs`. Every warning is an error."""
+
+import re
+import sys
+from pathlib import Path
+
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+import gapless  # noqa: E402
+
+project = "Gapless"
+copyright = "the authors of Gapless"  # noqa: A001
+version = release = gapless.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+exclude_patterns = ["pictures"]
+suppress_warnings = ["myst.xref_ambiguous"]
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 4
+nitpick_ignore_regex = [("py:.*", ".*")]  # types of the standard library and of our inner parts have no page here
+
+default_role = "code"  # docstrings are Markdown: one pair of backticks is code
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_default_options = {"exclude-members": "__init__, __new__, __weakref__"}
+autodoc_class_signature = "separated"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 88
+
+html_theme = "furo"
+html_title = f"Gapless {version}"
+html_show_sphinx = False
+html_copy_source = False
+
+AT_THE_TOP = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING|SECURITY)\.md")
+"""Links to documents that stand beside `docs` in the checkout, and have a page under `site` here."""
+FILE_NAME = re.compile(r"\[(?:docs/)?[A-Z_]+\.md\]\(")
+"""Links that say the name of a file, as fits a checkout; here they say the title of the page."""
+
+
+def _lead_to_pages(_app: Sphinx, name: str, source: list[str]) -> None:
+    up = "../" * name.count("/")
+    source[0] = FILE_NAME.sub("[](", AT_THE_TOP.sub(rf"]({up}site/\1.md", source[0]))
+
+
+def setup(app: Sphinx) -> None:
+    """What a checkout and a site need differently."""
+    app.add_lexer("hex", TextLexer)
+    app.connect("source-read", _lead_to_pages)

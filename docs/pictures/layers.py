@@ -1,0 +1,94 @@
+"""The parts of the source and which of them import which, as the imports themselves say."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from docs.pictures.drawing import Drawing
+
+__all__ = ["draw_layers"]
+
+SOURCE = Path(__file__).parents[2] / "src"
+WIDTH, BOX, STEP = 860, (122, 44), 84
+INK, FILL, EDGE = "#1f3d66", "#eef3fa", "#8aa0bd"
+WORDS = {
+    "gapless_spark": ("audit, laboratory", 0.82),
+    "cli": ("the command", 0.33),
+    "sync": ("without a loop", 0.82),
+    "client": ("connect, publish", 0.75),
+    "simulator": ("virtual time, faults", 0.42),
+    "runtime": ("brokers over TCP", 0.74),
+    "checkers": ("the judge", 0.48),
+    "security": ("who may do what", 0.75),
+    "trace": ("what happened", 0.5),
+    "protocols": ("state machines", 0.13),
+    "protocol": ("step(input, now)", 0.45),
+    "filters": ("the SQL after WHERE", 0.2),
+    "overlay": ("trees and graphs", 0.62),
+    "errors": ("with a way out", 0.4),
+    "events": ("what is published", 0.4),
+}
+"""What each part is, in as many words as fit, and how far to the right it stands; how high, the imports say."""
+
+
+def draw_layers() -> str:
+    """Each part stands above all that it imports; an arrow that follows from others is left out."""
+    arrows = _arrows()
+    heights = {part: _height(part, arrows) for part in arrows}
+    rows = [sorted(part for part in arrows if heights[part] == level) for level in range(max(heights.values()) + 1)]
+    drawing = Drawing(WIDTH, 30 + STEP * len(rows) + 44, "The parts of Gapless, each above those that it imports")
+    places: dict[str, tuple[float, float]] = {}
+    for level, row in enumerate(rows):
+        for part in row:
+            places[part] = (WIDTH * WORDS[part][1], 44 + STEP * (len(rows) - 1 - level))
+    for part, below in sorted(arrows.items()):
+        for other in sorted(_reduced(part, below, arrows)):
+            (x0, y0), (x1, y1) = places[part], places[other]
+            drawing.arrow((x0, y0 + BOX[1] / 2), (x1, y1 - BOX[1] / 2), EDGE)
+    for part, (x, y) in places.items():
+        drawing.box((x - BOX[0] / 2, y - BOX[1] / 2), BOX, FILL, INK)
+        drawing.words((x, y - 3), part, INK, size=14, weight="bold")
+        drawing.words((x, y + 13), WORDS[part][0], "#444", size=10)
+    names = ", ".join(sorted(path.name for path in (SOURCE / "gapless" / "protocols").iterdir() if path.is_dir()))
+    drawing.words((WIDTH / 2, 30 + STEP * len(rows) + 20), f"protocols: {names.replace('__pycache__, ', '')}", "#444")
+    return drawing.text()
+
+
+def _height(part: str, arrows: dict[str, set[str]]) -> int:
+    return max((1 + _height(other, arrows) for other in arrows[part]), default=0)
+
+
+def _reduced(part: str, below: set[str], arrows: dict[str, set[str]]) -> set[str]:
+    """Without what is below something else that is below."""
+    return below - {further for other in below for further in _all_below(other, arrows)}
+
+
+def _all_below(part: str, arrows: dict[str, set[str]]) -> set[str]:
+    return arrows[part] | {further for other in arrows[part] for further in _all_below(other, arrows)}
+
+
+@cache
+def _arrows() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {part: set() for part in WORDS}
+    for file in sorted(SOURCE.rglob("*.py")):
+        own = _part(".".join(file.relative_to(SOURCE).with_suffix("").parts))
+        if own not in ("__init__", "__main__"):
+            found[own] |= {other for other in map(_part, _imports(file)) if other in WORDS and other != own}
+    found["protocol"] -= {"protocols"}  # the registry looks into their package, and knows none of them
+    found["cli"] -= {"gapless_spark"}  # its commands open it when they are called, if it is there
+    return found
+
+
+def _part(module: str) -> str:
+    top, _, rest = module.partition(".")
+    return rest.partition(".")[0] if top == "gapless" else top
+
+
+def _imports(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"gapless.{alias.name}" for alias in node.names]
+            yield from names if node.module == "gapless" else [str(node.module)]

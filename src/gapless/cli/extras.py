@@ -1,0 +1,23 @@
+"""What is not installed, and which extra of the package brings it.
+
+`pip install gapless` brings the client alone. Commands import what they need when they are called, so each of them
+works with the extras that it needs and no others.
+"""
+
+__all__ = ["missing_extra"]
+
+EXTRAS = {
+    "broker": ("cryptography", "jwt", "prometheus_client", "rich", "typer"),
+    "cli": ("pyarrow",),
+    "spark": ("matplotlib", "numpy", "pandas", "pyspark"),
+}
+"""What each extra adds to the one before it; `pyproject.toml` names the same packages."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> str:
+    """A sentence with the way out, or nothing if no extra brings it: then it is a bug of ours."""
+    name = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in EXTRAS.items() if name in modules), None)
+    if extra is None:
+        return ""
+    return f"this needs {name}, which is not installed; pip install 'gapless[{extra}]' brings it"

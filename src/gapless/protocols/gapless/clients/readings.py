@@ -1,0 +1,257 @@
+"""Subscriptions that read history, and how they go over to what is published, without a gap and without a duplicate.
+
+A reading begins at a position and takes what lies between it and the last final one. When not much is left, the
+subscription is entered as any other (if it is not yet), and when its cut is whole, what comes for it is put aside.
+At that moment the broker's clock shows c. Everything with a larger stamp comes in from then on: what passed before has
+a stamp up to c, and what the cut left out was admitted before its marker came, so it has, too. So the reading goes on
+up to a final position of at least c; then what was put aside follows, but for what has a stamp up to that position.
+
+While it reads, nothing that comes in for it is kept: it is in the history, and so it holds back nobody. If too much has
+to be put aside, because the client takes its time, it goes back to reading.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+
+from gapless.events import Event
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.gapless.history.library import Library
+from gapless.protocols.gapless.history.retrieval import Retrieval
+from gapless.protocols.gapless.messages import Reached, Unsubscribed
+from gapless.protocols.gapless.retention.waves import Waves
+
+__all__ = ["Reading", "Readings"]
+
+CLOSE = 8
+"""So many intervals before the end it begins to go over."""
+PUT_AT_ONCE = 1_024
+
+
+class State(Enum):
+    """Of a reading."""
+
+    READING = "reads what lies before the last final position"
+    ENTERING = "waits until its cut is whole"
+    JOINING = "reads the rest, while what comes in is put aside"
+
+
+class Reading:
+    """One subscription that reads history."""
+
+    def __init__(self, session: Session, name: str, text: str, since: int, until: int) -> None:
+        self.session = session
+        self.name = name
+        self.text = text
+        self.position = since
+        """All up to here was put into the outbox."""
+        self.until = until
+        """Where it ends; 0 if it goes over to what is published."""
+        self.state = State.READING
+        self.wanted = until
+        """It goes on once this position is final."""
+        self.retrieval: Retrieval | None = None
+        self.stalled_at = -1
+        """The final position of which nobody could say what was admitted before it: a later one will tell."""
+        self.is_searching = False
+        """Whether it is not known yet what has to be read."""
+        self.aside: list[Event] = []
+
+
+class Readings:
+    """All readings of one broker's clients."""
+
+    def __init__(
+        self,
+        library: Library,
+        waves: Waves,
+        clock: Clock,
+        window: int,
+        enter: Callable[[Session, str, str], bool],
+        flush: Callable[[Session], None],
+        hurry: Callable[[], None],
+    ) -> None:
+        """`enter` makes it a subscription as any other, if it is not, and tells whether its cut is whole already."""
+        self._library = library
+        self._waves = waves
+        self._clock = clock
+        self._window = window
+        self._enter = enter
+        self._flush = flush
+        self._hurry = hurry
+        self._of: dict[str, dict[str, Reading]] = {}
+        """By client and name."""
+        library.advanced = self._on_advanced
+
+    def of(self, client: str) -> Mapping[str, Reading]:
+        """The readings of a client, by name."""
+        return self._of.get(client, {})
+
+    def begin(self, session: Session, name: str, text: str, since: int, until: int) -> None:
+        """A client wants to read from a position on; up to another, or for ever (0), or up to now (less)."""
+        if until < 0:
+            until = max(self._clock.now, self._clock.last)
+        reading = Reading(session, name, text, since, until)
+        self._of.setdefault(session.client, {})[name] = reading
+        session.read_texts[name] = text
+        self._advance(reading)
+
+    def end(self, client: str, name: str) -> None:
+        """It is over."""
+        readings = self._of.get(client, {})
+        reading = readings.pop(name, None)
+        if reading is not None:
+            reading.session.read_texts.pop(name, None)
+            self._library.end(reading)
+            if not readings:
+                del self._of[client]
+
+    def drop(self, client: str) -> None:
+        """The session is over, or goes on elsewhere."""
+        for name in list(self.of(client)):
+            self.end(client, name)
+
+    def divert(self, session: Session, deliveries: list[tuple[Event, list[str]]]) -> list[tuple[Event, list[str]]]:
+        """What comes in for the session, without what its readings will read, or have to put aside."""
+        readings = self._of[session.client]
+        rest = []
+        for event, names in deliveries:
+            kept = [name for name in names if name not in readings]
+            for name in names:
+                if name in readings:
+                    self._put_aside(readings[name], event)
+            if kept:
+                rest.append((event, kept))
+        return rest
+
+    def _put_aside(self, reading: Reading, event: Event) -> None:
+        if reading.state is State.JOINING:
+            reading.aside.append(event)
+            if len(reading.aside) > self._window:
+                reading.aside.clear()
+                reading.state = State.READING
+
+    def is_whole(self, session: Session, name: str) -> None:
+        """The cut of its subscription is whole: what comes in is put aside from now on."""
+        reading = self._of[session.client][name]
+        if reading.state is State.ENTERING:
+            self._join(reading)
+            self._advance(reading)
+
+    def final(self) -> None:
+        """A later position is final."""
+        for client in list(self._of):
+            self.go_on(client)
+
+    def go_on(self, client: str) -> None:
+        """The client has taken something."""
+        for reading in list(self.of(client).values()):
+            self._advance(reading)
+
+    def _on_advanced(self, reader: object, retrieval: Retrieval) -> None:
+        """The library has found out what is to be read, or got more of it."""
+        assert isinstance(reader, Reading)
+        reading, reading.is_searching = reader, False
+        reading.retrieval = retrieval
+        self._advance(reading)
+
+    # ---- steps --------------------------------------------------------------------------------------------
+
+    def _advance(self, reading: Reading) -> None:
+        """Do what can be done now."""
+        while not reading.is_searching and self._is_open(reading) and reading.stalled_at != self._waves.final:
+            if reading.retrieval is not None:
+                if not self._take(reading):
+                    return
+            elif reading.until and reading.position >= reading.until:
+                self._finish(reading)
+            elif reading.until or reading.state is State.JOINING:
+                if not self._reach(reading):
+                    return
+            elif reading.state is State.READING and not self._is_close(reading):
+                self._search(reading, self._waves.final)
+            elif reading.state is State.READING:
+                reading.state = State.ENTERING
+                if self._enter(reading.session, reading.name, reading.text) and reading.state is State.ENTERING:
+                    self._join(reading)
+            else:
+                return
+
+    def _is_open(self, reading: Reading) -> bool:
+        return self.of(reading.session.client).get(reading.name) is reading
+
+    def _is_close(self, reading: Reading) -> bool:
+        """Whether not much is left to be read before the last final position."""
+        return self._waves.final <= reading.position or (
+            reading.position > 0 and len(self._library.index.chain(reading.position)) <= CLOSE
+        )
+
+    def _join(self, reading: Reading) -> None:
+        reading.state = State.JOINING
+        reading.wanted = max(self._clock.last, reading.position)
+
+    def _reach(self, reading: Reading) -> bool:
+        """Read up to a final position that is late enough, once there is one."""
+        final = self._waves.final
+        if final < reading.wanted:
+            self._hurry()
+            return False
+        if reading.until:
+            self._search(reading, reading.until)
+        elif reading.position < final:
+            reading.wanted = final
+            self._search(reading, final)
+        else:
+            self._go_live(reading)
+        return True
+
+    def _search(self, reading: Reading, until: int) -> None:
+        reading.retrieval = self._library.begin(reading, reading.text, reading.position, until)
+        reading.is_searching = reading.retrieval is None
+
+    def _take(self, reading: Reading) -> bool:
+        """Put what has come into the outbox, as far as there is room; tell whether there may be more to do."""
+        retrieval, session = reading.retrieval, reading.session
+        assert retrieval is not None
+        self._library.go_on(reading, retrieval)
+        room = self._window - len(session.outbox)
+        events = retrieval.take(min(room, PUT_AT_ONCE)) if room > 0 else []
+        if retrieval.until <= reading.position:
+            reading.stalled_at = self._waves.final
+        if retrieval.lost or retrieval.gap:
+            self._tell(reading, is_live=False)
+        session.put_history([(event, [reading.name]) for event in events])
+        is_over = retrieval.is_over
+        moved = retrieval.position > reading.position
+        reading.position = max(reading.position, retrieval.position)
+        if is_over:
+            reading.retrieval = None
+        if moved:
+            self._tell(reading, is_live=False)
+        if events or moved:
+            self._flush(session)
+        return bool(events) or is_over or (moved and room > 0)
+
+    def _go_live(self, reading: Reading) -> None:
+        """Everything up to `wanted` was put: what was put aside follows."""
+        session = reading.session
+        self.end(session.client, reading.name)
+        session.put([(event, [reading.name]) for event in reading.aside if event.stamp > reading.wanted])
+        self._tell(reading, is_live=True)
+        self._flush(session)
+
+    def _finish(self, reading: Reading) -> None:
+        """All up to its end was put."""
+        session = reading.session
+        self.end(session.client, reading.name)
+        session.note(Unsubscribed(session.attempt, reading.name, {}))
+        self._flush(session)
+
+    def _tell(self, reading: Reading, *, is_live: bool) -> None:
+        """Let the client know how far it got, and what is lost of it."""
+        lost, gap = {}, None
+        if reading.retrieval is not None:
+            lost, reading.retrieval.lost = reading.retrieval.lost, {}
+            gap, reading.retrieval.gap = reading.retrieval.gap, None
+        message = Reached(reading.session.attempt, reading.name, reading.position, is_live, lost, gap)
+        reading.session.note(message)

@@ -1,0 +1,10 @@
+"""What was admitted, kept to be read again from any position.
+
+| rule | file |
+| --- | --- |
+| what was admitted between final positions | `index` |
+| the events themselves, up to a number of bytes | `store` |
+| finding out what was admitted while this broker was out | `interval_search` |
+| reading from those who hold it, merged by stamp | `retrieval` |
+| what a broker does for readers, its own clients' and others' | `library` |
+"""

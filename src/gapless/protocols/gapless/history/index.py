@@ -1,0 +1,75 @@
+"""What was admitted between final positions, by journal and publisher: the authority on what history must contain.
+
+Every wave tells one interval (see `retention.waves`). A broker that was out does not know some; it asks others.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+
+from gapless.protocols.gapless.messages import Interval, Ranges
+from gapless.protocols.gapless.ranges import add_range
+
+__all__ = ["Index", "merged"]
+
+ENTRIES_MAX = 200_000
+"""How many ranges a broker remembers; beyond that it forgets the oldest intervals."""
+
+
+class Index:
+    """The intervals that one broker knows, ascending, apart from each other."""
+
+    def __init__(self) -> None:
+        self._intervals: deque[Interval] = deque()
+        self._entries = 0
+
+    def __len__(self) -> int:
+        return len(self._intervals)
+
+    def note(self, interval: Interval) -> None:
+        """Another one, after all others. It may come again with each wave, until there is a next one."""
+        if self._intervals and interval.until <= self._intervals[-1].until:
+            return
+        self._intervals.append(interval)
+        self._entries += _entries(interval)
+        while self._entries > ENTRIES_MAX and len(self._intervals) > 1:
+            self._entries -= _entries(self._intervals.popleft())
+
+    def forget(self, position: int) -> None:
+        """What lies before this position can be read no more."""
+        while self._intervals and self._intervals[0].until <= position:
+            self._entries -= _entries(self._intervals.popleft())
+
+    def learn(self, intervals: Iterable[Interval]) -> None:
+        """What others know, where it is missing here."""
+        known = {interval.until: interval for interval in self._intervals}
+        for interval in intervals:
+            known.setdefault(interval.until, interval)
+        self._intervals = deque(known[until] for until in sorted(known))
+        self._entries = sum(_entries(interval) for interval in self._intervals)
+
+    def chain(self, since: int, until: int = 0) -> list[Interval]:
+        """The intervals up to a position (0: the last), without a gap, as far back as they end after another."""
+        found: list[Interval] = []
+        for interval in reversed(self._intervals):
+            if until and interval.until > until and not found:
+                continue
+            if interval.until <= since or (found and interval.until != found[-1].since):
+                break
+            found.append(interval)
+        return found[::-1]
+
+
+def merged(intervals: Iterable[Interval]) -> dict[str, Ranges]:
+    """What was admitted in all of them, by journal."""
+    found: dict[str, Ranges] = {}
+    for interval in intervals:
+        for journal, ranges in interval.admitted.items():
+            into = found.setdefault(journal, {})
+            for publisher, known in ranges.items():
+                for first, last in known:
+                    add_range(into, publisher, first, last)
+    return found
+
+
+def _entries(interval: Interval) -> int:
+    return 1 + sum(len(ranges) for ranges in interval.admitted.values())

@@ -1,0 +1,58 @@
+"""Finding out what was admitted between two positions, where this broker did not hear of all of it."""
+
+from collections.abc import Callable, Sequence
+
+from gapless.protocols.gapless.history.index import Index
+from gapless.protocols.gapless.history.retrieval import Retrieval
+from gapless.protocols.gapless.messages import FetchIntervals, Interval
+
+__all__ = ["IntervalSearch"]
+
+PATIENCE = 3
+
+
+class IntervalSearch:
+    """Ask one broker after the other until there is no gap, or until all have answered."""
+
+    def __init__(self, number: int, text: str, since: int, until: int, brokers: Sequence[str]) -> None:
+        self._number = number
+        self._text = text
+        self._since = since
+        self._until = until
+        self._brokers = list(brokers)
+        self._asked = ""
+        self._oldest = -1
+        """How far back the one asked was asked to reach."""
+        self._waited = 0
+        self._patience = PATIENCE
+
+    def advance(self, index: Index, send: Callable[[str, FetchIntervals], None]) -> Retrieval | None:
+        """Ask, if there is a gap, and somebody to ask; else what is to be read."""
+        chain = [interval for interval in index.chain(self._since) if interval.since < self._until]
+        is_whole = bool(chain) and chain[0].since <= self._since and chain[-1].until >= self._until
+        if is_whole or not self._brokers:
+            return Retrieval(self._text, self._since, self._until, chain)
+        self._asked = self._brokers[0]
+        self._oldest = chain[0].since if chain else 0
+        self._waited = 0
+        send(self._asked, FetchIntervals(self._number, self._since, self._oldest))
+        return None
+
+    def hear(self, peer: str, intervals: Sequence[Interval]) -> bool:
+        """Somebody answered, perhaps late; tell whether to go on. Who knows nothing more is asked no more."""
+        knows_more = bool(intervals) and (not self._oldest or intervals[-1].until == self._oldest)
+        if not knows_more:
+            self._brokers = [name for name in self._brokers if name != peer]
+        return knows_more or peer == self._asked
+
+    def wait(self, is_out: Callable[[str], bool]) -> bool:
+        """Time passes; tell whether another broker should be asked."""
+        self._waited += 1
+        if is_out(self._asked):
+            self._brokers.remove(self._asked)
+        elif self._waited < self._patience:
+            return False
+        else:
+            self._patience *= 2
+            self._brokers.append(self._brokers.pop(0))
+        return True

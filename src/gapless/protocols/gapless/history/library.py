@@ -1,0 +1,202 @@
+"""What a broker does for readers of history: it keeps it, lends it to other brokers, and reads for its own clients."""
+
+from collections.abc import Callable
+
+from gapless.filters import parse
+from gapless.overlay import Overlay
+from gapless.protocol import SetTimer
+from gapless.protocols.gapless.history.index import Index
+from gapless.protocols.gapless.history.interval_search import IntervalSearch
+from gapless.protocols.gapless.history.retrieval import Retrieval, Source
+from gapless.protocols.gapless.history.store import History
+from gapless.protocols.gapless.messages import (
+    Fetch,
+    Fetched,
+    FetchedIntervals,
+    FetchIntervals,
+    HistoryMessage,
+    Interval,
+    Ranges,
+)
+
+__all__ = ["LIBRARY", "Library"]
+
+LIBRARY = "library"
+"""The key of its timer."""
+TICK_US = 100_000
+INTERVALS_MAX = 1_000
+"""So many intervals are told in one answer."""
+
+
+class Library:
+    """One life's history, and the readings of it that are under way here."""
+
+    def __init__(
+        self,
+        name: str,
+        bytes_max: int,
+        journal: Callable[[int, int], Ranges],
+        overlay: Overlay,
+        radius: int,
+        is_out: Callable[[str], bool],
+        send: Callable[[str, HistoryMessage], None],
+        set_timer: Callable[[SetTimer], None],
+    ) -> None:
+        """Whoever holds a journal is no farther than `radius` from its broker; `is_out` knows whose memory is lost."""
+        self.history = History(bytes_max)
+        self.index = Index()
+        self.advanced: Callable[[object, Retrieval], None] = lambda reader, retrieval: None
+        """Called with a reader for whom there may be more to take."""
+        self._name = name
+        self._journal = journal
+        self._overlay = overlay
+        self._radius = radius
+        self._is_out = is_out
+        self._send = send
+        self._set_timer = set_timer
+        self._requests: dict[int, tuple[object, Retrieval, Fetch]] = {}
+        """What was asked for. The answer may be late, and others asked by then."""
+        self._searches: dict[int, tuple[object, IntervalSearch]] = {}
+        self._number = 0
+        self._is_ticking = False
+
+    # ---- what waves ask and tell --------------------------------------------------------------------------
+
+    def admitted(self, since: int, until: int) -> dict[str, Ranges]:
+        """What the journal of this broker got between two positions."""
+        found = self._journal(since, until)
+        return {self._name: found} if found else {}
+
+    def dropped(self) -> int:
+        """Nothing after this position was dropped here."""
+        return self.history.dropped
+
+    def note(self, interval: Interval | None, dropped: int) -> None:
+        """It is known what was admitted everywhere, and what can be read no more."""
+        if interval is not None:
+            self.index.note(interval)
+        self.index.forget(dropped)
+
+    # ---- reading ------------------------------------------------------------------------------------------
+
+    def begin(self, reader: object, text: str, since: int, until: int) -> Retrieval | None:
+        """Read what lies between two final positions. Returns None if it is not known yet what that is; the reader is
+        told later (`advanced`)."""
+        self._number += 1
+        others = self._overlay.within(self._name, len(self._overlay.brokers))
+        search = IntervalSearch(self._number, text, since, until, [n for n in others if not self._is_out(n)])
+        self._searches[self._number] = reader, search
+        return self._advance_search(self._number)
+
+    def go_on(self, reader: object, retrieval: Retrieval) -> None:
+        """Ask for the next stretch, once the last was taken."""
+        while not retrieval.sources and not retrieval.is_over:
+            for source in retrieval.next_stretch(self._holders):
+                self._ask(reader, retrieval, source)
+
+    def end(self, reader: object) -> None:
+        """Nobody reads it any more."""
+        for number in [n for n, (other, _) in self._searches.items() if other is reader]:
+            del self._searches[number]
+        for number in [n for n, request in self._requests.items() if request[0] is reader]:
+            del self._requests[number]
+
+    def _holders(self, journal: str) -> list[str]:
+        return [journal, *self._overlay.within(journal, self._radius)] if journal in self._overlay else []
+
+    def _advance_search(self, number: int) -> Retrieval | None:
+        retrieval = self._searches[number][1].advance(self.index, self._send)
+        if retrieval is None:
+            self._keep_ticking()
+        else:
+            del self._searches[number]
+        return retrieval
+
+    def _go_on_searching(self, number: int) -> None:
+        reader = self._searches[number][0]
+        retrieval = self._advance_search(number)
+        if retrieval is not None:
+            self.advanced(reader, retrieval)
+
+    def _ask(self, reader: object, retrieval: Retrieval, source: Source) -> None:
+        """Ask those who may hold it; this broker itself may be one of them."""
+        while not source.is_over:
+            for holder in [holder for holder in source.holders if self._is_out(holder)]:
+                source.refused(holder)
+            if not source.holders:
+                retrieval.divide(source, source.give_back())
+                return
+            asked = source.whom_to_ask()
+            for holder in asked:
+                self._ask_one(reader, retrieval, source, holder)
+            if self._name not in asked:
+                return
+
+    def _ask_one(self, reader: object, retrieval: Retrieval, source: Source, holder: str) -> None:
+        if source.is_over:
+            return
+        self._number += 1
+        fetch = Fetch(self._number, source.journal, source.since, source.until, retrieval.text)
+        if holder == self._name:
+            self._take_page(reader, retrieval, source, holder, self._answer(fetch))
+        else:
+            self._requests[self._number] = reader, retrieval, fetch
+            self._send(holder, fetch)
+            self._keep_ticking()
+
+    def _take_page(self, reader: object, retrieval: Retrieval, source: Source, holder: str, page: Fetched) -> None:
+        lacking = source.take(holder, page)
+        if lacking:
+            other = retrieval.divide(source, lacking)
+            if other is not None:
+                self._ask(reader, retrieval, other)
+
+    def _answer(self, fetch: Fetch) -> Fetched:
+        page = self.history.read(fetch.journal, fetch.since, fetch.until, parse(fetch.filter).test)
+        return Fetched(fetch.request, page.held, page.passed, page.upto, page.events)
+
+    # ---- messages and time --------------------------------------------------------------------------------
+
+    def receive(self, peer: str, message: HistoryMessage) -> None:
+        """Another broker asks, or answers."""
+        match message:
+            case Fetch():
+                self._send(peer, self._answer(message))
+            case Fetched():
+                self._on_fetched(peer, message)
+            case FetchIntervals():
+                known = self.index.chain(message.since, message.until)
+                self._send(peer, FetchedIntervals(message.request, known[-INTERVALS_MAX:]))
+            case FetchedIntervals():
+                self.index.learn(message.intervals)
+                search = self._searches.get(message.request)
+                if search is not None and search[1].hear(peer, message.intervals):
+                    self._go_on_searching(message.request)
+
+    def _on_fetched(self, peer: str, message: Fetched) -> None:
+        if message.request not in self._requests:
+            return
+        reader, retrieval, fetch = self._requests.pop(message.request)
+        for source in [source for source in retrieval.sources if source.fits(fetch)]:
+            self._take_page(reader, retrieval, source, peer, message)
+            self._ask(reader, retrieval, source)
+        self.advanced(reader, retrieval)
+
+    def tick(self) -> None:
+        """Ask others where no answer came."""
+        self._is_ticking = False
+        for reader, retrieval in {id(r[1]): r[:2] for r in self._requests.values()}.values():
+            for source in [source for source in retrieval.sources if not source.is_over]:
+                source.wait()
+                self._ask(reader, retrieval, source)
+                self.advanced(reader, retrieval)
+        for number, (_, search) in list(self._searches.items()):
+            if search.wait(self._is_out):
+                self._go_on_searching(number)
+        if self._requests or self._searches:
+            self._keep_ticking()
+
+    def _keep_ticking(self) -> None:
+        if not self._is_ticking:
+            self._is_ticking = True
+            self._set_timer(SetTimer(LIBRARY, TICK_US))

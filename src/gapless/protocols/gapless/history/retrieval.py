@@ -1,0 +1,215 @@
+"""Reading what lies between two final positions: from those who hold it, merged by stamp.
+
+What each journal got is known before anything is read (`index`), so whoever answers is right if it holds all of that,
+and it does not matter who it is. The broker whose journal it is is asked first, then those around it, among which its
+backups were. What one of them lacks is asked of the next. What nobody has is told, before anything that may be its
+effect.
+
+History is read in stretches of whole intervals, each sorted by stamp, publisher and number. Effects have larger stamps
+than their causes.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heapreplace
+
+from gapless.events import Event
+from gapless.protocols.gapless.history.index import merged
+from gapless.protocols.gapless.messages import Fetch, Fetched, Interval, Ranges
+from gapless.protocols.gapless.ranges import add_range, count, without
+
+__all__ = ["Retrieval", "Source"]
+
+STRETCH = 4_096
+"""So many events may be looked at in one stretch, or one interval."""
+PATIENCE = 3
+"""After so many turns of the clock without an answer another broker is asked; then after twice as many."""
+
+
+class Source:
+    """What one journal got in a stretch, as it comes in."""
+
+    def __init__(self, journal: str, since: int, until: int, missing: Ranges, holders: Sequence[str]) -> None:
+        self.journal = journal
+        self.since = since
+        """All up to this stamp has come."""
+        self.page_since = since
+        """That, before the last page came."""
+        self.until = until
+        self.missing = missing
+        """What has not come."""
+        self.events: deque[Event] = deque()
+        self.holders = list(holders)
+        """Who may have it: all but those who said that they do not."""
+        self.is_wide = False
+        """Whether all of them are to be asked."""
+        self._asked: dict[str, None] = {}
+        """Who was asked for the next page."""
+        self._waited = 0
+        self._patience = PATIENCE
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes from here."""
+        return not self.missing
+
+    def whom_to_ask(self) -> list[str]:
+        """The first holder; if that one does not have it, or does not answer, all others at once."""
+        fresh = [name for name in self.holders if name not in self._asked]
+        if not self.is_wide:
+            fresh = [] if self._asked else fresh[:1]
+        self._asked.update(dict.fromkeys(fresh))
+        return fresh
+
+    def waits_for(self) -> list[str]:
+        """Who was asked and did not answer."""
+        return [name for name in self.holders if name in self._asked] if not self.is_over else []
+
+    def wait(self) -> None:
+        """Time passes: after a while others are asked, then all again. Late answers count, too."""
+        self._waited += 1
+        if self._waited < self._patience:
+            return
+        self._waited = 0
+        self._patience *= 2
+        if self.is_wide:
+            self._asked = {}
+        self.is_wide = True
+
+    def fits(self, fetch: Fetch) -> bool:
+        """Whether this is what was asked for, and has not come yet."""
+        return not self.is_over and (fetch.journal, fetch.since) == (self.journal, self.since)
+
+    def refused(self, holder: str) -> None:
+        """That one cannot help."""
+        self.is_wide = self.is_wide or holder in self._asked
+        self.holders = [name for name in self.holders if name != holder]
+
+    def give_back(self) -> Ranges:
+        """Nobody is left to ask for what is missing."""
+        missing, self.missing = self.missing, {}
+        return missing
+
+    def take(self, holder: str, page: Fetched) -> Ranges:
+        """A page came. Returns what has to come from others, if its sender holds a part only."""
+        lacking = without(self.missing, page.held)
+        self.refused(holder)
+        if lacking == self.missing:
+            return {}
+        self.holders.insert(0, holder)
+        self._asked, self.is_wide = {}, False
+        self._waited, self._patience = 0, PATIENCE
+        self.missing = without(self.missing, lacking)
+        wanted = _test(self.missing)
+        self.events += [event for event in page.events if wanted(event)]
+        self.missing = without(self.missing, page.passed)
+        self.page_since, self.since = self.since, page.upto
+        return lacking
+
+
+class Retrieval:
+    """One reading of history, from a position to another, for one filter."""
+
+    def __init__(self, text: str, since: int, until: int, intervals: Sequence[Interval]) -> None:
+        self.text = text
+        self.until = min(until, intervals[-1].until) if intervals else since
+        """Where it ends; sooner than was asked for, if it is not known yet what was admitted up to there."""
+        self.gap = (since, intervals[0].since) if intervals and intervals[0].since > since else None
+        """Positions between which nobody knows what was admitted."""
+        self.position = since
+        """All up to here was taken, or told to be lost."""
+        self.lost: Ranges = {}
+        """What nobody has: whoever reads must be told."""
+        self.sources: list[Source] = []
+        self._begin = since
+        self._end = since
+        """Of the stretch."""
+        self._intervals = deque(interval for interval in intervals if interval.until > since)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether everything was taken."""
+        return not self._intervals and not self.sources and self.position >= self.until
+
+    def waits_for(self) -> list[str]:
+        """The brokers that were asked and did not answer yet."""
+        return sorted({name for source in self.sources for name in source.waits_for()})
+
+    def next_stretch(self, holders: Callable[[str], Sequence[str]]) -> list[Source]:
+        """If the last stretch was taken: who has to be asked for the next."""
+        if self.sources or self.is_over:
+            return []
+        stretch: list[Interval] = []
+        total = 0
+        while self._intervals and self._end < self.until:
+            total += sum(count(ranges) for ranges in self._intervals[0].admitted.values())
+            if stretch and total > STRETCH:
+                break
+            stretch.append(self._intervals.popleft())
+            self._end = stretch[-1].until
+        if not stretch:
+            self._intervals.clear()
+            self.position = self.until
+            return []
+        since = stretch[0].since
+        self.sources = [
+            Source(journal, since, self._end, ranges, holders(journal)) for journal, ranges in merged(stretch).items()
+        ]
+        if not self.sources:
+            self._finish_stretch()
+        return list(self.sources)
+
+    def divide(self, source: Source, lacking: Ranges) -> Source | None:
+        """What one holder lacks is another source; if there is nobody left to ask, it is lost."""
+        holders = source.holders[1:]
+        if holders:
+            other = Source(source.journal, source.page_since, source.until, lacking, holders)
+            other.is_wide = True
+            self.sources.append(other)
+            return other
+        for publisher, known in lacking.items():
+            for first, last in known:
+                add_range(self.lost, publisher, first, last)
+        return None
+
+    def take(self, most: int) -> list[Event]:
+        """The next events, in order; none while an answer is missing that may contain an earlier one."""
+        found: list[Event] = []
+        safe = min((source.since for source in self.sources if not source.is_over), default=self._end)
+        for event in self._in_order(safe, most):
+            if self._begin < event.stamp <= self.until:
+                found.append(event)
+            self.position = max(self.position, min(event.stamp, self.until) - 1)
+        if self.sources and all(source.is_over and not source.events for source in self.sources):
+            self._finish_stretch()
+        return found
+
+    def _finish_stretch(self) -> None:
+        self.sources = []
+        self.position = min(self._end, self.until)
+
+    def _in_order(self, safe: int, most: int) -> Iterator[Event]:
+        """The next events up to a stamp."""
+        heads = [(_place(source.events[0]), n) for n, source in enumerate(self.sources) if source.events]
+        heapify(heads)
+        for _ in range(most):
+            if not heads or heads[0][0][0] > safe:
+                return
+            number = heads[0][1]
+            events = self.sources[number].events
+            yield events.popleft()
+            if events:
+                heapreplace(heads, (_place(events[0]), number))
+            else:
+                heappop(heads)
+
+
+def _place(event: Event) -> tuple[int, str, int]:
+    return event.stamp, event.publisher, event.seq
+
+
+def _test(ranges: Ranges) -> Callable[[Event], bool]:
+    def test(event: Event) -> bool:
+        return any(first <= event.seq <= last for first, last in ranges.get(event.publisher, ()))
+
+    return test

@@ -1,0 +1,138 @@
+"""What was admitted, kept to be read again: in memory, up to a number of bytes; then the oldest goes.
+
+A broker keeps its own journal's admissions and those of the journals that it is a backup of. What one client published
+in one message is one **run**: it has one stamp, and is kept as the bytes it has on the wire.
+"""
+
+from bisect import bisect_right, insort
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+import msgspec
+
+from gapless.events import Attributes, Event
+from gapless.protocols.gapless.messages import Ranges
+from gapless.protocols.gapless.ranges import add_range
+
+__all__ = ["History", "Page", "Run"]
+
+RUN_BYTES = 200
+"""What a run takes beside its events."""
+PAGE_BYTES = 256 * 1024
+"""A page is full when it has so many bytes of runs that were looked at."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Event]).decode
+
+
+class Run(msgspec.Struct, frozen=True, order=True, gc=False):
+    """What a client published in one message, as it was admitted."""
+
+    stamp: int
+    publisher: str
+    first: int
+    last: int
+    events: bytes
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A part of what was asked for: see `messages.Fetched`."""
+
+    held: Ranges
+    passed: Ranges
+    upto: int
+    events: list[Event]
+
+
+class _Shelf:
+    """The runs of one journal. Those before `start` are dropped."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.start = 0
+
+    def put(self, run: Run) -> None:
+        if self.start < len(self.runs) and run < self.runs[-1]:
+            insort(self.runs, run, lo=self.start)
+        else:
+            self.runs.append(run)
+
+    def has(self, event: Event) -> bool:
+        """Whether the event is in a run here."""
+        key = (event.stamp, event.publisher, event.seq)
+        place = bisect_right(self.runs, key, lo=self.start, key=lambda run: (run.stamp, run.publisher, run.first)) - 1
+        run = self.runs[place] if place >= self.start else None
+        return run is not None and (run.stamp, run.publisher) == key[:2] and run.last >= event.seq
+
+    def drop(self) -> Run:
+        """Drop the oldest; make room for a long list only now and then."""
+        run = self.runs[self.start]
+        self.start += 1
+        if 2 * self.start > len(self.runs):
+            del self.runs[: self.start]
+            self.start = 0
+        return run
+
+    def after(self, stamp: int) -> Iterator[Run]:
+        """The runs with larger stamps."""
+        return islice(self.runs, bisect_right(self.runs, stamp, lo=self.start, key=lambda run: run.stamp), None)
+
+
+class History:
+    """The runs of some journals, each in the order of its stamps."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.dropped = 0
+        """Nothing with a larger stamp was dropped."""
+        self.size = 0
+        """In bytes."""
+        self._bytes_max = bytes_max
+        self._shelves: dict[str, _Shelf] = {}
+        self._order: deque[str] = deque()
+        """The journals of the runs, in the order in which they came."""
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def keep(self, journal: str, events: list[Event]) -> None:
+        """A run was noted in that journal."""
+        run = Run(events[0].stamp, events[0].publisher, events[0].seq, events[-1].seq, _encode(events))
+        shelf = self._shelves.get(journal)
+        if shelf is None:
+            shelf = self._shelves[journal] = _Shelf()
+        shelf.put(run)
+        self._order.append(journal)
+        self.size += len(run.events) + RUN_BYTES
+        while self.size > self._bytes_max:
+            self._drop_oldest()
+
+    def keep_again(self, journal: str, events: Iterable[Event]) -> None:
+        """That journal is told from its beginning: some of it may be here already."""
+        shelf = self._shelves.get(journal)
+        for event in events:
+            if shelf is None or not shelf.has(event):
+                self.keep(journal, [event])
+
+    def _drop_oldest(self) -> None:
+        run = self._shelves[self._order.popleft()].drop()
+        self.size -= len(run.events) + RUN_BYTES
+        self.dropped = max(self.dropped, run.stamp)
+
+    def read(self, journal: str, since: int, until: int, test: Callable[[Attributes], bool]) -> Page:
+        """A page of what that journal got between two positions, as far as it is here, and matches."""
+        shelf = self._shelves.get(journal)
+        held: Ranges = {}
+        passed: Ranges = {}
+        events: list[Event] = []
+        size, upto = 0, until
+        for run in () if shelf is None else shelf.after(since):
+            if run.stamp > until:
+                break
+            add_range(held, run.publisher, run.first, run.last)
+            if size >= PAGE_BYTES and run.stamp > upto:
+                continue
+            add_range(passed, run.publisher, run.first, run.last)
+            size += len(run.events)
+            upto = run.stamp
+            events += [event for event in _decode(run.events) if test(event.attributes)]
+        return Page(held, passed, until if size < PAGE_BYTES else upto, events)

@@ -1,0 +1,300 @@
+"""Changes become rows: what each of them does to the tables and to the heads, inside a transaction.
+
+Rows of history are chained: each knows the last stamp of the one before it, in the order of last stamps. Whoever reads
+a range can tell from the rows alone that none is missing between them, before them or after them.
+
+Large numbers of rows are not deleted at once. What a snapshot replaced, or what is to be forgotten, goes a few
+megabytes at a time, with later commits: these are the *chores*.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from gapless.storage.checksums import checksum, link, piece, span
+from gapless.storage.heads import NONE, Heads, HistoryHead, JournalHead
+from gapless.storage.interface import (
+    Admit,
+    Append,
+    Change,
+    Delete,
+    Drop,
+    ForgetHistory,
+    Put,
+    Snapshot,
+    TruncateHistory,
+)
+from gapless.storage.schema import insert_rows
+
+__all__ = ["Changes"]
+
+CHORE_ROWS = 10_000
+"""Deleted by one commit at most: some 20 ms of small ones."""
+
+_ADD_JOURNAL_ROW = "INSERT INTO journals (name, number, is_snapshot, size, crc, blob) VALUES (?, ?, ?, ?, ?, ?)"
+_ADD_HISTORY_ROW = (
+    "INSERT INTO history (origin, first, last, count, size, previous, link, crc, blob)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+_Row: TypeAlias = tuple[int, int, int, int]
+"""An id, a number or stamp, a size; and a count, or whether it is a snapshot."""
+
+
+class Changes:
+    """Carries changes out on a connection, inside a transaction that its caller begins and ends."""
+
+    def __init__(self, connection: sqlite3.Connection, heads: Heads) -> None:
+        self._connection = connection
+        self._heads = heads
+        self._journal_rows: list[tuple[object, ...]] = []
+        self._history_rows: list[tuple[object, ...]] = []
+        self._chores: dict[tuple[str, str], int] = {
+            ("journal", name): head.snapshot for name, head in heads.journals.items() if head.snapshot != NONE
+        }
+        """What is to be deleted: up to which number, or stamp. A start looks once for what an earlier life left."""
+
+    @property
+    def has_chores(self) -> bool:
+        return bool(self._chores)
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            match change:
+                case Admit():
+                    self._admit(change)
+                case Append():
+                    self._append(change)
+                case Put():
+                    self._put(change)
+                case Delete():
+                    self._delete(change)
+                case Snapshot():
+                    self._snapshot(change)
+                case Drop():
+                    self._drop(change.journal)
+                case ForgetHistory():
+                    known = self._chores.get(("history", change.origin), NONE)
+                    self._chores["history", change.origin] = max(known, change.upto)
+                case TruncateHistory():
+                    self._truncate(change)
+
+    def finish(self) -> list[tuple[str, str]]:
+        """Write what was gathered, and the heads; which of them were touched."""
+        self._flush()
+        return self._heads.write(self._connection)
+
+    def _flush(self) -> None:
+        insert_rows(self._connection, _ADD_JOURNAL_ROW, self._journal_rows)
+        insert_rows(self._connection, _ADD_HISTORY_ROW, self._history_rows)
+        self._journal_rows.clear()
+        self._history_rows.clear()
+
+    # ---- journals -------------------------------------------------------------------------------------------
+
+    def _append(self, change: Append) -> None:
+        name, number, size = change.journal, change.number, len(change.blob)
+        head = self._heads.journals.get(name)
+        if head is None:
+            head = JournalHead(0, 0, number, NONE, NONE)
+        if number <= head.snapshot:
+            return
+        if number <= head.last:
+            head = self._without(name, number, head)
+        self._journal_rows.append((name, number, 0, size, checksum(change.blob, name, number, 0), change.blob))
+        self._heads.set_journal(
+            name,
+            JournalHead(
+                head.rows + 1,
+                head.bytes + size,
+                min(head.first, number),
+                max(head.last, number),
+                head.snapshot,
+            ),
+        )
+
+    def _without(self, name: str, number: int, head: JournalHead) -> JournalHead:
+        self._flush()
+        for row, size in self._connection.execute(
+            "SELECT id, size FROM journals WHERE name = ? AND number = ? AND is_snapshot = 0", (name, number)
+        ).fetchall():
+            self._connection.execute("DELETE FROM journals WHERE id = ?", (row,))
+            head = head._replace(rows=head.rows - 1, bytes=head.bytes - size)
+        return head
+
+    def _snapshot(self, change: Snapshot) -> None:
+        name, number, size = change.journal, change.number, len(change.blob)
+        head = self._heads.journals.get(name)
+        if head is not None and number < head.snapshot:
+            return
+        self._flush()
+        self._connection.execute(
+            "DELETE FROM journals WHERE name = ? AND number = ? AND is_snapshot = 1", (name, number)
+        )
+        self._connection.execute(
+            _ADD_JOURNAL_ROW, (name, number, 1, size, checksum(change.blob, name, number, 1), change.blob)
+        )
+        rows, size_beyond, last = 0, 0, number
+        if head is not None and head.last > number:
+            last = head.last
+            rows, size_beyond = self._connection.execute(
+                "SELECT count(*), ifnull(sum(size), 0) FROM journals WHERE name = ? AND number > ?", (name, number)
+            ).fetchone()
+        self._heads.set_journal(name, JournalHead(rows + 1, size_beyond + size, number, last, number))
+        self._chores["journal", name] = number
+
+    def _drop(self, name: str) -> None:
+        self._flush()
+        self._connection.execute("DELETE FROM journals WHERE name = ?", (name,))
+        self._heads.set_journal(name, None)
+        self._chores.pop(("journal", name), None)
+
+    # ---- history --------------------------------------------------------------------------------------------
+
+    def _admit(self, change: Admit) -> None:
+        assert change.first <= change.last, f"a range of stamps ends before it begins: {change.first}, {change.last}"
+        origin, first, last, size = change.origin, change.first, change.last, len(change.blob)
+        head = self._heads.history.get(origin)
+        if head is None:
+            head = HistoryHead(0, 0, 0, first, NONE, 0, NONE)
+        previous = head.last
+        if last <= head.last:
+            head, previous = self._insert_between(origin, last, head)
+        ranged = span(origin, first, last)
+        self._history_rows.append((
+            origin, first, last, change.count, size, previous, link(ranged, previous),
+            piece(ranged, change.count, change.blob), change.blob,
+        ))  # fmt: skip
+        self._heads.set_history(
+            origin,
+            HistoryHead(
+                head.rows + 1,
+                head.bytes + size,
+                head.events + change.count,
+                min(head.first, first),
+                max(head.last, last),
+                max(head.widest, last - first),
+                head.forgotten,
+            ),
+        )
+
+    def _insert_between(self, origin: str, last: int, head: HistoryHead) -> tuple[HistoryHead, int]:
+        """Make room for a row that is not the last: the one in its place goes, the one after it is chained to it."""
+        self._flush()
+        same = self._connection.execute(
+            "SELECT id, last, size, count FROM history WHERE origin = ? AND last = ?", (origin, last)
+        ).fetchall()
+        head = self._remove(head, same)
+        (previous,) = self._connection.execute(
+            "SELECT max(last) FROM history WHERE origin = ? AND last < ?", (origin, last)
+        ).fetchone()
+        after = self._connection.execute(
+            "SELECT id, first, last FROM history WHERE origin = ? AND last > ? ORDER BY last LIMIT 1", (origin, last)
+        ).fetchone()
+        if after is not None:
+            row, first, stamp = after
+            self._chain(origin, row, first, stamp, last)
+        return head, NONE if previous is None else previous
+
+    def _chain(self, origin: str, row: int, first: int, last: int, previous: int) -> None:
+        self._connection.execute(
+            "UPDATE history SET previous = ?, link = ? WHERE id = ?",
+            (previous, link(span(origin, first, last), previous), row),
+        )
+
+    def _remove(self, head: HistoryHead, rows: Sequence[_Row]) -> HistoryHead:
+        """Without these rows."""
+        self._connection.executemany("DELETE FROM history WHERE id = ?", [(row[0],) for row in rows])
+        return head._replace(
+            rows=head.rows - len(rows),
+            bytes=head.bytes - sum(row[2] for row in rows),
+            events=head.events - sum(row[3] for row in rows),
+        )
+
+    def _truncate(self, change: TruncateHistory) -> None:
+        origin, beyond = change.origin, change.beyond
+        head = self._heads.history.get(origin)
+        if head is None:
+            return
+        self._flush()
+        gone = self._connection.execute(
+            "SELECT id, last, size, count FROM history WHERE origin = ? AND last > ? AND first > ?",
+            (origin, beyond, beyond),
+        ).fetchall()
+        head = self._remove(head, gone)
+        (last,) = self._connection.execute(
+            "SELECT max(last) FROM history WHERE origin = ? AND last <= ?", (origin, beyond)
+        ).fetchone()
+        previous = NONE if last is None else last
+        for row, first, last in self._connection.execute(
+            "SELECT id, first, last FROM history WHERE origin = ? AND last > ? ORDER BY last", (origin, beyond)
+        ).fetchall():
+            self._chain(origin, row, first, last, previous)
+            previous = last
+        self._heads.set_history(origin, head._replace(last=previous))
+
+    # ---- entries --------------------------------------------------------------------------------------------
+
+    def _put(self, change: Put) -> None:
+        known = self._connection.execute("SELECT 1 FROM entries WHERE key = ?", (change.key,)).fetchone()
+        self._heads.entries += known is None
+        self._connection.execute(
+            "INSERT OR REPLACE INTO entries VALUES (?, ?, ?)",
+            (change.key, checksum(change.blob, change.key), change.blob),
+        )
+
+    def _delete(self, change: Delete) -> None:
+        gone = self._connection.execute("DELETE FROM entries WHERE key = ?", (change.key,)).rowcount
+        self._heads.entries -= gone
+
+    # ---- chores ---------------------------------------------------------------------------------------------
+
+    def do_chores(self, bytes_max: int) -> None:
+        """Delete some of what is to be deleted; what was asked for first, first."""
+        self._flush()
+        while self._chores and bytes_max > 0:
+            (kind, name), upto = next(iter(self._chores.items()))
+            tidy = self._tidy_journal if kind == "journal" else self._forget
+            spent, is_done = tidy(name, upto, bytes_max)
+            bytes_max -= spent
+            if not is_done:
+                return
+            del self._chores[kind, name]
+
+    def _tidy_journal(self, name: str, upto: int, bytes_max: int) -> tuple[int, bool]:
+        rows = self._connection.execute(
+            "SELECT id, number, size, is_snapshot FROM journals WHERE name = ? AND number <= ?"
+            " ORDER BY number, is_snapshot LIMIT ?",
+            (name, upto, CHORE_ROWS),
+        ).fetchall()
+        some, spent = _some([row for row in rows if not (row[1] == upto and row[3])], bytes_max)
+        self._connection.executemany("DELETE FROM journals WHERE id = ?", [(row[0],) for row in some])
+        return spent, len(some) >= len(rows) - 1 and len(rows) < CHORE_ROWS
+
+    def _forget(self, origin: str, upto: int, bytes_max: int) -> tuple[int, bool]:
+        head = self._heads.history.get(origin)
+        if head is None:
+            return 0, True
+        rows = self._connection.execute(
+            "SELECT id, last, size, count FROM history WHERE origin = ? AND last <= ? ORDER BY last LIMIT ?",
+            (origin, upto, CHORE_ROWS),
+        ).fetchall()
+        some, spent = _some(rows, bytes_max)
+        if some:
+            head = self._remove(head, some)
+            oldest = self._connection.execute(
+                "SELECT first FROM history WHERE origin = ? ORDER BY last LIMIT 1", (origin,)
+            ).fetchone()
+            first = head.last if oldest is None else oldest[0]
+            self._heads.set_history(origin, head._replace(first=first, forgotten=max(head.forgotten, some[-1][1])))
+        return spent, len(some) == len(rows) < CHORE_ROWS
+
+
+def _some(rows: Sequence[_Row], bytes_max: int) -> tuple[Sequence[_Row], int]:
+    """The first of them, until their sizes exceed a bound, and these sizes."""
+    spent = 0
+    for place, row in enumerate(rows):
+        if spent >= bytes_max:
+            return rows[:place], spent
+        spent += row[2]
+    return rows, spent

@@ -1,0 +1,117 @@
+"""A directory that one process at a time may use: its files, its lock, and its mark.
+
+- `data.sqlite`, and beside it SQLite's own `-wal` and `-shm` while it is open or was not closed;
+- `lock`, locked by the process that uses the directory, whose number is in it;
+- `mark`: how many commits were reported. It is written after each report and synced at the end only, so it costs next
+  to nothing. It is no part of the data: it tells that a log was cut short, or its end damaged, or an older copy put in
+  its place, which SQLite takes for a log that ended there. A mark that is missing or cannot be read says nothing.
+"""
+
+import fcntl
+import os
+import struct
+import zlib
+from pathlib import Path
+
+from gapless.errors import StorageError
+from gapless.storage.sentences import cannot_open
+
+__all__ = ["DATABASE", "Directory"]
+
+DATABASE = "data.sqlite"
+LOCK = "lock"
+MARK = "mark"
+OWN = {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal", LOCK, MARK}
+FOREIGN_ALLOWED = {"lost+found"}
+"""What file systems put into a directory that is the whole of one."""
+
+_MARK = struct.Struct("<QI")
+
+
+class Directory:
+    """Locked from its making to `close`."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.path = path
+        self.database = path / DATABASE
+        if create:
+            _make(path)
+        _must_be_ours(path, create=create)
+        self._lock = _locked(path)
+        try:
+            self._mark = os.open(path / MARK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            os.close(self._lock)
+            raise cannot_open(path, error) from None
+
+    def read_mark(self) -> int:
+        """How many commits were reported, as far as is known; 0 if nothing is."""
+        written = os.pread(self._mark, _MARK.size, 0)
+        if len(written) < _MARK.size:
+            return 0
+        commits, check = _MARK.unpack(written)
+        return int(commits) if check == zlib.crc32(written[:8]) else 0
+
+    def write_mark(self, commits: int) -> None:
+        number = commits.to_bytes(8, "little")
+        os.pwrite(self._mark, _MARK.pack(commits, zlib.crc32(number)), 0)
+
+    def sync(self) -> None:
+        """The names of new files, and the mark."""
+        os.fsync(self._mark)
+        for place in (self.path, self.path.parent):
+            handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+    def close(self) -> None:
+        os.close(self._mark)
+        os.close(self._lock)
+
+
+def _make(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except FileExistsError:
+        raise StorageError(f"{path} is a file; name a directory for the broker's data") from None
+    except OSError as error:
+        raise StorageError(f"{path} cannot be made: {error.strerror}; name another directory") from None
+
+
+def _must_be_ours(path: Path, *, create: bool) -> None:
+    if not path.is_dir():
+        raise StorageError(f"there is no data of a broker at {path}: it is not a directory")
+    try:
+        names = {entry.name for entry in path.iterdir()} - FOREIGN_ALLOWED
+    except OSError as error:
+        raise cannot_open(path, error) from None
+    if DATABASE not in names and not create:
+        raise StorageError(f"there is no data of a broker at {path}: it has no {DATABASE}")
+    foreign = sorted(names - OWN)
+    if DATABASE not in names and foreign:
+        raise StorageError(f"{path} holds something other than a broker's data ({foreign[0]}); name an empty directory")
+
+
+def _locked(path: Path) -> int:
+    try:
+        handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}; give this user the right to, or name another directory"
+        ) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        owner = os.pread(handle, 20, 0).decode(errors="replace").strip()
+        os.close(handle)
+        if not isinstance(error, BlockingIOError):
+            raise cannot_open(path, error) from None
+        who = f"process {owner}" if owner.isdigit() else "another process"
+        raise StorageError(
+            f"{path} is in use by {who}; two brokers cannot share it: stop that one, or name another directory"
+        ) from None
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    return handle

@@ -1,0 +1,177 @@
+"""Opening a directory: is it ours, is it whole, is it free; and then the store.
+
+What a log still held is folded into the file before anything is written. So whatever an earlier life left half done, or
+a disk that failed to sync left in memory only, is on the disk anew, and the log begins empty.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gapless.errors import StorageError
+from gapless.storage.directory import Directory
+from gapless.storage.heads import Heads, read_heads
+from gapless.storage.interface import (
+    SYNCS,
+    Change,
+    Failed,
+    Found,
+    HistoryTotals,
+    JournalTotals,
+    StorageSettings,
+    Synced,
+)
+from gapless.storage.reader import FileReader
+from gapless.storage.schema import About, open_for_reading, open_for_writing, read_about, write_schema
+from gapless.storage.sentences import REFILL, cannot_open
+from gapless.storage.writer import Writer
+
+__all__ = ["FileStore", "open_store"]
+
+
+def open_store(
+    path: Path,
+    *,
+    network: str,
+    broker: str,
+    settings: StorageSettings | None = None,
+    synced: Synced,
+    failed: Failed,
+) -> "FileStore":
+    """Open a broker's directory, or make it; a `StorageError` says why not. Blocking.
+
+    `network` is any text that is the same for all brokers of a network, and of no other. `synced` and `failed` are
+    called in a thread of the store's own (`loop.call_soon_threadsafe` leads out of it); what `synced` raises counts as
+    a failure.
+    """
+    settings = settings or StorageSettings()
+    if settings.sync not in SYNCS:
+        raise StorageError(f"there is no sync {settings.sync!r}; write one of {', '.join(SYNCS)}")
+    if settings.interval_ms <= 0 or settings.queue_bytes_max <= 0:
+        raise StorageError(
+            f"an interval of {settings.interval_ms} ms with a queue of {settings.queue_bytes_max} bytes cannot be; "
+            "both are positive"
+        )
+    directory = Directory(path, create=True)
+    connection = None
+    try:
+        connection = open_for_writing(directory.database)
+        about = read_about(connection, directory.database)
+        is_new = about is None
+        if about is None:
+            _create(connection, network, broker)
+            directory.sync()
+        else:
+            _must_belong_to(path, about, network, broker)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        heads, wrong = read_heads(connection)
+        if wrong:
+            raise StorageError(f"{directory.database} is damaged: {wrong}; {REFILL}")
+        found = Found(is_new, max(0, directory.read_mark() - heads.commits))
+        return FileStore(directory, connection, heads, found, settings, synced, failed)
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        directory.close()
+        if isinstance(error, sqlite3.Error | OSError):
+            raise cannot_open(directory.database, error) from None
+        raise
+
+
+def _create(connection: sqlite3.Connection, network: str, broker: str) -> None:
+    """All of it or nothing: a start that is cut short leaves an empty file, which is a new one."""
+    connection.execute("BEGIN IMMEDIATE")
+    write_schema(connection, network, broker)
+    Heads().write(connection)
+    connection.execute("COMMIT")
+
+
+def _must_belong_to(path: Path, about: About, network: str, broker: str) -> None:
+    if about.network != network:
+        raise StorageError(
+            f"{path} holds the data of another network ({about.network}, this one is {network}); "
+            "name another directory, or move that one away"
+        )
+    if about.broker != broker:
+        raise StorageError(
+            f"{path} holds the data of broker {about.broker}, not of {broker}; give each broker a directory of its own"
+        )
+
+
+class FileStore:
+    """A `Store` in a directory."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        connection: sqlite3.Connection,
+        heads: Heads,
+        found: Found,
+        settings: StorageSettings,
+        synced: Synced,
+        failed: Failed,
+    ) -> None:
+        self.found = found
+        self._directory = directory
+        self._connection = connection
+        self._heads = heads
+        # While somebody else has the file open, closing the connection that writes does not fold the log.
+        self._guard = open_for_reading(directory.database)
+        self._guard.execute("SELECT 1 FROM heads").fetchone()
+        self._lock = threading.Lock()
+        self._journals = {name: head.totals for name, head in heads.journals.items()}
+        self._history = {origin: head.totals for origin, head in heads.history.items()}
+        self._is_closed = False
+        self._writer = Writer(
+            directory, connection, heads, settings, synced=synced, failed=failed, committed=self._adopt
+        )
+        self._writer.start()
+
+    @property
+    def failure(self) -> StorageError | None:
+        return self._writer.failure
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        self._writer.write(batch, changes)
+
+    def room(self) -> int:
+        return self._writer.room()
+
+    def journals(self) -> Mapping[str, JournalTotals]:
+        with self._lock:
+            return dict(self._journals)
+
+    def history_totals(self) -> Mapping[str, HistoryTotals]:
+        with self._lock:
+            return dict(self._history)
+
+    def reader(self) -> FileReader:
+        return FileReader(self._directory.database)
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._writer.close()
+        if self._writer.failure is None:
+            self._guard.close()
+            self._connection.close()
+        else:  # nothing more may be done with what a failed disk holds: the next opening starts from the log
+            self._connection.close()
+            self._guard.close()
+        self._directory.close()
+
+    def _adopt(self, touched: list[tuple[str, str]]) -> None:
+        """In the writer's thread: totals as they are after a commit."""
+        with self._lock:
+            for kind, name in touched:
+                if kind == "journal":
+                    if name in self._heads.journals:
+                        self._journals[name] = self._heads.journals[name].totals
+                    else:
+                        self._journals.pop(name, None)
+                elif name in self._heads.history:
+                    self._history[name] = self._heads.history[name].totals
+                else:
+                    self._history.pop(name, None)

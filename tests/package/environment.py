@@ -1,0 +1,70 @@
+"""Fresh virtual environments with the wheel and what it declares to need, and nothing else; no network is asked."""
+
+import re
+import subprocess
+import sys
+import venv
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+__all__ = ["Environment", "make_environment"]
+
+
+class Environment(NamedTuple):
+    """One virtual environment."""
+
+    folder: Path
+
+    def program(self, name: str) -> str:
+        """The path of a command in it."""
+        return str(self.folder / "bin" / name)
+
+    def run(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command of it, by its name, in a place where no checkout is."""
+        return subprocess.run(
+            [self.program(words[0]), *words[1:]], cwd=cwd or self.folder, env={"PATH": "/usr/bin:/bin"},
+            capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+
+
+def make_environment(folder: Path, wheel: Path, extras: frozenset[str] = frozenset()) -> Environment:
+    """An environment with the wheel and with the packages that it needs for these extras, linked from our own."""
+    venv.create(folder, symlinks=True, with_pip=False)
+    made = Environment(folder)
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "--python", made.program("python")]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--no-compile", str(wheel)], check=True, timeout=100)
+    [site] = folder.glob("lib/python*/site-packages")
+    [metadata] = site.glob("gapless-*.dist-info")
+    for name in _needed(Distribution.at(metadata), extras):
+        _link(distribution(name), site)
+    return made
+
+
+def _needed(package: Distribution, extras: frozenset[str]) -> set[str]:
+    """Names of all that a package needs with these extras, and what that needs."""
+    found: set[str] = set()
+    asked = {(package.metadata["Name"], extra) for extra in ("", *extras)}
+    todo = [(package, extra) for extra in ("", *extras)]
+    while todo:
+        each, extra = todo.pop()
+        for line in each.requires or ():
+            need = Requirement(line)
+            if need.marker is None or need.marker.evaluate({"extra": extra}):
+                name = canonicalize_name(need.name)
+                found.add(name)
+                for further in ("", *need.extras):
+                    if (name, further) not in asked:
+                        asked.add((name, further))
+                        todo.append((package if name == "gapless" else distribution(name), further))
+    return found - {"gapless"}
+
+
+def _link(package: Distribution, site: Path) -> None:
+    """Make one installed package importable there, and no other: by links to what it brought."""
+    for top in {file.parts[0] for file in package.files or () if not re.match(r"\.\.|__pycache__", file.parts[0])}:
+        if not (site / top).exists():
+            (site / top).symlink_to(str(package.locate_file(top)))

@@ -1,0 +1,34 @@
+"""The documents, and what they show: their blocks by language, their commands with the remarks behind them."""
+
+import re
+import shlex
+from pathlib import Path
+
+__all__ = ["PAGES", "ROOT", "blocks", "commands", "endless", "read"]
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = (".", "docs", "docs/protocols")
+PAGES = sorted(path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
+"""All documents that people read in a checkout."""
+
+
+def read(page: str) -> str:
+    """One document."""
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """What it shows in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", read(page), re.DOTALL | re.MULTILINE)
+
+
+def commands(page: str) -> list[tuple[list[str], str]]:
+    """The words of each command that ends by itself (`console`), and the remark behind it."""
+    lines = [line.removeprefix("$ ") for block in blocks(page, "console") for line in block.splitlines()]
+    return [(shlex.split(line, comments=True), line.partition("  # ")[2].strip()) for line in lines]
+
+
+def endless(page: str) -> list[list[str]]:
+    """The words of each command that goes on, or needs a network (`bash`)."""
+    lines = [shlex.split(line, comments=True) for block in blocks(page, "bash") for line in block.splitlines()]
+    return [words for words in lines if words]

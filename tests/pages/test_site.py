@@ -1,0 +1,61 @@
+"""The site is built without a warning, no link in it is dead, and the API page has every name."""
+
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from tests.pages.page import ROOT
+
+import gapless
+import gapless.sync
+
+pytestmark = pytest.mark.skipif(find_spec("sphinx") is None, reason="make setup brings sphinx, the extra docs")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(place / "doctrees")]
+    told = subprocess.run(
+        [*build, str(ROOT / "docs"), str(place / "html")], capture_output=True, text=True, timeout=250, check=False
+    )
+    assert (told.returncode, told.stdout + told.stderr) == (0, "")
+    return place / "html"
+
+
+def _names(file: Path) -> set[str]:
+    return set(re.findall(r'\sid="([^"]+)"', file.read_text(encoding="utf-8")))
+
+
+def test_no_link_is_dead(site: Path) -> None:
+    pages = {file: _names(file) for file in site.rglob("*.html")}
+    assert len(pages) > 25
+    dead = []
+    for file in pages:
+        for link in re.findall(r'(?:href|src)="([^"]*)"', file.read_text(encoding="utf-8")):
+            place, _, anchor = unquote(link).partition("#")
+            place = place.partition("?")[0]
+            target = (file.parent / place).resolve() if place else file
+            if not re.match(r"[a-z+]+:", link) and (
+                not target.exists() or (anchor and target in pages and anchor not in pages[target])
+            ):
+                dead.append(f"{file.name}: {link}")
+    assert not dead
+
+
+def test_no_page_needs_another_host(site: Path) -> None:
+    for file in site.rglob("*.html"):
+        loaded = re.findall(r'<(?:script|img|link)[^>]*(?:src|href)="(https?:[^"]*)"', file.read_text(encoding="utf-8"))
+        assert not loaded, file
+
+
+def test_the_reference_has_every_name(site: Path) -> None:
+    named = _names(site / "API.html")
+    wanted = {f"gapless.{name}" for name in gapless.__all__ if name != "sync"}
+    wanted |= {f"gapless.sync.{name}" for name in gapless.sync.__all__ if name != "Credentials"}
+    errors = {name.replace("gapless.errors.", "gapless.") for name in named}
+    assert not wanted - named - errors

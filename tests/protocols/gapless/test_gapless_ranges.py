@@ -1,0 +1,38 @@
+"""Ranges of numbers, against plain sets."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.protocols.gapless.messages import Ranges
+from gapless.protocols.gapless.ranges import add_range, count, without
+
+PAIRS = st.lists(st.tuples(st.sampled_from("pq"), st.integers(1, 40), st.integers(0, 6)), max_size=12)
+
+
+def ranges(pairs: list[tuple[str, int, int]]) -> Ranges:
+    found: Ranges = {}
+    for publisher, first, more in pairs:
+        add_range(found, publisher, first, first + more)
+    return found
+
+
+def numbers(found: Ranges) -> set[tuple[str, int]]:
+    return {(p, seq) for p, known in found.items() for first, last in known for seq in range(first, last + 1)}
+
+
+@given(PAIRS)
+def test_what_is_added_is_there_and_nothing_else(pairs: list[tuple[str, int, int]]) -> None:
+    found = ranges(pairs)
+    assert numbers(found) == {(p, first + step) for p, first, more in pairs for step in range(more + 1)}
+    assert count(found) == len(numbers(found))
+    for known in found.values():
+        assert all(end + 1 < begin for (_, end), (begin, _) in pairwise(known))
+
+
+@given(PAIRS, PAIRS)
+def test_what_another_has_can_be_taken_away(
+    pairs: list[tuple[str, int, int]], other: list[tuple[str, int, int]]
+) -> None:
+    assert numbers(without(ranges(pairs), ranges(other))) == numbers(ranges(pairs)) - numbers(ranges(other))

@@ -1,0 +1,123 @@
+"""Each reason for which a directory cannot be used has a sentence of its own, and harms nothing that is in it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from tests.storage.opened import NETWORK, Opened, opened
+
+from gapless.errors import StorageError
+from gapless.storage import Put, StorageSettings, open_store
+
+
+def _refused(path: Path, network: str = NETWORK, broker: str = "b1") -> str:
+    with pytest.raises(StorageError) as caught:
+        open_store(path, network=network, broker=broker, synced=lambda _: None, failed=lambda _: None)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    with opened(tmp_path / "data") as it:
+        it.keep(Put("k", b"v"))
+    return tmp_path / "data"
+
+
+def test_data_of_another_network(data: Path) -> None:
+    assert "holds the data of another network (shop-1f3a, this one is bank)" in _refused(data, network="bank")
+
+
+def test_data_of_another_broker(data: Path) -> None:
+    assert "holds the data of broker b1, not of b2; give each broker a directory of its own" in _refused(
+        data, broker="b2"
+    )
+
+
+def test_data_in_use_by_this_process(data: Path) -> None:
+    with opened(data):
+        assert f"is in use by process {os.getpid()}" in _refused(data)
+
+
+def test_data_in_use_by_another_process_and_free_when_that_is_killed(data: Path) -> None:
+    program = (
+        "import sys, time\nfrom pathlib import Path\nfrom tests.storage.opened import Opened\n"
+        "Opened(Path(sys.argv[1]))\nprint('open', flush=True)\ntime.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(data)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        assert f"is in use by process {process.pid}; two brokers cannot share it" in _refused(data)
+        process.kill()
+    with opened(data) as it:
+        assert it.reader.entries() == {"k": b"v"}
+
+
+@pytest.mark.parametrize(("version", "age"), [(2, "a newer"), (0, "an older")])
+def test_data_of_another_version(data: Path, version: int, age: str) -> None:
+    connection = sqlite3.connect(data / "data.sqlite")
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    assert f"was written by {age} Gapless: its format has version {version}, this one uses version 1" in _refused(data)
+
+
+def test_a_file_where_a_directory_should_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    assert "is a file; name a directory" in _refused(tmp_path / "file")
+    assert "cannot be made" in _refused(tmp_path / "file" / "data")
+
+
+def test_a_directory_of_something_else(tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").write_text("x")
+    assert "holds something other than a broker's data (photo.jpg)" in _refused(tmp_path)
+    assert os.listdir(tmp_path) == ["photo.jpg"]
+
+
+def test_a_file_of_something_else(tmp_path: Path) -> None:
+    (tmp_path / "data.sqlite").write_text("Dear diary, " * 1000)
+    assert "is no data of a broker, or its beginning is damaged" in _refused(tmp_path)
+    (tmp_path / "data.sqlite").unlink()
+    connection = sqlite3.connect(tmp_path / "data.sqlite")
+    connection.execute("CREATE TABLE photos (name TEXT)")
+    connection.close()
+    assert "is no data of a broker" in _refused(tmp_path)
+
+
+def test_a_directory_that_cannot_be_written() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # where any user may look, other than in pytest's own
+        data = Path(folder)
+        with opened(data):
+            pass
+        (data / "lock").chmod(0o444)
+        data.chmod(0o555)
+        user = os.geteuid()
+        if user == 0:  # who may write everywhere
+            os.seteuid(65534)
+        try:
+            told = _refused(data)
+        finally:
+            os.seteuid(user)
+            data.chmod(0o755)
+    assert "cannot be written: Permission denied; give this user the right to" in told
+
+
+def test_a_start_that_was_cut_short_is_a_new_one(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "data.sqlite")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    with opened(tmp_path) as it:
+        assert it.store.found.is_new
+
+
+def test_a_sync_that_there_is_not(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="there is no sync 'sometimes'; write one of always, interval, never"):
+        Opened(tmp_path, StorageSettings("sometimes"))  # type: ignore[arg-type]
+    with pytest.raises(StorageError, match=r"an interval of 0 ms with a queue of .* cannot be; both are positive"):
+        Opened(tmp_path, StorageSettings("interval", interval_ms=0))

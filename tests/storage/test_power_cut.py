@@ -1,0 +1,29 @@
+"""The power goes at any moment: what each mode promises is there, and what is there is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.storage.power_cut import after_a_power_cut, calls_of_a_writer, can_watch
+
+SEED = 3
+CUTS = 15
+
+
+def _cut(folder: Path, written: str, promised: str) -> None:
+    if not can_watch():
+        pytest.skip("this system does not show what a process asks of it")
+    calls = calls_of_a_writer(folder, written, SEED)
+    for cut in range(CUTS):
+        after_a_power_cut(folder, calls, promised, SEED, cut)
+
+
+@pytest.mark.parametrize("sync", ["always", "interval", "never"])
+def test_what_was_promised_survives_a_power_cut(sync: str, tmp_path: Path) -> None:
+    _cut(tmp_path, sync, promised=sync)
+
+
+def test_who_does_not_sync_loses_what_was_reported(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"batches were reported, .* are there"):
+        _cut(tmp_path, "never", promised="always")

@@ -1,0 +1,324 @@
+"""Real damage, as long as you like: bytes turned over, files cut short, processes killed. For power, see `power_cut`.
+
+    python -m tests.storage.torture --rounds 1000 --first-seed 0
+    python -m tests.storage.torture --only kills --rounds 50
+
+After each, everything that was reported is there as it was written, or its reader is told that it is not. A failure
+prints the line that repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.storage.opened import Opened, opened
+
+from gapless.errors import StorageError
+from gapless.storage import Admit, Append, Change, DamagedError, HistoryRow, Put, Snapshot, StorageSettings
+from gapless.storage.examination import check_directory
+from gapless.storage.reader import FileReader
+
+DATABASE = "data.sqlite"
+ORIGINS = ("b1", "b2", "b3")
+JOURNALS = ("own", "b2")
+END = 10**9
+
+
+# ---- what is written ------------------------------------------------------------------------------------------
+
+
+def blob(seed: int, number: int) -> bytes:
+    """Small ones, some that fill a page, some that go over many."""
+    random_ = random.Random(f"{seed} {number}")
+    return random_.randbytes(random_.choice((5, 80, 80, 80, 3_000, 9_000, 40_000)))
+
+
+def changes(seed: int, number: int) -> list[Change]:
+    """The batch with a number: rows of all kinds, of which a later reader knows what they were."""
+    body = blob(seed, number)
+    made: list[Change] = [
+        Admit(ORIGINS[number % 3], number * 10, number * 10 + 5, 1 + number % 4, body),
+        Append(JOURNALS[number % 2], number, body),
+        Put(f"k{number % 5}", b"%d" % number),
+    ]
+    if number % 21 == 20:
+        made.append(Snapshot(JOURNALS[number % 2], number - 4, body))
+    return made
+
+
+def pieces(seed: int, origin: str, upto: int) -> dict[int, HistoryRow]:
+    """What was admitted of an origin, by last stamp, when `upto` batches had been written."""
+    return {
+        number * 10 + 5: HistoryRow(number * 10, number * 10 + 5, 1 + number % 4, blob(seed, number))
+        for number in range(1, upto + 1)
+        if ORIGINS[number % 3] == origin
+    }
+
+
+def write(path: Path, seed: int, upto: int) -> None:
+    """As many batches, closed in good order."""
+    with opened(path, StorageSettings("never")) as it:
+        for number in range(1, upto + 1):
+            it.keep(*changes(seed, number))
+
+
+# ---- what is read ---------------------------------------------------------------------------------------------
+
+
+def judge(reader: FileReader, seed: int, upto: int, *, may_have_more: bool = False) -> int:
+    """Everything is as it was written, or is said not to be; how often it was said."""
+    told = 0
+    for origin in ORIGINS:
+        told += _judge_history(reader, seed, origin, upto, may_have_more)
+    for name in JOURNALS:
+        try:
+            rows = {row.number: row.blob for row in reader.read_journal(name) if not row.is_snapshot}
+            snapshots = [row.number for row in reader.read_journal(name) if row.is_snapshot]
+        except StorageError:
+            told += 1
+            continue
+        due = {n for n in range(1, upto + 1) if JOURNALS[n % 2] == name and n > max([0, *snapshots])}
+        assert due <= rows.keys() if may_have_more else due == rows.keys(), f"journal {name}: {due ^ rows.keys()}"
+        assert all(rows[number] == blob(seed, number) for number in rows), f"journal {name} is wrong"
+        assert bool(snapshots) or upto < 41 or may_have_more, f"journal {name} has lost its snapshot"
+    return told + _judge_entries(reader, upto, may_have_more)
+
+
+def _judge_entries(reader: FileReader, upto: int, may_have_more: bool) -> int:
+    try:
+        entries = reader.entries()
+    except StorageError:
+        return 1
+    latest = {f"k{n % 5}": n for n in range(1, upto + 1)}
+    assert latest.keys() <= entries.keys(), f"entries are missing: {latest.keys() - entries.keys()}"
+    for key, number in latest.items():
+        assert int(entries[key]) == number or (may_have_more and int(entries[key]) > number), f"entry {key} is wrong"
+    return 0
+
+
+def _judge_history(reader: FileReader, seed: int, origin: str, upto: int, may_have_more: bool) -> int:
+    due = pieces(seed, origin, upto + (100 if may_have_more else 0))
+    missing = {last for last in due if last <= upto * 10 + 5}
+    reached, told = -1, 0
+    while reached < END:
+        try:
+            rows = reader.history(origin, reached, END, 50_000)
+        except DamagedError as damage:
+            told_right = damage.since == reached < damage.until
+            missing = {
+                last for last in missing if not (due[last].last > damage.since and due[last].first <= damage.until)
+            }
+            reached = damage.until if told_right else END + 1
+            told += 1
+            continue
+        except StorageError:
+            return told + 1
+        if not rows:
+            break
+        for row in rows:
+            assert due.get(row.last) == row, f"history of {origin}: {row.first} to {row.last} was never written so"
+        missing -= {row.last for row in rows}
+        reached = rows[-1].last
+    assert reached <= END, f"history of {origin}: a damage that does not begin where the reading did, or leads nowhere"
+    assert not missing, f"history of {origin}: nobody said that {sorted(missing)} are missing"
+    return told
+
+
+# ---- damage ---------------------------------------------------------------------------------------------------
+
+
+def damage(file: Path, random_: random.Random) -> str:
+    """Turn bytes over, overwrite a stretch, or cut the end off; what was done, in words."""
+    size = file.stat().st_size
+    kind = random_.choice(("flip", "flip", "flip", "bytes", "page", "cut"))
+    place = random_.randrange(size)
+    with file.open("r+b") as handle:
+        if kind == "cut":
+            handle.truncate(place)
+            return f"{file.name} was cut to {place} of {size} bytes"
+        handle.seek(place)
+        if kind == "flip":
+            old = handle.read(1)
+            new = bytes([old[0] ^ (1 << random_.randrange(8))])
+        elif kind == "bytes":
+            new = random_.randbytes(random_.randrange(1, 20))
+        else:
+            place -= place % 4096
+            new = bytes(4096)
+        handle.seek(place)
+        handle.write(new[: size - place])
+    return f"{len(new)} bytes at {place} of {file.name} were changed"
+
+
+def _hurt(folder: Path, seed: int) -> tuple[Path, str, int]:
+    """A copy of a directory that was closed in good order, damaged: where, how, and how many batches it had."""
+    whole = folder / f"whole-{seed % 5}"
+    upto = 30 + 35 * (seed % 5)
+    if not whole.exists():
+        write(whole, seed % 5, upto)
+    hurt = folder / "hurt"
+    shutil.rmtree(hurt, ignore_errors=True)
+    shutil.copytree(whole, hurt)
+    return hurt, damage(hurt / DATABASE, random.Random(seed)), upto
+
+
+def damaged_file(folder: Path, seed: int) -> tuple[str, int]:
+    """A file is damaged and read; what its reader is told, `gapless data check` tells, too."""
+    hurt, what, upto = _hurt(folder, seed)
+    try:
+        reader = FileReader(hurt / DATABASE)
+    except StorageError:
+        return what, 1
+    try:
+        told = judge(reader, seed % 5, upto)
+    finally:
+        reader.close()
+    assert not told or _is_known(hurt), "a reader was told of a damage that a check does not find"
+    return what, told
+
+
+def _is_known(path: Path) -> bool:
+    try:
+        return bool(check_directory(path).problems)
+    except StorageError:
+        return True
+
+
+def used_file(folder: Path, seed: int) -> tuple[str, int]:
+    """A file is damaged, and a broker that has not noticed goes on writing to it."""
+    hurt, what, upto = _hurt(folder, seed)
+    try:
+        it = Opened(hurt, StorageSettings("never"))
+    except StorageError:
+        return what, 1
+    try:
+        for number in range(upto + 1, upto + 41):
+            if it.failures:
+                break
+            batch = it.write(*changes(seed % 5, number))
+            it.wait(batch)
+        if it.failures:
+            return what, 1 + judge(it.reader, seed % 5, upto + len(it.reports), may_have_more=True)
+        return what, judge(it.reader, seed % 5, upto + 40)
+    except StorageError:
+        return what, 1
+    finally:
+        it.close()
+
+
+def damaged_log(folder: Path, seed: int) -> tuple[str, int]:
+    """A log that was not folded into its file is damaged."""
+    random_ = random.Random(seed)
+    upto = 12
+    whole = folder / f"log-{seed % 5}"
+    if not whole.exists():
+        source = folder / "source"
+        shutil.rmtree(source, ignore_errors=True)
+        with opened(source) as it:
+            for number in range(1, upto + 1):
+                it.keep(*changes(seed % 5, number))
+            shutil.copytree(source, whole)  # as a power cut would leave it
+    hurt = folder / "hurt"
+    shutil.rmtree(hurt, ignore_errors=True)
+    shutil.copytree(whole, hurt)
+    what = damage(hurt / f"{DATABASE}-wal", random_)
+    try:
+        with opened(hurt, StorageSettings("never")) as it:
+            if it.store.found.missing:
+                # What it has is the state after an earlier batch, whole.
+                return what, 1 + judge(it.reader, seed % 5, upto - it.store.found.missing)
+            return what, judge(it.reader, seed % 5, upto)
+    except StorageError:
+        return what, 1
+
+
+# ---- kills ----------------------------------------------------------------------------------------------------
+
+WRITER = """
+import sys
+from pathlib import Path
+from tests.storage.opened import Opened
+from tests.storage.torture import changes
+
+path, seed, first, many = Path(sys.argv[1]), *map(int, sys.argv[2:])
+it = Opened(path)
+it._batch = first - 1
+synced = it._synced
+def report(batch):
+    synced(batch)
+    print(batch, flush=True)
+it.store._writer._synced = report
+for number in range(first, first + 5_000):
+    it.write(*changes(seed, number))
+    if number % many == 0:
+        it.wait(number)
+"""
+
+
+def killed_writer(folder: Path, seed: int) -> tuple[str, int]:
+    """A process that writes is killed, several times in a row, each time after it reported something."""
+    random_ = random.Random(seed)
+    path = folder / "killed"
+    shutil.rmtree(path, ignore_errors=True)
+    reported = written = 0
+    for _ in range(4):
+        many = random_.choice((1, 3, 10))
+        command = [sys.executable, "-c", WRITER, str(path), str(seed), str(written + 1), str(many)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for _ in range(random_.randrange(1, 12)):
+                reported = int(process.stdout.readline())
+            process.kill()
+            for line in process.stdout:  # what had been said before the kill
+                if line.endswith("\n"):
+                    reported = int(line)
+        with opened(path) as it:
+            assert it.store.found.missing == 0, f"{it.store.found.missing} commits are missing"
+            assert not judge(it.reader, seed, reported, may_have_more=True), "something is damaged"
+            written = max(row.last for origin in ORIGINS for row in _all(it, origin)) // 10
+            assert written >= reported
+            assert not judge(it.reader, seed, written), "a batch is there in part"
+    return f"killed 4 times, {reported} batches reported, {written} there", 0
+
+
+def _all(it: Opened, origin: str) -> list[HistoryRow]:
+    return it.reader.history(origin, -1, END, 10**12)
+
+
+KINDS: dict[str, Callable[[Path, int], tuple[str, int]]] = {
+    "files": damaged_file,
+    "used": used_file,
+    "logs": damaged_log,
+    "kills": killed_writer,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=KINDS, help="one kind of damage")
+    parser.add_argument("--rounds", type=int, default=100, help="of each kind")
+    parser.add_argument("--first-seed", type=int, default=0)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+        for kind in [chosen.only] if chosen.only else KINDS:
+            told = 0
+            for seed in range(chosen.first_seed, chosen.first_seed + chosen.rounds):
+                try:
+                    told += bool(KINDS[kind](Path(folder), seed)[1])
+                except BaseException:
+                    print(f"again: python -m tests.storage.torture --only {kind} --first-seed {seed} --rounds 1")
+                    raise
+            print(f"{kind}: {chosen.rounds} rounds, damage was told of in {told}, and nothing was wrong in silence")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

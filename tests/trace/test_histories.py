@@ -1,0 +1,89 @@
+"""Subscriptions that read history: where they must begin and end, and what they were told to be lost."""
+
+import pytest
+
+from gapless.checkers import check
+from gapless.events import Event
+from gapless.trace import Recorder
+
+
+def recorder() -> Recorder:
+    """ann publishes 1 to 5 at 10, 20, 30, 40, 50 µs; they are admitted 5 µs later, and cat gets them all."""
+    found = Recorder(run="r", protocol="gapless", guarantee="gcd", scenario="s", seed=0, brokers=1, f=0)
+    found.subscribe("cat", "all", "TRUE", 0, ready="whole")
+    found.fix_cut("all", "ann", 1)
+    found.activate("all", 0)
+    for seq in range(1, 6):
+        found.publish("ann", event(seq), 10 * seq)
+        found.deliver("cat", event(seq), "all", 10 * seq + 7)
+        found.confirm("ann", seq, 10 * seq + 6)
+    return found
+
+
+def event(seq: int) -> Event:
+    return Event("ann", seq, {"x": seq}, b"", 10 * seq + 5)
+
+
+def read(found: Recorder, since: int, until: int, got: tuple[int, ...], *, is_complete: bool = True) -> str:
+    """The verdict, if bob reads so, and gets that."""
+    found.subscribe("bob", "s", "TRUE", 60, ready="whole", since=since, until=until)
+    found.activate("s", 61)
+    for seq in got:
+        found.deliver("bob", event(seq), "s", 70 + seq)
+    if until:
+        found.end("s", {"ann": max(got, default=0)}, 90, is_complete=is_complete)
+    verdict = check(found.finish(quiesced=True))
+    return verdict.status if verdict.status == "valid" else f"{verdict.anomalies[0].kind} {verdict.anomalies[0].event}"
+
+
+@pytest.mark.parametrize(
+    ("since", "got", "verdict"),
+    [
+        (0, (1, 2, 3, 4, 5), "valid"),
+        (25, (3, 4, 5), "valid"),
+        (24, (2, 3, 4, 5), "valid"),
+        (25, (2, 3, 4, 5), "spurious ann:2"),
+        (25, (4, 5), "gap ann:3"),
+        (25, (3, 4), "unobserved ann:5"),
+        (25, (3, 5, 4), "fifo-inversion ann:4"),
+        (25, (3, 4, 4, 5), "duplicate ann:4"),
+    ],
+)
+def test_who_reads_from_a_position_gets_all_with_larger_stamps(since: int, got: tuple[int, ...], verdict: str) -> None:
+    assert read(recorder(), since, 0, got) == verdict
+
+
+@pytest.mark.parametrize(
+    ("until", "got", "verdict"),
+    [
+        (45, (1, 2, 3, 4), "valid"),
+        (45, (1, 2, 3), "gap ann:4"),
+        (45, (1, 2, 3, 4, 5), "spurious ann:5"),
+        (-1, (1, 2, 3, 4, 5), "valid"),
+        (-1, (1, 2, 3, 4), "gap ann:5"),
+    ],
+)
+def test_who_reads_up_to_a_position_gets_all_up_to_there(until: int, got: tuple[int, ...], verdict: str) -> None:
+    assert read(recorder(), 0, until, got) == verdict
+
+
+def test_who_ends_a_reading_itself_is_owed_no_more() -> None:
+    assert read(recorder(), 0, 45, (1, 2), is_complete=False) == "valid"
+
+
+def test_what_was_told_to_be_lost_is_not_missing() -> None:
+    found = recorder()
+    found.skip("s", {"ann": [(2, 3)]})
+    assert read(found, 0, 0, (1, 4, 5)) == "valid"
+    found = recorder()
+    found.skip("s", {"ann": [(2, 2)]})
+    assert read(found, 0, 0, (1, 4, 5)) == "gap ann:3"
+
+
+def test_nor_is_what_lies_in_a_gap_between_positions() -> None:
+    found = recorder()
+    found.skip("s", {}, (0, 30))
+    assert read(found, 0, 0, (3, 4, 5)) == "valid"
+    found = recorder()
+    found.skip("s", {}, (0, 30))
+    assert read(found, 0, 0, (4, 5)) == "gap ann:3"
