@@ -51,6 +51,7 @@ def spark() -> "Iterator[SparkSession]":
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.subexpressionElimination.enabled": "false",
     }
     with spark_session(master="local[2]", settings=settings) as session:
         yield session
@@ -58,7 +59,7 @@ def spark() -> "Iterator[SparkSession]":
 
 WITHOUT_THE_SESSION = (
     "test_lab_cluster.py", "test_lab_experiment_file.py", "test_lab_figures.py", "test_lab_workloads.py",
-    "test_chains.py", "test_glance.py",
+    "test_chains.py", "test_glance.py", "test_streams.py",
 )  # fmt: skip
 """Files of `tests/spark` and `tests/lab` that do not use the session of Spark."""
 

@@ -53,6 +53,9 @@ _SETTINGS = {
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     # Where in our code a column was made is of no use to anybody, and asking costs a walk up the stack each time.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Nobody looks at plans while they run, so they are not written out in full, again after each step.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.debug.maxToStringFields": "1",
     # A page with a flipped bit must not pass for another trace.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }

@@ -7,7 +7,8 @@ can be, LIKE by trying every split.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import ge, gt, le, lt
 from typing import Any
 
 from gapless.filters.like import ANY_ONE, ANY_RUN
@@ -63,24 +64,21 @@ def any_of(results: list[bool | None]) -> bool | None:
     return True if True in results else None if None in results else False
 
 
+FAMILIES = {bool: "boolean", str: "string", int: "number", float: "number"}
+ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+
+
 def family(value: object) -> str | None:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, int) or (isinstance(value, float) and not math.isnan(value)):
-        return "number"
-    return None
+    return FAMILIES.get(type(value)) if value == value else None  # only NaN is other than itself
 
 
 def compared(operator: str, left: Any, right: Any) -> bool | None:
-    if family(left) is None or family(left) != family(right):
+    kind = family(left)
+    if kind is None or kind != family(right):
         return None
     if operator in ("=", "<>"):
         return bool(left == right) == (operator == "=")
-    if family(left) != "number":
-        return None
-    return bool({"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[operator])
+    return bool(ORDERS[operator](left, right)) if kind == "number" else None
 
 
 def value_of(expression: Expression, attributes: Attributes) -> Any:

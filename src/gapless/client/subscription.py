@@ -72,8 +72,8 @@ class BaseSubscription(ABC, Generic[T]):
         """If it reads history: everything up to this position was delivered."""
         self.is_live = True
         """Whether it gets what is published; not while it reads what was published before."""
-        self._skips: dict[int, SkippedError] = {}
-        """What is gone of the history that was asked for, by the number of the delivery before which it is missing."""
+        self._skips: deque[tuple[int, SkippedError]] = deque()
+        """What is gone of the history that was asked for, and the number of the delivery before which it is missing."""
         self._client = client
         self._on_full = on_full
         self._holds_back = on_full == "block"
@@ -154,17 +154,14 @@ class BaseSubscription(ABC, Generic[T]):
         """What is there, but not across what is missing: that is raised in its place."""
         if self._skips:
             self._raise_skipped(self._queue[0][0])
-            following = min(self._skips, default=None)
-            if following is not None:
-                most = min(most, sum(number < following for number, _ in self._queue))
+            if self._skips:
+                most = min(most, sum(number < self._skips[0][0] for number, _ in self._queue))
         return self._pop(most)
 
     def _raise_skipped(self, number: int | None) -> None:
         """Raise what is missing before that delivery; or before the next that may come."""
-        if self._skips:
-            first = min(self._skips)
-            if number is None or first <= number:
-                raise self._skips.pop(first)
+        if self._skips and (number is None or self._skips[0][0] <= number):
+            raise self._skips.popleft()[1]
 
     @abstractmethod
     def _pop(self, most: int) -> list[T]:
@@ -206,7 +203,7 @@ class BaseSubscription(ABC, Generic[T]):
 
     def skip(self, number: int, error: SkippedError) -> None:
         """Something is missing before the delivery of that number."""
-        self._skips[number] = error
+        self._skips.append((number, error))
         self._wake()
 
     def _give_up(self) -> None:

@@ -18,7 +18,7 @@ from gapless_spark.audit.encoding import Encoded, place_of
 from gapless_spark.audit.keeping import materialise
 from gapless_spark.audit.pairs import ACCEPTED, AFTER_LAST
 from gapless_spark.audit.relations import Relations, relation_of
-from gapless_spark.audit.streams import OVERTAKEN_DDL, overtaken
+from gapless_spark.audit.streams import NO_VECTOR, OVERTAKEN_DDL, overtaken
 
 __all__ = ["find_inversions"]
 
@@ -34,7 +34,7 @@ def find_inversions(encoded: Encoded, pairs: DataFrame, relations: Relations) ->
     ranked = _ranked(pairs, causal, relations)
     stream = _with_pasts(ranked, relations).select(
         "s", "rel", "step", "p", "seq", "state", F.col("late").cast("int"), place_of("p").alias("idx"),
-        F.when(F.col("state") == ACCEPTED, F.col("past")).alias("past"),
+        F.when(F.col("state") == ACCEPTED, F.col("past")).otherwise(F.expr(NO_VECTOR)).alias("past"),
     )  # fmt: skip
     stream = stream.repartition("s", "rel").sortWithinPartitions("s", "rel", "step")
     inverted = materialise(stream.mapInArrow(overtaken, OVERTAKEN_DDL))

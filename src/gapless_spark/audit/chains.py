@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from gapless_spark.audit.encoding import Encoded, place_of, run_of
 from gapless_spark.audit.keeping import shared
 from gapless_spark.audit.relations import Relations
+from gapless_spark.audit.streams import NO_VECTOR
 
 __all__ = ["ENTRIES_MAX", "Causes", "Reads", "Search", "find_chains"]
 
@@ -39,7 +40,7 @@ _ROWS = {
     "role": "int", "id": "bigint", "reader": "int", "place": "int", "seq": "bigint", "order": "bigint",
     "before": "bigint", "past": "array<int>", "name": "string",
 }  # fmt: skip
-"""What is sent to the worker beside `rel`: rows of five roles, each with what it needs, and nulls."""
+"""What is sent to the worker beside `rel`: rows of five roles, each with what it needs, and nothing else."""
 _FOUND_DDL = "id bigint, chain array<string>"
 _FOUND = pa.schema([("id", pa.int64()), ("chain", pa.list_(pa.string()))])
 
@@ -71,7 +72,7 @@ def find_chains(encoded: Encoded, relations: Relations, effects: DataFrame, caus
 
 
 def _rows(frame: DataFrame, role: int, **columns: Column) -> DataFrame:
-    known = {"role": F.lit(role), **columns}
+    known = {"role": F.lit(role), "past": F.expr(NO_VECTOR), **columns}
     nothing = F.lit(None)
     return frame.select("rel", *(known.get(name, nothing).cast(kind).alias(name) for name, kind in _ROWS.items()))
 

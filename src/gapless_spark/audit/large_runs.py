@@ -1,8 +1,8 @@
 """Runs that fit into no worker as the checkers hold them, but do as arrays: see `glance`.
 
-A task looks at one share of one run. It reads the events and the certificate of the run, and streams the history past
-itself, keeping what its own clients did. Nothing is sorted or sent by Spark. A run of which one share is unclear is
-judged by the joins.
+A task looks at some shares of runs, one after the other. Of each it reads the events and the certificate of the run,
+and streams the history past itself, keeping what the share's clients did. Nothing is sorted or sent by Spark. A run of
+which one share is unclear is judged by the joins.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,8 @@ def glance_at(spark: SparkSession, tables: TraceTables, runs: Sizes) -> tuple[Da
         for number in range(count)
     ]
     look = partial(_glanced_batches, shares, tables.files)
-    found = materialise(spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(look, _GLANCED_DDL))
+    tasks = max(1, min(len(shares), 4 * tasks_of(spark)))
+    found = materialise(spark.range(0, len(shares), 1, tasks).mapInArrow(look, _GLANCED_DDL))
     unclear = {row["run"] for row in found.where("unclear").select("run").distinct().collect()}
     clear = found.where(~F.col("run").isin(list(unclear))) if unclear else found
     return _summed_up(clear), {run: rows for run, rows in runs.items() if run in unclear}

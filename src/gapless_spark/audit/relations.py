@@ -27,7 +27,7 @@ from gapless_spark.audit.encoding import Encoded, place_of, publisher_at, refuse
 from gapless_spark.audit.keeping import materialise, shared
 from gapless_spark.audit.matching import read_topics
 from gapless_spark.audit.sentences import event_name, sentence
-from gapless_spark.audit.streams import CLAIMED_DDL, MERGED_DDL, claimed_pasts, merged_pasts
+from gapless_spark.audit.streams import CLAIMED_DDL, MERGED_DDL, NO_VECTOR, claimed_pasts, merged_pasts
 
 __all__ = ["Relations", "direct_pasts", "relate", "relation_of"]
 
@@ -91,7 +91,7 @@ def relate(encoded: Encoded, ghosts: DataFrame | None) -> Relations:
 
 def direct_pasts(nodes: DataFrame, reads: DataFrame) -> DataFrame:
     """rel, p, seq, past: of each event what its publisher itself had read, the highest number of each publisher."""
-    return _merged(_events(nodes, F.lit(None)), _gathered(reads, None))
+    return _merged(_events(nodes, F.expr(NO_VECTOR)), _gathered(reads, None))
 
 
 # ---- the certificate ------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def _reads(encoded: Encoded, ghosts: DataFrame | None) -> DataFrame:
 def _gathered(reads: DataFrame, vectors: DataFrame | None) -> DataFrame:
     """What was read between two events of the reader: the latest of each publisher, with its past if that is known."""
     latest = reads.groupBy("rel", "c", "before", "p", "own", "width", "idx").agg(F.max("seq").alias("number"))
-    past = F.lit(None)
+    past = F.expr(NO_VECTOR)
     if vectors is not None:
         latest = latest.join(vectors.withColumnRenamed("seq", "number"), ["rel", "p", "number"])
         past = F.col("past")

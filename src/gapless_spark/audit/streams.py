@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["CLAIMED_DDL", "MERGED_DDL", "OVERTAKEN_DDL", "claimed_pasts", "merged_pasts", "overtaken"]
+__all__ = ["CLAIMED_DDL", "MERGED_DDL", "NO_VECTOR", "OVERTAKEN_DDL", "claimed_pasts", "merged_pasts", "overtaken"]
 
 Numbers = npt.NDArray[Any]
 
@@ -59,23 +59,26 @@ class _Lists:
         return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
 
 
+NO_VECTOR = "CAST(array() AS array<int>)"
+"""What stands for a vector that is not known: no run is without publishers, so none has no entries.
+
+Not null: of a row of nulls in a column of lists, Spark takes stock anew with each row of a batch that it sends."""
+
+
 class _Column(NamedTuple):
-    """A column of lists that was read: entry i is values[starts[i]:ends[i]]."""
+    """A column of vectors that was read: entry i is values[offsets[i]:offsets[i + 1]]."""
 
     values: Numbers
     offsets: Numbers
-    valid: Numbers
+    known: Numbers
 
     @classmethod
     def of(cls, column: pa.Array) -> "_Column":
-        return cls(
-            column.values.to_numpy(zero_copy_only=False),
-            column.offsets.to_numpy(),
-            column.is_valid().to_numpy(zero_copy_only=False),
-        )
+        offsets = column.offsets.to_numpy()
+        return cls(column.values.to_numpy(zero_copy_only=False), offsets, np.diff(offsets) > 0)
 
     def get(self, row: int) -> Numbers | None:
-        return self.values[self.offsets[row] : self.offsets[row + 1]] if self.valid[row] else None
+        return self.values[self.offsets[row] : self.offsets[row + 1]] if self.known[row] else None
 
 
 def _numbers(column: pa.Array) -> Numbers:
@@ -302,7 +305,7 @@ def overtaken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             here = int(s[start]), int(rel[start])
             if here != place:
                 place, covered = here, np.zeros(0, NUMBER)
-            came = int(past.valid[start:end].sum())
+            came = int(past.known[start:end].sum())
             if came:
                 vectors = past.values[past.offsets[start] : past.offsets[start + came]].reshape(came, -1)
                 if not len(covered):
