@@ -9,14 +9,14 @@ import pytest
 from hypothesis import Phase, given, settings
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from tests.filters import generated
-from tests.filters.test_evaluation import test_value as by_hand
 
 from gapless.errors import FilterError
 from gapless.filters import Filter, parse
 from gapless.filters.names import render_name
 from gapless.trace import attributes_to_text
 from gapless_spark.filter_column import column_over_frame, column_over_json
+from tests.filters import generated
+from tests.filters.test_evaluation import test_value as by_hand
 
 EXAMPLES = 60
 COLUMNS_PER_QUERY = 40
