@@ -43,4 +43,4 @@ fuzz: setup ## Hand rubbish to every door; ARGS="--minutes 5 --target frames" is
 	@$(bin)/python -m tests.fuzz $(ARGS)
 
 chaos: setup ## Hurt a real network for 15 minutes, then audit it; ARGS="--minutes 3" is shorter
-	@$(bin)/python -m tests.runtime.chaos_run $(ARGS)
+	@$(bin)/python -m trials.chaos_run $(ARGS)

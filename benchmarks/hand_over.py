@@ -21,7 +21,8 @@ from functools import partial
 import msgspec
 
 from gapless.overlay import chain
-from gapless.protocol import Advertise, BrokerPlace, Effect, Input, Node, Publish, Send, Subscribe, find_protocol
+from gapless.protocol import Advertise, BrokerNode, BrokerPlace, Effect, Input, Publish, Send, Subscribe
+from gapless.registry import find_protocol
 from gapless.simulator import Latency, Settings, Simulation
 
 TURN_MS_MAX = 100.0
@@ -59,10 +60,10 @@ class Meter:
                     self.largest = (size, effect.message)
 
 
-class Metered:
+class Metered(BrokerNode):
     """A broker whose steps are measured."""
 
-    def __init__(self, name: str, node: Node, meter: Meter) -> None:
+    def __init__(self, name: str, node: BrokerNode, meter: Meter) -> None:
         self._name = name
         self._node = node
         self._meter = meter
@@ -86,7 +87,7 @@ def run(events: int, subscriptions: int) -> Meter:
     meter = Meter()
     spec = find_protocol("gapless")
 
-    def make(place: BrokerPlace, options: msgspec.Struct) -> Node:
+    def make(place: BrokerPlace, options: msgspec.Struct) -> BrokerNode:
         return Metered(place.name, spec.broker(place, options), meter)
 
     simulation = Simulation(

@@ -24,8 +24,9 @@ from typing import Any
 import msgspec
 
 from gapless.overlay import binary
-from gapless.protocol import Advertise, BrokerPlace, Effect, Input, Node, Send, Subscribe, find_protocol
+from gapless.protocol import Advertise, BrokerNode, BrokerPlace, Effect, Input, Send, Subscribe
 from gapless.protocols.gapless.messages import AddSubscription, Frame, RemoveSubscription, Tree
+from gapless.registry import find_protocol
 from gapless.simulator import Latency, Settings, Simulation
 
 DEPTH = 5
@@ -49,12 +50,12 @@ class Cost(msgspec.Struct, frozen=True):
     """That add or remove a subscription, from broker to broker."""
 
 
-class Counter:
+class Counter(BrokerNode):
     """A broker of which the subscription messages are counted."""
 
     sent = 0
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: BrokerNode) -> None:
         self._node = node
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
@@ -90,7 +91,7 @@ def run(order: str, topics: int, coverage: bool, seed: int) -> Cost:
     overlay = binary(DEPTH)
     gapless = find_protocol("gapless")
 
-    def make_broker(place: BrokerPlace, options: Any) -> Node:
+    def make_broker(place: BrokerPlace, options: Any) -> BrokerNode:
         return Counter(gapless.broker(place, options))
 
     simulation = Simulation(

@@ -26,7 +26,9 @@ import simpy
 from gapless.events import Event
 from gapless.overlay import Overlay, binary
 from gapless.protocol import (
+    BrokerNode,
     BrokerPlace,
+    ClientNode,
     ClientPlace,
     Effect,
     Input,
@@ -54,7 +56,7 @@ class NoOptions(msgspec.Struct, frozen=True):
     """Nothing to choose."""
 
 
-class FloodBroker:
+class FloodBroker(BrokerNode):
     """Passes everything on."""
 
     def __init__(self, place: BrokerPlace, options: NoOptions) -> None:
@@ -72,7 +74,7 @@ class FloodBroker:
         return {}
 
 
-class FloodClient:
+class FloodClient(ClientNode):
     """Publishes."""
 
     def __init__(self, place: ClientPlace, options: NoOptions) -> None:

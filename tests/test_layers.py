@@ -19,20 +19,22 @@ MAY_IMPORT = {
     "events": set[str](),
     "errors": {"events"},
     "overlay": {"errors"},
+    "toml_file": set[str](),
     "filters": {"errors", "events"},
     "protocol": {"errors", "events", "overlay"},
     "protocols": {"errors", "events", "overlay", "filters", "protocol"},
+    "registry": {"errors", "protocol", "protocols"},
     "trace": {"errors", "events", "protocol"},
     "checkers": {"errors", "events", "filters", "protocol", "trace"},
-    "simulator": {"errors", "events", "overlay", "filters", "protocol", "trace", "checkers"},
-    "security": {"errors", "filters"},
+    "simulator": {"errors", "events", "overlay", "filters", "protocol", "registry", "trace", "checkers", "toml_file"},
+    "security": {"errors", "filters", "toml_file"},
     "storage": {"errors"},
-    "runtime": {"errors", "events", "overlay", "filters", "protocol", "security"},
-    "client": {"errors", "events", "overlay", "filters", "protocol", "trace", "runtime", "security"},
+    "runtime": {"errors", "events", "overlay", "filters", "protocol", "registry", "security", "toml_file"},
+    "client": {"errors", "events", "overlay", "filters", "protocol", "registry", "trace", "runtime", "security"},
     "sync": {"client", "security"},
     "cli": {
-        "errors", "events", "overlay", "filters", "protocol", "protocols", "trace", "checkers", "simulator", "runtime",
-        "client", "security", "storage",
+        "errors", "events", "overlay", "filters", "protocol", "protocols", "registry", "trace", "checkers",
+        "simulator", "runtime", "client", "security", "storage",
     },
 }  # fmt: skip
 """Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""
@@ -42,14 +44,15 @@ ROOMS = {
     "options": set[str](),
     "bounds": set[str](),
     "clock": set[str](),
+    "lives": set[str](),
     "ranges": {"messages"},
     "channel": {"clock", "messages"},
     "members": {"messages"},
     "retention": {"clock", "messages", "ranges"},
     "routing": {"messages"},
     "history": {"messages", "ranges"},
-    "clients": {"messages", "options", "bounds", "clock", "retention", "routing", "history"},
-    "recovery": {"messages", "options", "members", "retention", "routing", "history", "clients"},
+    "clients": {"messages", "options", "bounds", "clock", "lives", "retention", "routing", "history"},
+    "recovery": {"messages", "options", "lives", "members", "retention", "routing", "history", "clients"},
     "client": {"messages", "options", "bounds"},
     "demands": {"messages"},
     "overview": {"recovery"},
@@ -59,6 +62,7 @@ ROOMS = {
         "messages",
         "options",
         "clock",
+        "lives",
         "history",
         "channel",
         "members",
@@ -76,14 +80,14 @@ ROOMS = {
 PUBLIC = {"client", "errors", "events", "sync"}
 """What `gapless` itself gives out by name, loaded when it is asked for."""
 
-REGISTRY = ("gapless/protocol.py", "gapless.protocols")
-"""The one arrow up: the registry finds protocols by looking into their package."""
-
 DOORS = ("gapless/cli/audit.py", "gapless/cli/lab.py")
 """Commands that run on Spark: they open it inside a function, when they are called."""
 
 STARTER = "gapless/runtime/fleet.py"
 """Who starts the command line as a process: a broker is one of its commands, and a fleet is made of brokers."""
+
+LOADERS = {"gapless/__init__.py", "gapless/registry.py", "gapless/runtime/codec.py", "gapless/trace/__init__.py"}
+"""Who imports modules by names that it puts together: public names, protocols, and the messages of a protocol."""
 
 PURE_PARTS = ("filters", "protocols")
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "threading", "time", "uuid"}
@@ -92,6 +96,10 @@ IMPURE = {"asyncio", "os", "random", "secrets", "socket", "threading", "time", "
 
 def _files() -> list[Path]:
     return sorted((SOURCE / "gapless").rglob("*.py"))
+
+
+def _all_files() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
 
 
 def _part(module: str) -> str:
@@ -128,7 +136,7 @@ def test_arrows_point_down() -> None:
     for file in _files():
         own = _part(_module(file))
         for line, module in _imports(file):
-            if not module.startswith("gapless.") or (file.relative_to(SOURCE).as_posix(), module) == REGISTRY:
+            if not module.startswith("gapless."):
                 continue
             allowed = {"__init__": PUBLIC, "__main__": {"cli"}}.get(own) or MAY_IMPORT.get(own, set())
             if _part(module) not in allowed | {own}:
@@ -146,6 +154,49 @@ def test_arrows_point_down_between_the_rooms_of_the_default_protocol() -> None:
             if own != "__init__" and module.startswith(house) and room not in ROOMS[own] | {own}:
                 complaints.append(f"{file}:{line}: {own} must not import {module}")
     _show(complaints)
+
+
+def _arrows() -> dict[str, set[str]]:
+    """Each file, with the files that it imports: at its head, inside a function, or for its types alone."""
+    names = {_module(file).removesuffix(".__init__") for file in _all_files()}
+    arrows: dict[str, set[str]] = {name: set() for name in names}
+    for file in _all_files():
+        own = _module(file).removesuffix(".__init__")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found = {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                wanted = {f"{node.module}.{alias.name}": str(node.module) for alias in node.names}
+                found = {name if name in names else module for name, module in wanted.items()}
+            else:
+                continue
+            arrows[own] |= (found & names) - {own}
+    return arrows
+
+
+def _circle(arrows: dict[str, set[str]]) -> list[str]:
+    """Some files of which each imports the next, and the last one the first; none if there are no such."""
+    arrows = {name: set(below) for name, below in arrows.items()}
+    while arrows:
+        lowest = {name for name, below in arrows.items() if not below & arrows.keys()}
+        if not lowest:
+            break
+        for name in lowest:
+            del arrows[name]
+    way: list[str] = []
+    name = min(arrows, default="")
+    while name and name not in way:
+        way.append(name)
+        name = min(arrows[name] & arrows.keys())
+    return way[way.index(name) :] if name else []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    assert " -> ".join(_circle(_arrows())) == ""
+
+
+def test_a_circle_is_found() -> None:
+    assert _circle({"a": {"b"}, "b": {"c", "d"}, "c": {"b"}, "d": set()}) == ["b", "c"]
 
 
 def test_no_part_knows_spark() -> None:
@@ -170,21 +221,50 @@ def _programs(file: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.value
 
 
-def _starts(file: Path) -> Iterator[int]:
-    """Lines on which `python -m gapless` is put together."""
+def _commands(file: Path) -> Iterator[tuple[int, str, str]]:
+    """Line, switch and what follows it, wherever words for a Python process are put together."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.List | ast.Tuple):
-            words = [each.value if isinstance(each, ast.Constant) else None for each in node.elts]
-            if ("-m", "gapless") in pairwise(words):
-                yield node.lineno
+            words = [each.value if isinstance(each, ast.Constant) else ast.unparse(each) for each in node.elts]
+            yield from (
+                (node.lineno, switch, str(after)) for switch, after in pairwise(words) if switch in ("-c", "-m")
+            )
+
+
+def _called(file: Path) -> set[str]:
+    """Names of all functions that are called."""
+    calls = [node.func for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    return {call.attr if isinstance(call, ast.Attribute) else ast.unparse(call) for call in calls}
 
 
 def test_no_import_hides_in_a_string() -> None:
-    _show([f"{file}:{line}: give {text!r} a module" for file in _files() for line, text in _programs(file)])
+    _show([f"{file}:{line}: give {text!r} a module" for file in _all_files() for line, text in _programs(file)])
+
+
+def test_no_process_runs_a_string() -> None:
+    _show([
+        f"{file}:{line}: give {text} a module"
+        for file in _all_files()
+        for line, switch, text in _commands(file)
+        if switch == "-c"
+    ])  # fmt: skip
+    _show([str(file) for file in _all_files() if _called(file) & {"exec", "eval", "compile_command", "run_module"}])
 
 
 def test_one_place_starts_the_command_line_as_a_process() -> None:
-    assert {file.relative_to(SOURCE).as_posix() for file in _files() if list(_starts(file))} == {STARTER}
+    starters = {
+        file for file in _all_files() for _, switch, name in _commands(file) if switch == "-m" and _is_ours(name)
+    }
+    assert {file.relative_to(SOURCE).as_posix() for file in starters} == {STARTER}
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] in ("gapless", "gapless_spark")
+
+
+def test_few_places_import_by_name() -> None:
+    loaders = {file for file in _all_files() if _called(file) & {"import_module", "__import__"}}
+    assert {file.relative_to(SOURCE).as_posix() for file in loaders} == LOADERS
 
 
 def test_python_m_gapless_is_the_command_line() -> None:
@@ -217,3 +297,26 @@ def test_imports_stay_light(statement: str, unwanted: set[str]) -> None:
     program = f"import sys; {statement}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not unwanted & set(loaded)
+
+
+MIRRORS = {"spark": "gapless_spark", "lab": "gapless_spark/lab"}
+"""Directories of tests whose part has another place than `src/gapless/…`."""
+
+BESIDE = {"bench", "deploy", "fuzz", "fuzz/targets", "package", "pages"}
+"""Tests of what is not in `src`."""
+
+
+def _test_directories() -> list[Path]:
+    here = Path(__file__).parent
+    return sorted({file.parent for file in here.rglob("*.py")} - {here})
+
+
+def test_tests_mirror_the_source() -> None:
+    for directory in _test_directories():
+        name = directory.relative_to(Path(__file__).parent).as_posix()
+        if name not in BESIDE:
+            assert (SOURCE / MIRRORS.get(name, f"gapless/{name}")).is_dir(), f"tests/{name} mirrors no part of src"
+
+
+def test_tests_are_packages() -> None:
+    _show([f"{each} lacks an __init__.py" for each in _test_directories() if not (each / "__init__.py").exists()])

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from docs.pictures.drawing import Drawing
+from gapless.registry import protocols
 
 __all__ = ["draw_layers"]
 
@@ -13,7 +14,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 WIDTH, BOX, STEP = 860, (122, 44), 84
 INK, FILL, EDGE = "#1f3d66", "#eef3fa", "#8aa0bd"
 WORDS = {
-    "gapless_spark": ("audit, laboratory", 0.82),
+    "gapless_spark": ("audit, laboratory", 0.5),
     "cli": ("the command", 0.33),
     "sync": ("without a loop", 0.82),
     "client": ("connect, publish", 0.75),
@@ -22,11 +23,13 @@ WORDS = {
     "checkers": ("the judge", 0.48),
     "security": ("who may do what", 0.75),
     "trace": ("what happened", 0.5),
+    "registry": ("which there are", 0.13),
     "protocols": ("state machines", 0.13),
     "protocol": ("step(input, now)", 0.45),
     "filters": ("the SQL after WHERE", 0.2),
     "overlay": ("trees and graphs", 0.62),
     "errors": ("with a way out", 0.4),
+    "toml_file": ("what people write", 0.75),
     "events": ("what is published", 0.4),
 }
 """What each part is, in as many words as fit, and how far to the right it stands; how high, the imports say."""
@@ -50,8 +53,7 @@ def draw_layers() -> str:
         drawing.box((x - BOX[0] / 2, y - BOX[1] / 2), BOX, FILL, INK)
         drawing.words((x, y - 3), part, INK, size=14, weight="bold")
         drawing.words((x, y + 13), WORDS[part][0], "#444", size=10)
-    names = ", ".join(sorted(path.name for path in (SOURCE / "gapless" / "protocols").iterdir() if path.is_dir()))
-    drawing.words((WIDTH / 2, 30 + STEP * len(rows) + 20), f"protocols: {names.replace('__pycache__, ', '')}", "#444")
+    drawing.words((WIDTH / 2, 30 + STEP * len(rows) + 20), f"protocols: {', '.join(protocols())}", "#444")
     return drawing.text()
 
 
@@ -75,7 +77,6 @@ def _arrows() -> dict[str, set[str]]:
         own = _part(".".join(file.relative_to(SOURCE).with_suffix("").parts))
         if own not in ("__init__", "__main__"):
             found[own] |= {other for other in map(_part, _imports(file)) if other in WORDS and other != own}
-    found["protocol"] -= {"protocols"}  # the registry looks into their package, and knows none of them
     found["cli"] -= {"gapless_spark"}  # its commands open it when they are called, if it is there
     return found
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from docs.pictures.drawing import Drawing
 from gapless.events import Event
-from gapless.protocol import find_protocol
+from gapless.registry import find_protocol
 from gapless.simulator import Scenario, load_scenario
 from gapless.simulator.scenario import Crash
 from gapless.simulator.scenario_run import prepare, run_prepared

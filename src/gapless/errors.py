@@ -62,7 +62,14 @@ class ConfigError(GaplessError):
 
 
 class WireError(GaplessError):
-    """A peer that does not speak as agreed: a frame too large, malformed or out of place, another version."""
+    """A peer that does not speak as agreed: a frame too large, malformed or out of place, another version.
+
+    `code` is the word for it that the peer is told.
+    """
+
+    def __init__(self, message: str, code: str = "malformed") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class ConnectError(GaplessError):
@@ -114,6 +121,21 @@ class SubscriptionEndedError(GaplessError):
 
 class SlowConsumerError(SubscriptionEndedError):
     """A subscription that ended because its events were not taken in time, as its policy says."""
+
+
+class SkippedError(GaplessError):
+    """Some of the history that was asked for is gone. It is raised in its place; the next call goes on after it.
+
+    `lost` says what is missing: for each publisher, ranges of numbers. (Not all of them may have matched.) Of what was
+    published between the two positions of `gap`, not even that is known.
+    """
+
+    def __init__(
+        self, message: str, lost: dict[str, list[tuple[int, int]]], gap: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.lost = lost
+        self.gap = gap
 
 
 class StorageError(GaplessError):

@@ -36,6 +36,12 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
         return hash((self.publisher, self.seq))
 
     @property
+    def position(self) -> int:
+        """The position of the event in the history of the whole network. Whoever subscribes `since` then gets what came
+        after it."""
+        return self.stamp
+
+    @property
     def id(self) -> str:
         """The name of the event in traces: `publisher:seq`."""
         return f"{self.publisher}:{self.seq}"

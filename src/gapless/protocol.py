@@ -17,14 +17,12 @@ What a runtime promises a node:
 - `Place.incarnation` grows each time a broker starts without the memory of its earlier life.
 - Each effect is carried out before the next input is given to the same node.
 
-A protocol registers itself by being a module (or package) of `gapless.protocols` with a `PROTOCOL` attribute.
+A protocol registers itself by being a module (or package) of `gapless.protocols` with a `PROTOCOL` attribute
+(`gapless.registry`).
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence, Set
 from difflib import get_close_matches
-from functools import cache
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -34,12 +32,12 @@ from gapless.events import Attributes, Event
 from gapless.overlay import Overlay
 
 __all__ = [
-    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerPlace", "CaughtUp", "ClientPlace", "Confirmed",
-    "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "Demand", "Effect", "EndSession", "Ended",
-    "Expel", "Guarantee", "Input", "Judging", "Linked", "Node", "ProtocolSpec", "Publish", "PublishMany", "Published",
-    "Ready", "Received", "Rejected", "Send", "SetTimer", "Skipped", "Start", "Subscribe", "Suspected", "TimerFired",
-    "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay", "convert_options",
-    "find_protocol", "protocols",
+    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerNode", "BrokerPlace", "CaughtUp", "ClientNode",
+    "ClientPlace", "Confirmed", "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "Demand", "Effect",
+    "EndSession", "Ended", "Expel", "Guarantee", "Input", "Judging", "Linked", "Node", "ProtocolSpec", "Publish",
+    "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer", "Skipped", "Start", "Subscribe",
+    "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay",
+    "convert_options",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -294,7 +292,7 @@ Effect: TypeAlias = (
 )
 
 
-# ---- nodes and the registry -------------------------------------------------------------------------------
+# ---- nodes and protocols ----------------------------------------------------------------------------------
 
 
 class BrokerPlace(msgspec.Struct, frozen=True):
@@ -326,6 +324,51 @@ class Node(Protocol):
         ...
 
 
+class BrokerNode(Node, Protocol):
+    """A broker of some protocol. Beyond its steps it can be asked how it is; those that do not know keep the answers
+    that stand here."""
+
+    def overview(self) -> dict[str, Any]:
+        """What an operator should see of it."""
+        return {}
+
+    def sessions(self) -> list[str]:
+        """The clients whose sessions are here."""
+        return []
+
+    def has_session(self, client: str) -> bool:
+        """Whether the client's session is here."""
+        return False
+
+    def held_by(self, client: str) -> dict[str, str]:
+        """The filters of a client's subscriptions, by name."""
+        return {}
+
+    def measured(self) -> Mapping[str, Mapping[int, int]]:
+        """What it measured of itself, where an option asks for that: how often each number came, by what it counts."""
+        return {}
+
+
+class ClientNode(Node, Protocol):
+    """A client of some protocol. It can be asked who serves it; those that do not know keep the answers that stand
+    here."""
+
+    @property
+    def broker(self) -> str:
+        """The broker that serves it, or is asked to; empty if it does not tell."""
+        return ""
+
+    @property
+    def window(self) -> int:
+        """How many publications may wait to become safe; it rejects what goes beyond."""
+        return 1_000
+
+    @property
+    def is_attached(self) -> bool | None:
+        """Whether a broker holds its session, and knows what it wants; None if there are no sessions."""
+        return None
+
+
 class Demand(msgspec.Struct, frozen=True, gc=False):
     """What a client's message asks for, so that a runtime can judge it before a broker's node sees it."""
 
@@ -342,8 +385,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 class Judging(msgspec.Struct, frozen=True):
     """How a protocol lets a runtime judge what its clients ask for.
 
-    Its brokers then also have the methods `sessions`, the names of the clients that they serve, and `held_by`, the
-    filters of a client's subscriptions by name.
+    Its brokers then also say whose sessions they have, and what those hold (`sessions`, `held_by`).
     """
 
     demand: Callable[[Any], Demand | None]
@@ -367,21 +409,21 @@ def _needs_tree(overlay: Overlay) -> str | None:
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True):
-    """A protocol of the registry."""
+    """A protocol: how its nodes are made, and what runtimes have to know of it."""
 
     name: str
     guarantee: Guarantee
     summary: str
     options: type[msgspec.Struct]
     """Frozen struct with a default for every field; scenario files set its fields by name."""
-    broker: Callable[[BrokerPlace, Any], Node]
-    client: Callable[[ClientPlace, Any], Node]
+    broker: Callable[[BrokerPlace, Any], BrokerNode]
+    client: Callable[[ClientPlace, Any], ClientNode]
     takes_many: bool = False
     """Whether clients take `PublishMany`."""
     paces: bool = False
     """Whether clients take `Consumed`, and no more is sent to them ahead of it than a bounded number of deliveries."""
     ends_sessions: bool = False
-    """Whether brokers take `EndSession`, and have a method `has_session`."""
+    """Whether brokers take `EndSession`, and say whose session they have."""
     keeps_history: bool = False
     """Whether clients take `Subscribe` with a position since when."""
     copes_with: frozenset[str] = frozenset()
@@ -428,24 +470,3 @@ def check_overlay(spec: ProtocolSpec, overlay: Overlay) -> None:
     reason = spec.refuses(overlay)
     if reason is not None:
         raise ProtocolError(f"protocol {spec.name!r} cannot run here: {reason}")
-
-
-@cache
-def protocols() -> dict[str, ProtocolSpec]:
-    """All protocols by name, sorted."""
-    import gapless.protocols as package
-
-    found = {}
-    for module_info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        spec = getattr(importlib.import_module(module_info.name), "PROTOCOL", None)
-        if spec is not None:
-            found[spec.name] = spec
-    return dict(sorted(found.items()))
-
-
-def find_protocol(name: str) -> ProtocolSpec:
-    """The protocol of that name, or an error that lists those there are."""
-    try:
-        return protocols()[name]
-    except KeyError:
-        raise ProtocolError(f"there is no protocol {name!r}; choose one of: {', '.join(protocols())}") from None

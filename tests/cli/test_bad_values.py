@@ -4,10 +4,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.conftest import Cli
 
-from gapless.protocol import ProtocolSpec, convert_options, protocols
+from gapless.protocol import ProtocolSpec, convert_options
+from gapless.registry import protocols
 from gapless.runtime.fleet import free_ports, local_network
+from tests.conftest import Cli
 
 FIRST = str(Path(__file__).parents[2] / "examples/first.toml")
 HUGE = "99999999999999999999"

@@ -8,9 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from tests.conftest import Cli
 
 from gapless.simulator import load_scenario
+from tests.conftest import Cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -8,10 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.conftest import Cli
-from tests.storage.opened import opened
 
 from gapless.storage import Admit, Append, Put, Snapshot
+from tests.conftest import Cli
+from tests.storage.opened import opened
 
 BEGUN = 1_790_000_000_000_000
 

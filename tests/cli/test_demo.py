@@ -11,14 +11,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.cli.screen import on_a_terminal
-from tests.conftest import Cli
 
 from gapless.cli import demo_simulated as demo
 from gapless.cli.demo_facts import DemoRun, journey_of, run_and_judge
 from gapless.cli.tree_picture import draw_tree
 from gapless.overlay import binary, chain, star
 from gapless.simulator import Scenario, parse_scenario
+from tests.cli.screen import on_a_terminal
+from tests.conftest import Cli
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.conftest import Cli
 
 from gapless.cli.demo_simulated import scenario_text
 from gapless.cli.exit_codes import worst
 from gapless.simulator import NodeError
+from tests.conftest import Cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

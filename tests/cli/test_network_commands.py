@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.conftest import Cli
 
 from gapless.overlay import chain
 from gapless.runtime.fleet import Fleet, free_ports, local_network
 from gapless.runtime.settings import RuntimeSettings
+from tests.conftest import Cli
 
 PROGRAM = [sys.executable, "-m", "gapless"]
 QUICK = RuntimeSettings(heartbeat_ms=100, suspect_ms=20_000, join_ms=1_000, drain_ms=500)

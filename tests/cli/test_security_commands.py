@@ -9,8 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-from tests.conftest import Cli
-
 from gapless.cli.up import _secured
 from gapless.overlay import chain
 from gapless.runtime.fleet import Fleet, free_ports, local_network
@@ -18,6 +16,7 @@ from gapless.runtime.network_file import load_network
 from gapless.runtime.settings import RuntimeSettings
 from gapless.security.tokens import compare, split_token
 from gapless.security.users_file import load_users
+from tests.conftest import Cli
 
 PROGRAM = [sys.executable, "-m", "gapless"]
 QUICK = RuntimeSettings(heartbeat_ms=100, suspect_ms=20_000, join_ms=1_000, drain_ms=500)

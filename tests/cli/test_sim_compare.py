@@ -5,12 +5,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.conftest import Cli
 
 from gapless.cli.comparison_table import cost_table, promise_table
-from gapless.protocol import protocols
+from gapless.registry import protocols
 from gapless.simulator import Entry, Figures, Outcome
 from gapless.simulator.figures import Times
+from tests.conftest import Cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -8,10 +8,11 @@ from typing import get_args
 
 import pytest
 import typer.main
-from tests.conftest import Cli
 
 from gapless.cli.main import app
-from gapless.protocol import GUARANTEE_NAMES, Guarantee, protocols
+from gapless.protocol import GUARANTEE_NAMES, Guarantee
+from gapless.registry import protocols
+from tests.conftest import Cli
 
 ROOT = Path(__file__).parents[2]
 FIRST = ROOT / "examples/first.toml"

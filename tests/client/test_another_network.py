@@ -3,8 +3,6 @@
 import asyncio
 
 import pytest
-from tests.client.taking import take
-from tests.runtime.local import QUICK, Local, local
 
 from gapless.client import connect
 from gapless.errors import ConnectError, GaplessError
@@ -12,6 +10,8 @@ from gapless.overlay import Overlay, chain, star
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
 from gapless.runtime.network_file import NetworkConfig, ProtocolEntry
+from tests.client.taking import take
+from tests.runtime.local import QUICK, Local, local
 
 
 def _ports(config: NetworkConfig) -> list[int]:

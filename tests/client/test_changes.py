@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from tests.runtime.local import local
 
 from gapless.client import Change, Changes, connect
 from gapless.client.changes import KEPT_MAX
@@ -11,6 +10,7 @@ from gapless.errors import ClosedError
 from gapless.overlay import chain
 from gapless.protocol import Publish
 from gapless.runtime.event_loop import run
+from tests.runtime.local import local
 
 
 async def _next(changes: Changes) -> Change:

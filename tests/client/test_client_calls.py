@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.taking import take
-from tests.runtime.local import local
-from tests.runtime.test_backpressure import until
 
 import gapless
 from gapless.client import Client, connect
@@ -18,6 +15,9 @@ from gapless.events import Event
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import free_ports
+from tests.client.taking import take
+from tests.runtime.local import local
+from tests.runtime.test_backpressure import until
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.local import local
-from tests.runtime.secure import secure
 
 import gapless
 from gapless.client import connect
@@ -14,6 +12,8 @@ from gapless.client.requests import CHANNELS_MAX
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.settings import RuntimeSettings
+from tests.runtime.local import local
+from tests.runtime.secure import secure
 
 TEXT = (Path(__file__).parents[2] / "docs" / "CLIENT.md").read_text(encoding="utf-8")
 
@@ -70,7 +70,7 @@ def test_changes_and_ends(programs: dict[str, Any], capsys: pytest.CaptureFixtur
                 await asyncio.sleep(0.01)
             await client.subscribe("TRUE")
             await client.publish({"topic": "trade"})
-            while client._taken == 0:
+            while client._pacing._taken == 0:
                 await asyncio.sleep(0.01)
             await network.stop()
             await network.start("b0")

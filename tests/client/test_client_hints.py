@@ -3,11 +3,11 @@
 import logging
 
 import pytest
-from tests.runtime.local import local
 
 from gapless.client import connect
 from gapless.client.hints import hint_at_filter, hint_at_name
 from gapless.runtime.event_loop import run
+from tests.runtime.local import local
 
 
 @pytest.fixture(autouse=True)

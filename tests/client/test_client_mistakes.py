@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.client.taking import take
-from tests.runtime.local import local
 
 import gapless.sync
 from gapless.client import connect
 from gapless.errors import CallError, ClosedError, EventError
 from gapless.protocol import Publish
 from gapless.runtime.event_loop import run
+from tests.client.taking import take
+from tests.runtime.local import local
 
 HALF = "\udce9"
 """What `os.fsdecode(b"\\xe9")` gives."""

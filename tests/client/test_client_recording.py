@@ -7,14 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import Cli
-from tests.runtime.local import local
-
 from gapless.checkers import check
 from gapless.client import connect
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.trace import merge_parts
+from tests.conftest import Cli
+from tests.runtime.local import local
 
 EVENTS = 50
 

@@ -4,13 +4,13 @@ import asyncio
 
 import msgspec
 import pytest
-from tests.client.taking import take
-from tests.runtime.local import QUICK, local
 
 from gapless.client import connect
 from gapless.errors import EventError
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
+from tests.client.taking import take
+from tests.runtime.local import QUICK, local
 
 MIB = 1024 * 1024
 LARGE = msgspec.structs.replace(QUICK, event_max=MIB, frame_max=2_048 * MIB, suspect_ms=2_000.0)

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.client.taking import take
-from tests.runtime.local import Local, local
 
 from gapless.client import Client, connect
 from gapless.errors import ClosedError, SubscriptionEndedError
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
+from tests.client.taking import take
+from tests.runtime.local import Local, local
 
 
 async def _cut_off(client: Client) -> str:

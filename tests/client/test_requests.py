@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.runtime.local import local
 
 from gapless.client import Client, connect
 from gapless.client.requests import CHANNELS_MAX
@@ -23,6 +22,7 @@ from gapless.errors import (
 )
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
+from tests.runtime.local import local
 
 
 @dataclass

@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from tests.client.taking import take
-from tests.runtime.local import QUICK, local
 
 import gapless.sync
 from gapless.client import connect
@@ -18,6 +16,8 @@ from gapless.errors import CallError, ClosedError, EventError
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
+from tests.client.taking import take
+from tests.runtime.local import QUICK, local
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.runtime.local import QUICK
 
 import gapless.client
 import gapless.sync
 from gapless.errors import CallError, ClosedError, ConnectError, EventError, MisfitError, NoReplyError
 from gapless.overlay import chain
 from gapless.runtime.fleet import Fleet, free_ports, local_network
+from tests.runtime.local import QUICK
 
 
 @pytest.fixture(scope="module")

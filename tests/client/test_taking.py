@@ -4,13 +4,13 @@ import asyncio
 import time
 
 import pytest
-from tests.client.taking import take
-from tests.runtime.local import local
 
 from gapless.client import connect
 from gapless.errors import CallError, SlowConsumerError, SubscriptionEndedError
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
+from tests.client.taking import take
+from tests.runtime.local import local
 
 
 def test_taking_waits_no_longer_than_it_is_told_and_loses_nothing() -> None:

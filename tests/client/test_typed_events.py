@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from tests.runtime.local import local
 
 from gapless.client import connect
 from gapless.client.publications import check_publication, parts_of
@@ -17,6 +16,7 @@ from gapless.client.reader import Reader
 from gapless.errors import CallError, EventError, MisfitError
 from gapless.events import Event
 from gapless.runtime.event_loop import run
+from tests.runtime.local import local
 
 
 class Side(enum.Enum):

@@ -2,13 +2,13 @@
 
 import msgspec
 import pytest
-from tests.client.taking import take
-from tests.runtime.local import QUICK, local
 
 from gapless.client import connect
 from gapless.errors import CallError
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
+from tests.client.taking import take
+from tests.runtime.local import QUICK, local
 
 DISTANT = msgspec.structs.replace(QUICK, delay_ms=20.0, suspect_ms=3_000)
 ROUNDS = 5

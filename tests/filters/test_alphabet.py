@@ -6,7 +6,6 @@ import math
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.filters.test_number_sets import numbers, sets
 
 from gapless.filters.alphabet import (
     ABSENT,
@@ -22,6 +21,7 @@ from gapless.filters.alphabet import (
     runs,
 )
 from gapless.filters.number_sets import NumberSet, contains
+from tests.filters.test_number_sets import numbers, sets
 
 few_numbers = st.one_of(st.integers(0, 20), st.integers(0, 40).map(lambda half: half / 2))
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.filters import generated, oracle
 
 from gapless.filters import Filter, parse
+from tests.filters import generated, oracle
 
 STATES: tuple[Any, ...] = (
     *generated.WORLD,

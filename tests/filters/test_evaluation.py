@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.filters import generated, oracle
 
 from gapless.filters import Filter, parse
+from tests.filters import generated, oracle
 
 INTEGER_MAX = 2**63 - 1
 

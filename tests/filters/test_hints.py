@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.filters import generated
 
 from gapless.filters import Filter, FilterError, attribute_hint, filter_hints, parse
+from tests.filters import generated
 
 
 @pytest.mark.parametrize(

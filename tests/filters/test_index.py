@@ -11,11 +11,11 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.filters import generated
 
 from gapless.filters import Filter, FilterIndex, alphabet, parse
 from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Member
+from tests.filters import generated
 
 CUTS_USUAL = alphabet.CUTS_MAX
 

@@ -7,12 +7,12 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.filters import oracle
 
 from gapless.filters.like import ANY_ONE, ANY_RUN, Pattern, PatternError
 from gapless.filters.like_matcher import SEARCH_COST_MAX, matcher, search_cost
 from gapless.filters.some_string import some_string
 from gapless.filters.work import Work
+from tests.filters import oracle
 
 patterns = st.text("xy%_", max_size=4).map(Pattern.parse)
 WORDS = ["".join(letters) for length in range(7) for letters in product("xyz", repeat=length)]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.filters import generated, oracle
 
 from gapless.filters import Filter, parse
 from gapless.filters.normal_form import CONJUNCTIONS_MAX
+from tests.filters import generated, oracle
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.filters.generated import NUMBERS, neighbours
 
 from gapless.filters.number_sets import (
     EVERY_NUMBER,
@@ -23,6 +22,7 @@ from gapless.filters.number_sets import (
     successor,
     union,
 )
+from tests.filters.generated import NUMBERS, neighbours
 
 integers = st.integers(-(2**63), 2**63 - 1)
 numbers = st.one_of(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.filters import generated
 
 from gapless.errors import GaplessError
 from gapless.filters import Filter, FilterError, parse
@@ -28,6 +27,7 @@ from gapless.filters.syntax import (
     Value,
     render,
 )
+from tests.filters import generated
 
 A, B, C = (Truth(Attribute(name)) for name in "abc")
 

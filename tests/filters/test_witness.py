@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.filters import generated
 
 from gapless.filters import Filter, FilterIndex, parse
 from gapless.filters.syntax import Value
+from tests.filters import generated
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from tests.fuzz.target import Unexpected
-
 from gapless.runtime.broker import Broker
 from gapless.runtime.fleet import local_network
 from gapless.runtime.settings import RuntimeSettings
+from tests.fuzz.target import Unexpected
 
 __all__ = ["RealBroker"]
 

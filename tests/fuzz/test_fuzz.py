@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+
 from tests.fuzz.loop import LONG_S, Finding, Summary, fuzz, judge
 from tests.fuzz.target import Target, Unexpected
 from tests.fuzz.targets import TARGETS, name_of

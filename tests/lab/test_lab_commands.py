@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.conftest import Cli
 
 from gapless.errors import GaplessError
 from gapless_spark.lab import collection
 from gapless_spark.lab.experiment import Experiment
 from gapless_spark.lab.figures.gallery import Gallery
+from tests.conftest import Cli
 
 Tiny = Callable[..., Experiment]
 ROOT = Path(__file__).parents[2]

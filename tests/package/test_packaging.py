@@ -16,13 +16,13 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
-from tests.package.environment import Environment, make_environment
-from tests.runtime.secure import secure
 
 from gapless.cli.exit_codes import BAD_INPUT
 from gapless.cli.extras import EXTRAS
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import free_ports
+from tests.package.environment import Environment, make_environment
+from tests.runtime.secure import secure
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

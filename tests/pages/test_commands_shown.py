@@ -5,11 +5,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.conftest import Cli
-from tests.pages.page import PAGES, ROOT, blocks, commands, endless, read
 
 from gapless.checkers import check
 from gapless.simulator import generate, parse_scenario, run_scenario, try_scenario
+from tests.conftest import Cli
+from tests.pages.page import PAGES, ROOT, blocks, commands, endless, read
 
 INVALID_REMARKS = ("finds one", "invalid")
 """Remarks behind commands that end with 1."""

@@ -7,10 +7,10 @@ import pytest
 from docs.pictures.gallery import PICTURES
 from docs.pictures.layers import WORDS
 from docs.pictures.space_time import SCENARIOS
-from tests.pages.page import PAGES, ROOT, read
-from tests.test_layers import MAY_IMPORT
 
 from gapless.simulator import load_scenario, try_scenario
+from tests.pages.page import PAGES, ROOT, read
+from tests.test_layers import MAY_IMPORT
 
 IMAGES = ROOT / "docs" / "images"
 

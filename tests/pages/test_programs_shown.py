@@ -5,12 +5,12 @@ import textwrap
 from typing import Any
 
 import pytest
-from tests.pages.page import PAGES, ROOT, blocks
-from tests.runtime.local import local
 
 from gapless.client import connect
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
+from tests.pages.page import PAGES, ROOT, blocks
+from tests.runtime.local import local
 
 RUN_BY = {
     "CONTRIBUTING.md": "tests/pages/test_commands_shown.py",

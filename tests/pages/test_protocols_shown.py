@@ -2,9 +2,8 @@
 
 import re
 
+from gapless.registry import protocols
 from tests.pages.page import ROOT, read
-
-from gapless.protocol import protocols
 
 PAGE = "docs/protocols/index.md"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from tests.pages.page import ROOT
 
 import gapless
 import gapless.sync
+from tests.pages.page import ROOT
 
 pytestmark = pytest.mark.skipif(find_spec("sphinx") is None, reason="make setup brings sphinx, the extra docs")
 

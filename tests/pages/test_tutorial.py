@@ -5,11 +5,10 @@ import re
 import sys
 from pathlib import Path
 
-from tests.pages.page import blocks
-from tests.runtime.local import local
-
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
+from tests.pages.page import blocks
+from tests.runtime.local import local
 
 WATCH, SHOP = blocks("docs/TUTORIAL.md", "python")
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from gapless.client import Client, connect
-from gapless.protocol import find_protocol
 from gapless.protocols.gapless.messages import Attach, Attached, Invite
+from gapless.registry import find_protocol
 from gapless.runtime import wire
 from gapless.runtime.address import split_address
 from gapless.runtime.codec import Codec

@@ -42,7 +42,7 @@ def test_who_does_not_read_holds_publishers_back_at_its_own_broker() -> None:
             peer = await deaf_subscriber(network, "b0")
             publishing = asyncio.create_task(client.publish_many(({"n": n}, b"x" * 50_000) for n in range(2_000)))
             links = network.brokers["b0"].links
-            await until(lambda: links.is_paused)
+            await until(lambda: links.queues.is_paused)
             assert not publishing.done(), "100 MB do not fit anywhere"
             waiting = links.links["deaf"].outbox
             assert 20 < len(waiting) < 20 + 2 * 256
@@ -67,11 +67,11 @@ def test_a_peer_that_takes_nothing_at_all_is_given_up() -> None:
             links = network.brokers["b1"].links
             deaf = links.links["deaf"]
             deaf.outbox.extend(["stuck"] * 1_001)
-            links._congested[deaf] = None
-            links._look_at_queues()
+            links.queues._congested[deaf] = None
+            links.queues.look()
             assert deaf.connection is None
             assert deaf.outbox == []
-            assert not links.is_paused
+            assert not links.queues.is_paused
             peer._writer.close()
 
     run(main())
@@ -85,7 +85,7 @@ def test_a_queue_that_grows_slowly_holds_publishers_back_too() -> None:
             links = network.brokers["b0"].links
             deaf = links.links["deaf"]
             async with asyncio.timeout(120):
-                while not links.is_paused:  # one at a time, so that nothing else waits to be sent
+                while not links.queues.is_paused:  # one at a time, so that nothing else waits to be sent
                     await client.publish({"n": 1}, b"x" * 50_000)
                     await asyncio.sleep(0.001)
                     assert len(deaf.outbox) < 200

@@ -29,6 +29,7 @@ BEFORE_GREETING = {
     "another version": (
         framed(wire.HELLO, msgspec.msgpack.encode(["gapless", 9, 9, 9])), "version", "you speak version 9",
     ),
+    "a role that there is not": (wire.greeting("version", "c"), "malformed", "there is no role 'version'"),
     "another protocol": (wire.greeting("client", "c", protocol="delta"), "protocol", "this network runs 'gapless'"),
     "a client with a broker's name": (wire.greeting("client", "b0"), "name", "'b0' is the name of a broker"),
     "a broker of another network": (wire.greeting("broker", "b1", network="x"), "network", "another network file"),

@@ -3,6 +3,9 @@
 from contextlib import closing
 from pathlib import Path
 
+from trials.chaos import Chaos, Load
+from trials.cut_proxy import CutProxyProcess, proxied
+
 from gapless.checkers import check
 from gapless.overlay import binary
 from gapless.runtime.event_loop import run
@@ -10,9 +13,6 @@ from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.turn_meter import LONG_MS
 from gapless.trace import merge_parts
-
-from .chaos import Chaos, Load
-from .cut_proxy import CutProxyProcess, proxied
 
 SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
 

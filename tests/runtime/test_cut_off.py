@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from trials.cut_proxy import CutProxy, proxied
+
 from gapless.client import Subscription, connect
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
 
-from .cut_proxy import CutProxy, proxied
 from .local import QUICK, Local, local
 from .test_backpressure import until
 

@@ -8,10 +8,9 @@ import pytest
 
 from gapless.overlay import chain
 from gapless.protocol import Suspected, Trusted
-from gapless.runtime.connection import Connection
+from gapless.runtime.connection import Connection, Link
 from gapless.runtime.detector import Detector
 from gapless.runtime.event_loop import run
-from gapless.runtime.link import Link
 
 from .local import local
 from .test_links import News, connected

@@ -272,7 +272,7 @@ def test_links_know_nobody_they_were_not_told_of() -> None:
             links: Links = network.brokers["b0"].links
             nobody = links.open("a client that is not here")
             nobody.outbox.append("lost")
-            links._flush([nobody])
+            links.queues.flush([nobody])
             assert (nobody.outbox, links.counters.lost) == ([], 1)
 
     run(main())

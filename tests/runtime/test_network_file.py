@@ -96,7 +96,7 @@ def test_the_fingerprint_is_of_what_all_must_agree_on() -> None:
         ("[runtime]", "[runtime]\nhello_ms = inf", "runtime: hello_ms must be positive, but is inf"),
         ("[runtime]", "[runtime]\nhello_ms = nan", "runtime: hello_ms must be positive, but is nan"),
         ('http = ', 'htpp = ', "brokers.1..htpp: there is no such key; did you mean 'http'"),
-        ("[[brokers]]", "[brokers]", "this is not TOML|write each broker as a table"),
+        ("[[brokers]]", "[brokers]", "this is not TOML|write each one as a table"),
         ("[network]", "[network", "this is not TOML"),
         ("[network]", "[netwerk]", "netwerk: there is no such key; did you mean 'network'"),
     ],

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.security.test_signed_tokens import KEY, pem, signed
 
 from gapless.client import Credentials, connect
 from gapless.errors import GaplessError
@@ -19,6 +18,7 @@ from gapless.runtime.http_endpoint import HttpEndpoint
 from gapless.runtime.logs import _Json, _Lines
 from gapless.runtime.probe import ask_for_report, ask_to_end
 from gapless.runtime.wire import decode_hello, greeting
+from tests.security.test_signed_tokens import KEY, pem, signed
 
 from .logged import logged
 from .secure import Secure, secure

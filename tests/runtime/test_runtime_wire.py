@@ -10,8 +10,9 @@ import pytest
 
 from gapless.errors import ProtocolError, WireError
 from gapless.events import Event
-from gapless.protocol import ProtocolSpec, find_protocol, protocols
+from gapless.protocol import ProtocolSpec
 from gapless.protocols.gapless import messages as gapless_messages
+from gapless.registry import find_protocol, protocols
 from gapless.runtime import frames, wire
 from gapless.runtime.codec import Codec, message_types
 from gapless.runtime.settings import RuntimeSettings

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.conftest import Cli
 
 from gapless.client import Client, Subscription, connect, hold_up
 from gapless.errors import ConnectError
@@ -20,6 +19,7 @@ from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import ProtocolEntry
 from gapless.runtime.settings import RuntimeSettings
+from tests.conftest import Cli
 
 from .local import QUICK, Local, local
 from .logged import logged
@@ -113,7 +113,7 @@ def test_a_subscriber_that_is_killed_holds_everybody_up_for_the_time_of_its_sess
 
     async def main(fleet: Fleet) -> None:
         await fleet.until_whole(60)
-        command = [sys.executable, "-c", "from gapless.cli.main import run; run()", "sub", "--url"]
+        command = [sys.executable, "-m", "gapless", "sub", "--url"]
         command += [f"gapless://{config.addresses['b2']}"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as subscriber:
             assert subscriber.stderr is not None

@@ -4,13 +4,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.conftest import Cli
 
 from gapless.overlay import chain
 from gapless.runtime import waiting
 from gapless.runtime.event_loop import run
 from gapless.runtime.logs import logger_of
 from gapless.runtime.waiting import LONG_S, Waiting
+from tests.conftest import Cli
 
 from .local import Local, local
 from .logged import logged

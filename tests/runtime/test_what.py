@@ -11,7 +11,6 @@ from gapless.client import Client, connect
 from gapless.errors import ConfigError, DeniedError, WireError
 from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocol import find_protocol
 from gapless.protocols.gapless.messages import (
     CLIENT_MESSAGES,
     Attach,
@@ -24,6 +23,7 @@ from gapless.protocols.gapless.messages import (
     Invite,
     SubscriptionProgress,
 )
+from gapless.registry import find_protocol
 from gapless.runtime import wire
 from gapless.runtime.access import Access
 from gapless.runtime.codec import Codec, message_types

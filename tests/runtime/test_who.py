@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from tests.security.test_signed_tokens import KEY, pem, signed
 
 from gapless.client import Client, Credentials, connect
 from gapless.errors import ConnectError, DeniedError
@@ -19,6 +18,7 @@ from gapless.runtime.address import split_address
 from gapless.runtime.event_loop import run
 from gapless.runtime.tls import client_context
 from gapless.security.tokens import compare
+from tests.security.test_signed_tokens import KEY, pem, signed
 
 from .logged import logged
 from .secure import Secure, secure, until

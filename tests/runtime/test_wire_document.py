@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from gapless.events import Event
-from gapless.protocol import find_protocol
 from gapless.protocols.gapless.messages import ClientGot, ClientPublish
+from gapless.registry import find_protocol
 from gapless.runtime import wire
 from gapless.runtime.codec import Codec
 from gapless.runtime.network_file import parse_network

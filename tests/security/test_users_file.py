@@ -32,7 +32,7 @@ def _load(tmp_path: Path, text: str) -> object:
         ("[[users]]\nname = 'ann'\n[users.limits]\nconections = 1", "users[0].limits.conections: there is no such key"),
         ("[limits]\nconnections = -1", "limits: connections is -1, but a limit is a positive number"),
         ("[[users]]\npublish = []", "users[0]: needs a value for 'name'"),
-        ("[users]\nname = 'ann'", "users: write each user as a table that starts with [[users]]"),
+        ("[users]\nname = 'ann'", "users: write each one as a table that starts with [[users]]"),
         ("users = ", "this is not TOML"),
         ("[signed_tokens]\nkeys = 'none.pem'\naudience = 'x'", "none.pem: cannot be read"),
     ],

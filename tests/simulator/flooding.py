@@ -12,7 +12,9 @@ import msgspec
 from gapless.events import Event
 from gapless.protocol import (
     Activated,
+    BrokerNode,
     BrokerPlace,
+    ClientNode,
     ClientPlace,
     Confirmed,
     CutFixed,
@@ -51,7 +53,7 @@ class FloodingOptions(msgspec.Struct, frozen=True):
     tick_ms: int = 0
 
 
-class FloodingBroker:
+class FloodingBroker(BrokerNode):
     """Passes everything on."""
 
     def __init__(self, place: BrokerPlace, options: FloodingOptions) -> None:
@@ -83,7 +85,7 @@ class FloodingBroker:
         return {"clients": len(self._clients), "publishers": len(self._seen)}
 
 
-class FloodingClient:
+class FloodingClient(ClientNode):
     """Filters for itself; a filter is TRUE or topic = 'x'."""
 
     def __init__(self, place: ClientPlace, options: FloodingOptions) -> None:

@@ -12,7 +12,9 @@ import msgspec
 from gapless.events import Attributes
 from gapless.overlay import Overlay
 from gapless.protocol import (
+    BrokerNode,
     BrokerPlace,
+    ClientNode,
     ClientPlace,
     Connected,
     Effect,
@@ -86,7 +88,7 @@ class Logs:
         return found
 
 
-class ProbeNode:
+class ProbeNode(BrokerNode, ClientNode):
     """A broker or a client."""
 
     def __init__(self, place: BrokerPlace | ClientPlace, logs: Logs) -> None:

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from gapless.overlay import Overlay
-from gapless.protocol import Effect, Input, ProtocolSpec, Received, find_protocol
+from gapless.protocol import Effect, Input, ProtocolSpec, Received
+from gapless.registry import find_protocol
 from gapless.simulator import Entry, Figures, Scenario, compare, run_scenario
 from gapless.simulator.figures import Times
 from gapless.simulator.scenario import (

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gapless.protocol import ProtocolSpec, protocols
+from gapless.protocol import ProtocolSpec
+from gapless.registry import protocols
 from gapless.simulator import generate, run_scenario
 
 from .flooding import FLOODING
@@ -28,8 +29,9 @@ def digest(spec: ProtocolSpec) -> str:
 
 def digest_elsewhere(name: str, hash_seed: int) -> str:
     """The same in a process of its own."""
-    code = f"from simulator.test_determinism import digest, spec_of; print(digest(spec_of({name!r})))"
-    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(Path(__file__).parents[1])}
+    code = f"from tests.simulator.test_determinism import digest, spec_of; print(digest(spec_of({name!r})))"
+    path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gapless.checkers import check
-from gapless.protocol import protocols
+from gapless.registry import protocols
 from gapless.simulator import compare, load_scenario, parse_scenario, run_scenario, scenario
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gapless.errors import OverlayError, ScenarioError
 from gapless.overlay import chain, random_tree, star
-from gapless.protocol import BrokerPlace, find_protocol
+from gapless.protocol import BrokerPlace
+from gapless.registry import find_protocol
 from gapless.simulator import (
     Latency,
     Scenario,

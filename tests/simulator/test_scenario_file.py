@@ -66,7 +66,7 @@ MISTAKES = {
     ),
     "no act": (HEAD + action("at_ms = 1"), "actions[0]: needs a 'do': one of subscribe, unsubscribe"),
     "no kind of fault": (HEAD + fault("at_ms = 1"), "faults[0]: needs a 'kind': one of crash, restart"),
-    "rows that are none": ("faults = 3\n" + HEAD, "faults: write each entry as a table that starts with [[faults]]"),
+    "rows that are none": ("faults = 3\n" + HEAD, "faults: write each one as a table that starts with [[faults]]"),
     "shape without its number": (
         '[network]\nshape = "chain"\n[protocol]\nname = "flooding"',
         "network: shape 'chain' needs 'brokers'",

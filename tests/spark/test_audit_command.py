@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.checkers.model import Model, record
-from tests.conftest import Cli
 
 from gapless.checkers import check_all
 from gapless.trace import read_trace, write_trace
+from tests.checkers.model import Model, record
+from tests.conftest import Cli
 
 from .traces import planted_runs
 

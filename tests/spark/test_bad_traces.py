@@ -8,11 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
-from tests.checkers.test_evidence import DAMAGES as IMPOSSIBLE
-from tests.checkers.test_evidence import good
-from tests.conftest import Cli
-from tests.trace.test_trace_storage import DAMAGES as DAMAGED
-from tests.trace.test_trace_storage import a_run, of_version_1
 
 from gapless.checkers import check
 from gapless.errors import TraceError
@@ -22,6 +17,11 @@ from gapless_spark.audit import audit
 from gapless_spark.audit.small_runs import ROWS_MAX
 from gapless_spark.spark_errors import plain_errors
 from gapless_spark.tables import read_tables, write_tables
+from tests.checkers.test_evidence import DAMAGES as IMPOSSIBLE
+from tests.checkers.test_evidence import good
+from tests.conftest import Cli
+from tests.trace.test_trace_storage import DAMAGES as DAMAGED
+from tests.trace.test_trace_storage import a_run, of_version_1
 
 
 def refused(spark: SparkSession, place: Path, rows_max: int = ROWS_MAX) -> str:

@@ -3,9 +3,9 @@
 import json
 
 from pyspark.sql import SparkSession
-from tests.conftest import Cli
 
 from gapless.cli.demo_network import HOP_MS
+from tests.conftest import Cli
 
 
 def test_the_demo_as_json(spark: SparkSession, cli: Cli) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from tests.checkers.model import Model, record
-from tests.checkers.test_agreement import went_wrong
 
 from gapless.checkers import check
 from gapless.errors import TraceError
@@ -16,6 +14,8 @@ from gapless.trace import Trace
 from gapless.trace.tables import rows_to_table
 from gapless_spark.audit import glance
 from gapless_spark.audit.glance import Glance, Judged, UnclearError
+from tests.checkers.model import Model, record
+from tests.checkers.test_agreement import went_wrong
 
 from .traces import all_told, chain_of_answers, honest_runs, planted_runs
 

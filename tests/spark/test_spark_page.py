@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+
 from tests.conftest import Cli
 
 DOCS = Path(__file__).parents[2] / "docs"

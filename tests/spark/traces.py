@@ -9,12 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.checkers import test_late_start as late_start
-from tests.checkers import test_planted as planted
-from tests.checkers.model import Model, record
-from tests.checkers.test_agreement import went_wrong
-from tests.checkers.test_planted import Plant
-from tests.runtime.live_scenario import run_live
 
 from gapless.checkers import Anomaly, Verdict
 from gapless.events import Event
@@ -22,6 +16,12 @@ from gapless.protocol import Guarantee
 from gapless.runtime.event_loop import run as run_loop
 from gapless.simulator import load_scenario
 from gapless.trace import Recorder, Trace
+from tests.checkers import test_late_start as late_start
+from tests.checkers import test_planted as planted
+from tests.checkers.model import Model, record
+from tests.checkers.test_agreement import went_wrong
+from tests.checkers.test_planted import Plant
+from tests.runtime.live_scenario import run_live
 
 GUARANTEES: tuple[Guarantee, ...] = ("gcd", "gfd", "topic-causal", "best-effort")
 

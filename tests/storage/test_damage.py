@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.storage import torture
-from tests.storage.opened import opened
 
 from gapless.errors import StorageError
 from gapless.storage import Admit, Append, DamagedError, HistoryRow, Put, StorageSettings, TruncateHistory
 from gapless.storage.examination import check_directory
+from tests.storage import torture
+from tests.storage.opened import opened
 
 ALL = 2**63 - 1
 NEVER = StorageSettings("never")

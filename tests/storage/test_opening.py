@@ -10,10 +10,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.storage.opened import NETWORK, Opened, opened
 
 from gapless.errors import StorageError
 from gapless.storage import Put, StorageSettings, open_store
+from tests.storage.opened import NETWORK, Opened, opened
 
 
 def _refused(path: Path, network: str = NETWORK, broker: str = "b1") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.storage.power_cut import after_a_power_cut, calls_of_a_writer, can_watch
 
 SEED = 3

@@ -12,7 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.storage.opened import Opened, opened
 
 from gapless.errors import StorageError
 from gapless.storage import (
@@ -38,6 +37,7 @@ from gapless.storage import (
 )
 from gapless.storage import writer as writer_module
 from gapless.storage.schema import open_for_reading
+from tests.storage.opened import Opened, opened
 
 ALL = 2**63 - 1
 

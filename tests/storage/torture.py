@@ -19,12 +19,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.storage.opened import Opened, opened
-
 from gapless.errors import StorageError
 from gapless.storage import Admit, Append, Change, DamagedError, HistoryRow, Put, Snapshot, StorageSettings
 from gapless.storage.examination import check_directory
 from gapless.storage.reader import FileReader
+from tests.storage.opened import Opened, opened
 
 DATABASE = "data.sqlite"
 ORIGINS = ("b1", "b2", "b3")

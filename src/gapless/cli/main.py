@@ -335,6 +335,15 @@ def sub(
     url: Url = LOCAL,
     count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many events.")] = None,
     seconds: Seconds = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN", help="First what was published since: earliest, an age (10m), a time, a position."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="End there: now, an age, a time, a position. Needs --since.")
+    ] = None,
     rate: Annotated[
         bool, typer.Option("--rate", help="Print events a second instead of events, and the total at the end.")
     ] = False,
@@ -347,12 +356,15 @@ def sub(
     Example:  [bold]gapless sub "topic = 'price' AND amount < 10" --count 3[/bold]
 
     How many come:  [bold]gapless sub --rate --seconds 10[/bold]
+
+    What was published in the last ten minutes:  [bold]gapless sub --since 10m --until now[/bold]
     """
-    from gapless.cli.sub import subscribe
+    from gapless.cli.sub import Span, subscribe
 
     return subscribe(
-        local(url, credentials), text, count, seconds, credentials=credentials, rate=rate, quiet=quiet, as_json=json
-    )
+        local(url, credentials), text, Span(since, until), count, seconds,
+        credentials=credentials, rate=rate, quiet=quiet, as_json=json,
+    )  # fmt: skip
 
 
 @traces.command("merge", epilog=NETWORK_EPILOG)

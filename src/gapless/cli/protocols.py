@@ -7,7 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.cli.terminal import output_console, print_json
-from gapless.protocol import GUARANTEE_NAMES, ProtocolSpec, find_protocol, protocols
+from gapless.protocol import GUARANTEE_NAMES, ProtocolSpec
+from gapless.registry import find_protocol, protocols
 
 __all__ = ["show_protocol", "show_protocols"]
 

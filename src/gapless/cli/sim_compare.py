@@ -18,7 +18,8 @@ from gapless.cli.exit_codes import code_of, worst
 from gapless.cli.terminal import output_console, print_json, progress_bars
 from gapless.cli.verdict_view import print_anomalies
 from gapless.errors import ProtocolError
-from gapless.protocol import GUARANTEE_NAMES, ProtocolSpec, find_protocol, protocols
+from gapless.protocol import GUARANTEE_NAMES, ProtocolSpec
+from gapless.registry import find_protocol, protocols
 from gapless.simulator import Entry, Scenario, compare, load_scenario
 from gapless.simulator.networks import overlay_of
 

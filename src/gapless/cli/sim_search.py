@@ -19,7 +19,8 @@ from gapless.cli.exit_codes import code_of
 from gapless.cli.option_values import parse_options, search_line
 from gapless.cli.terminal import check_file, output_console, print_json, progress_bars
 from gapless.cli.verdict_view import print_anomalies, status_text
-from gapless.protocol import ProtocolSpec, find_protocol
+from gapless.protocol import ProtocolSpec
+from gapless.registry import find_protocol
 from gapless.simulator import Finding, GeneratorLimits, Scenario, SearchReport, search
 from gapless.simulator import Progress as SearchProgress
 from gapless.simulator.fault_plan import fault_kinds

@@ -13,11 +13,13 @@ import msgspec
 from gapless.cli.event_lines import event_line
 from gapless.cli.exit_codes import INTERRUPTED, PIPE_CLOSED
 from gapless.client import Subscription, connect
+from gapless.client.positions import Since
+from gapless.errors import CallError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.runtime.event_loop import run
 
-__all__ = ["subscribe"]
+__all__ = ["Span", "subscribe"]
 
 TAKE_MAX = 256
 """Events that are taken and printed at once."""
@@ -25,24 +27,49 @@ RATE_S = 1.0
 """How often a rate is printed."""
 
 
+class Span(msgspec.Struct, frozen=True):
+    """From when on, and until when; as people write it (see `gapless.client.positions`)."""
+
+    since: str | None = None
+    until: str | None = None
+
+    def begin(self) -> Since | None:
+        """From which position on; None if from now on."""
+        if self.until is not None and self.since is None:
+            raise CallError("--until needs --since: what is published from now on has no end; see also --seconds")
+        return None if self.since is None else _position(self.since)
+
+    def end(self) -> Since | None:
+        """Up to which position; None if up to now."""
+        return None if self.until in (None, "now") else _position(self.until)
+
+
+def _position(text: str) -> Since:
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
 def subscribe(
-    url: str, text: str, count: int | None, seconds: float | None, *, credentials: Path | None, rate: bool, quiet: bool,
-    as_json: bool,
+    url: str, text: str, span: Span, count: int | None, seconds: float | None, *, credentials: Path | None, rate: bool,
+    quiet: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Print what comes, until enough has come, the time is up, or nobody reads."""
     parse(text)  # what is wrong with it does not depend on who listens
-    return run(_subscribe(url, text, count, seconds, _Rate(as_json) if rate else None, quiet, credentials))
+    span.begin()
+    return run(_subscribe(url, text, span, count, seconds, _Rate(as_json) if rate else None, quiet, credentials))
 
 
 async def _subscribe(
-    url: str, text: str, count: int | None, seconds: float | None, rate: "_Rate | None", quiet: bool,
+    url: str, text: str, span: Span, count: int | None, seconds: float | None, rate: "_Rate | None", quiet: bool,
     credentials: Path | None,
 ) -> int:  # fmt: skip
     async with connect(url, name="sub", timeout_s=2.0, credentials=credentials) as client:
-        subscription = await client.subscribe(text)
+        since = span.begin()
+        if span.until is not None and since is not None:
+            subscription = await client.read(text, since=since, until=span.end())
+        else:
+            subscription = await client.subscribe(text, since=since)
         if not quiet:
-            cuts = ", ".join(f"{publisher} {number}" for publisher, number in sorted(subscription.cuts.items()))
-            print(f"subscribed; from event … of publisher on: {cuts or 'nobody yet'}", file=sys.stderr, flush=True)
+            _tell_begin(subscription, span)
         take = _print_events if rate is None else rate.count
         taking = asyncio.create_task(_take(subscription, count, take))
         telling = None if rate is None else asyncio.create_task(rate.tell(taking))
@@ -75,13 +102,25 @@ def _cancel_on_signal(task: "asyncio.Task[int]") -> Callable[[], bool]:
 async def _take(subscription: Subscription, count: int | None, give: Callable[[list[Event]], bool]) -> int:
     taken = 0
     while count is None or taken < count:
-        events = await subscription.take(TAKE_MAX if count is None else min(TAKE_MAX, count - taken))
+        try:
+            events = await subscription.take(TAKE_MAX if count is None else min(TAKE_MAX, count - taken))
+        except SkippedError as error:
+            print(f"gapless sub: {error}", file=sys.stderr, flush=True)
+            continue
         if not events:
             break
         taken += len(events)
         if not give(events):
             return PIPE_CLOSED
     return 0
+
+
+def _tell_begin(subscription: Subscription, span: Span) -> None:
+    cuts = ", ".join(f"{publisher} {number}" for publisher, number in sorted(subscription.cuts.items()))
+    begin = f"from event … of publisher on: {cuts or 'nobody yet'}"
+    if span.since is not None:
+        begin = f"what was published since {span.since}" + (", then what is published" if span.until is None else "")
+    print(f"subscribed; {begin}", file=sys.stderr, flush=True)
 
 
 def _print_events(events: list[Event]) -> bool:

@@ -1,17 +1,20 @@
 """An advertisement, as its application sees it."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gapless.client.client import Client
+from typing import Protocol
 
 __all__ = ["Advertisement"]
+
+
+class _Client(Protocol):
+    """Who advertised."""
+
+    async def unadvertise(self, advertisement: "Advertisement") -> None: ...
 
 
 class Advertisement:
     """What this client may publish. Made by `Client.advertise`."""
 
-    def __init__(self, client: "Client", name: str, text: str) -> None:
+    def __init__(self, client: _Client, name: str, text: str) -> None:
         self.name = name
         self.filter = text
         self._client = client

@@ -7,13 +7,13 @@ wait for a broker where there is none; whoever wants to know meanwhile iterates 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 from weakref import WeakSet
 
 import msgspec
 
 from gapless.errors import GaplessError
-from gapless.protocol import Effect, Input, Node, Received
+from gapless.protocol import ClientNode, Effect, Input, Received
 from gapless.runtime.connection import Connection
 from gapless.runtime.links import Links
 
@@ -128,32 +128,22 @@ class Watching:
 class WatchedNode:
     """A client's node; `look` is called when something may have changed."""
 
-    def __init__(self, node: Node, look: Callable[[], None]) -> None:
-        self._node: Any = node
+    def __init__(self, node: ClientNode, look: Callable[[], None]) -> None:
+        self._node = node
         self._look = look
-        self._has_session = hasattr(node, "is_attached")
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
         node = self._node
-        if self._has_session:
-            before = node.is_attached
-            effects: Sequence[Effect] = node.step(item, now)
-            if node.is_attached is not before:
-                self._look()
-            return effects
+        before = node.is_attached
         effects = node.step(item, now)
-        if item.__class__ is not Received:
+        if node.is_attached is not before or (before is None and item.__class__ is not Received):
             self._look()
         return effects
 
     def state_size(self) -> Mapping[str, int]:
         """How much the node keeps."""
-        size: Mapping[str, int] = self._node.state_size()
-        return size
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._node, name)
+        return self._node.state_size()
 
 
 class WatchedLinks(Links):
@@ -172,11 +162,10 @@ class WatchedLinks(Links):
         self.look()
 
 
-def serving(links: Links, broker: str) -> str:
+def serving(links: Links, node: ClientNode) -> str:
     """The broker that holds the session, and that we are connected to; empty if there is none."""
-    node = links.host.node
-    if not hasattr(node, "is_attached"):
+    if node.is_attached is None:
         return next((link.name for link in links.links.values() if link.connection is not None), "")
-    link = links.links.get(broker)
-    is_served = getattr(node, "is_attached", False) and link is not None and link.connection is not None
-    return broker if is_served else ""
+    link = links.links.get(node.broker)
+    is_served = node.is_attached and link is not None and link.connection is not None
+    return node.broker if is_served else ""

@@ -6,7 +6,9 @@ This file turns calls into its inputs, and its effects into answers: it knows no
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, get_args, overload
@@ -18,6 +20,8 @@ from gapless.client.guarded_codec import GuardedCodec
 from gapless.client.hints import hint_at_filter
 from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
+from gapless.client.pacing import Pacing
+from gapless.client.positions import Since, position_of
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import Publishing
 from gapless.client.reader import Reader
@@ -26,16 +30,24 @@ from gapless.client.requests import ANSWERABLE, Replies, Requests
 from gapless.client.spare_links import SpareLinks
 from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription, chosen_policy
 from gapless.client.unsafe import fulfil, refuse
-from gapless.errors import CallError, ClosedError, DeniedError, EventError, GaplessError, SubscriptionEndedError
+from gapless.errors import (
+    CallError,
+    ClosedError,
+    DeniedError,
+    EventError,
+    GaplessError,
+    SkippedError,
+    SubscriptionEndedError,
+)
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    CaughtUp,
     ClientPlace,
     Confirmed,
-    Consumed,
     CutFixed,
     CutsVoided,
     Deliver,
@@ -44,13 +56,14 @@ from gapless.protocol import (
     Published,
     Ready,
     Rejected,
+    Skipped,
     Start,
     Subscribe,
     Unadvertise,
     Unsubscribe,
     convert_options,
-    find_protocol,
 )
+from gapless.registry import find_protocol
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.wire import Welcome
 
@@ -63,6 +76,11 @@ ENDED = "the network ended the subscription: the client was away too long, or al
 ENDED_EARLY = (
     "the network ended the subscription before it began, because the client was away too long; subscribe again"
 )
+
+_NOW = -1
+"""As the end of a reading: what was confirmed when it began."""
+_RECENT_US = 10_000_000
+"""Who asks for the newest position looks at no more history than this."""
 
 REQUEST_S = 10.0
 """How long a request waits for its reply, if its caller does not say."""
@@ -81,7 +99,9 @@ class Client:
         self.protocol = welcome.protocol
         self._spec = find_protocol(welcome.protocol)
         options = convert_options(self._spec, welcome.options)
-        self._publishing = Publishing(self, self._spec, welcome.settings, getattr(options, "client_window", 1_000))
+        place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
+        self._node = self._spec.client(place, options)
+        self._publishing = Publishing(self, self._spec, welcome.settings, self._node.window)
         self._serial = 0
         self._rejection: Rejected | None = None
         self._stable: dict[str, asyncio.Future[None]] = {}
@@ -89,9 +109,6 @@ class Client:
         self._ending: dict[str, asyncio.Future[None]] = {}
         self._advertisements: dict[str, Advertisement] = {}
         self._subscriptions: dict[str, BaseSubscription[Any]] = {}
-        self._deliveries = 0
-        self._taken = 0
-        self._is_telling = False
         self._error: GaplessError | None = None
         self._is_leaving = False
         self._is_closed = False
@@ -105,6 +122,8 @@ class Client:
             CutFixed: self._on_cut_fixed,
             CutsVoided: self._on_cuts_voided,
             Deliver: self._on_deliver,
+            CaughtUp: self._on_caught_up,
+            Skipped: self._on_skipped,
             Ended: self._on_ended,
         }
         self._recording = start_recording(trace, welcome, self._spec, options, name) if trace else None
@@ -124,13 +143,12 @@ class Client:
             tls=access.context,
         )
         self._links.denied = self._on_denied
-        self._spare_links = SpareLinks(self._links)
+        self._pacing = Pacing(self._subscriptions, self._links.give, tells=self._spec.paces)
         self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None, access)
-        place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
-        node = self._spec.client(place, options)
-        self._watching = Watching(lambda: serving(self._links, self.broker))
+        self._spare_links = SpareLinks(self._links, self._node)
+        self._watching = Watching(lambda: serving(self._links, self._node))
         self._links.look = self._watching.look
-        self._links.host.inhabit(WatchedNode(node, self._watching.look))
+        self._links.host.inhabit(WatchedNode(self._node, self._watching.look))
         self._replies = Replies(self, self._publishing)
         self._links.give(Start())
 
@@ -166,6 +184,7 @@ class Client:
         self,
         filter: str,
         *,
+        since: Since | None = None,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -177,6 +196,7 @@ class Client:
         filter: str,
         *,
         type: type[T],
+        since: Since | None = None,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -187,11 +207,16 @@ class Client:
         filter: str,  # noqa: A002
         *,
         type: type[Any] | None = None,  # noqa: A002
+        since: Since | None = None,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
     ) -> Any:
         """Ask for what matches. Every matching event whose publication begins after this has returned is delivered.
+
+        With `since`, a position, a time, an age or "earliest" (see `gapless.client.positions`), what was published
+        after that comes first, in causal order, and then, without a gap or a duplicate, what is published. If some of
+        it is gone, a `SkippedError` says so in its place.
 
         It returns when the starting cut is whole, one number for every publisher that may match, and f + 1 brokers know
         the subscription. With `ready="first"` it returns with the first of these numbers, as the papers have it: what a
@@ -203,27 +228,77 @@ class Client:
         """
         settings = self._settings_of(filter, on_full, queue)
         check_choice("ready", ready, get_args(Ready))
+        position = -1 if since is None else self._position_of("since", since)
         again: Any = partial(self.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
         if type is None:
-            made: Any = Subscription(self, *settings, again)
+            made: Any = Subscription(self, self._pacing.took, *settings, again)
         else:
-            made = TypedSubscription(self, *settings, partial(again, type=type), Reader(type))
-        return await self._begin(made, ready)
+            made = TypedSubscription(self, self._pacing.took, *settings, partial(again, type=type), Reader(type))
+        return await self._begin(made, ready, position)
+
+    @overload
+    async def read(self, filter: str, *, since: Since = "earliest", until: Since | None = None) -> Subscription: ...
+
+    @overload
+    async def read(
+        self, filter: str, *, type: type[T], since: Since = "earliest", until: Since | None = None
+    ) -> TypedSubscription[T]: ...
+
+    async def read(
+        self,
+        filter: str,  # noqa: A002
+        *,
+        type: type[Any] | None = None,  # noqa: A002
+        since: Since = "earliest",
+        until: Since | None = None,
+    ) -> Any:
+        """What was published after one position and up to another, in causal order; then it ends.
+
+        Without `until` that is everything that was published, and confirmed, before the call. Positions are written as
+        in `subscribe`. If some of it is gone, a `SkippedError` says so in its place.
+        """
+        settings = self._settings_of(filter, None, 10_000)
+        begin = self._position_of("since", since)
+        end = _NOW if until is None else self._position_of("until", until)
+        if 0 <= end <= begin:
+            raise CallError(f"until ({until!r}) does not lie after since ({since!r}): nothing is between them")
+        again: Any = partial(self.read, filter, since=since, until=until)
+        if type is None:
+            made: Any = Subscription(self, self._pacing.took, *settings, again)
+        else:
+            made = TypedSubscription(self, self._pacing.took, *settings, partial(again, type=type), Reader(type))
+        return await self._begin(made, "whole", begin, end)
+
+    async def position(self) -> int:
+        """The newest position: everything that was published, and confirmed, before this call lies up to it."""
+        reading = await self.read("FALSE", since=max(0, time.time_ns() // 1000 - _RECENT_US))
+        while not reading.is_over:
+            with suppress(SkippedError):
+                await reading.take()
+        return reading.position
+
+    def _position_of(self, what: str, value: Since) -> int:
+        if not self._spec.keeps_history:
+            raise CallError(f"protocol {self._spec.name!r} keeps no history; leave out {what}")
+        return position_of(what, value)
 
     async def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed, as `subscribe` does."""
         _check_filter(filter)
         settings = self._settings_of(f"({filter}) AND {ANSWERABLE}", on_full, queue)
-        return await self._begin(Requests(self, *settings, lambda: self.answer(filter, on_full=on_full, queue=queue)))
+        return await self._begin(
+            Requests(self, self._pacing.took, *settings, lambda: self.answer(filter, on_full=on_full, queue=queue))
+        )
 
     def _settings_of(self, text: str, on_full: OnFull | None, queue: int) -> tuple[str, str, OnFull, int]:
         _check_filter(text)
         self._check_open()
         return self._new_name("s"), text, chosen_policy(self._spec, on_full), check_count("queue", queue)
 
-    async def _begin(self, subscription: S, ready: Ready = "whole") -> S:
+    async def _begin(self, subscription: S, ready: Ready = "whole", since: int = -1, until: int = 0) -> S:
         name = subscription.name
-        call = Subscribe(name, subscription.filter, ready)
+        call = Subscribe(name, subscription.filter, ready, since, until)
+        subscription.position, subscription.is_live = max(0, since), since < 0
         active = self._starting[name] = self._future()
         self._subscriptions[name] = subscription
         if self._recording is not None:
@@ -249,7 +324,7 @@ class Client:
         if ended is None:
             ended = self._ending[name] = self._future()
             subscription.release()
-            self._took()
+            self._pacing.took()
             self._call(Unsubscribe(name))
         await asyncio.shield(ended)
 
@@ -329,8 +404,11 @@ class Client:
         for advertisement in list(self._advertisements.values()):
             await self.unadvertise(advertisement)
         await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self._subscriptions.values())))
-        while self._links.unsent or not getattr(self._links.host.node, "is_attached", True):
+        while self._links.queues.unsent or self._is_looking_for_a_broker():
             await asyncio.sleep(0.005)
+
+    def _is_looking_for_a_broker(self) -> bool:
+        return self._links.host.node is not None and self._node.is_attached is False
 
     async def __aenter__(self) -> Self:
         return self
@@ -368,25 +446,22 @@ class Client:
             kind = EventError if isinstance(rejection.call, Publish) else CallError
             raise kind(rejection.reason)
 
-    def _took(self) -> None:
-        """The application took something, or wants no more: tell the node, once a turn of the event loop."""
-        if self._spec.paces and not self._is_telling:
-            self._is_telling = True
-            asyncio.get_running_loop().call_soon(self._tell_taken)
+    def _note_beginning(self, began_us: int) -> None:
+        """What is published next was asked for then: a trace counts from the call, not from when it leaves."""
+        if self._recording is not None:
+            self._recording.publishes(began_us)
 
-    def _tell_taken(self) -> None:
-        self._is_telling = False
-        waiting = [subscription.oldest() for subscription in self._subscriptions.values() if subscription.holds_back]
-        taken = min((number for number in waiting if number is not None), default=self._deliveries + 1) - 1
-        if taken > self._taken:
-            self._taken = taken
-            self._links.give(Consumed(taken))
+    def _flush(self) -> None:
+        self._links.host.flush()
+
+    async def _wait_for_links(self) -> None:
+        await self._links.queues.wait_for_room()
 
     def _drop(self, name: str) -> None:
         """The application does not want the subscription after all."""
         if self._subscriptions.pop(name, None) is not None and self._error is None:
             self._links.give(Unsubscribe(name))
-            self._took()
+            self._pacing.took()
 
     # ---- effects ------------------------------------------------------------------------------------------
 
@@ -425,15 +500,29 @@ class Client:
             self._subscriptions[effect.subscription].cuts.clear()
 
     def _on_deliver(self, effect: Deliver) -> None:
-        self._deliveries += 1
+        self._pacing.deliveries += 1
         subscription = self._subscriptions.get(effect.subscription)
         if subscription is None:
-            self._took()
+            self._pacing.took()
             return
-        if not subscription.put(self._deliveries, effect.event):
+        if not subscription.put(self._pacing.deliveries, effect.event):
             asyncio.get_running_loop().call_soon(self._drop, effect.subscription)
         if not subscription.holds_back:
-            self._took()
+            self._pacing.took()
+
+    def _on_caught_up(self, effect: CaughtUp) -> None:
+        subscription = self._subscriptions.get(effect.subscription)
+        if subscription is not None:
+            subscription.position, subscription.is_live = effect.position, effect.is_live
+
+    def _on_skipped(self, effect: Skipped) -> None:
+        subscription = self._subscriptions.get(effect.subscription)
+        if subscription is None or (not effect.lost and effect.gap is not None and effect.gap[0] == 0):
+            return  # who asks for the earliest gets the earliest that there is
+        gone = sum(last - first + 1 for ranges in effect.lost.values() for first, last in ranges)
+        what = f"{gone:,} events" if effect.gap is None else "an unknown number of events"
+        message = f"{what} that {subscription.filter!r} may match are gone: no broker holds them any more"
+        subscription.skip(self._pacing.deliveries + 1, SkippedError(message, effect.lost, effect.gap))
 
     def _on_ended(self, effect: Ended) -> None:
         name = effect.subscription
@@ -441,7 +530,8 @@ class Client:
         asked = self._ending.pop(name, None)
         if subscription is not None:
             subscription.last = effect.last_seq
-            subscription.end(None if asked is not None else SubscriptionEndedError(ENDED, effect.last_seq))
+            is_well = asked is not None or effect.is_complete
+            subscription.end(None if is_well else SubscriptionEndedError(ENDED, effect.last_seq))
         if asked is not None:
             fulfil(asked)
         if name in self._starting:
@@ -481,7 +571,7 @@ class Client:
     @property
     def broker(self) -> str:
         """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
-        return str(getattr(self._links.host.node, "broker", ""))
+        return "" if self._links.host.node is None else self._node.broker
 
     def changes(self) -> Changes:
         """What becomes of the client's place in the network: connected, lost, moved; first, how it is now."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterable, Iterable
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from gapless.client.batches import batches
 from gapless.client.feed import Feed
@@ -14,9 +14,6 @@ from gapless.events import Event
 from gapless.protocol import Confirmed, ProtocolSpec, Publish, Published, PublishMany
 from gapless.runtime.settings import RuntimeSettings
 
-if TYPE_CHECKING:
-    from gapless.client.client import Client
-
 __all__ = ["Publishing"]
 
 PUBLISH_BATCH = 256
@@ -26,10 +23,24 @@ MESSAGE_BYTES = 1024 * 1024
 """From there on, a message to the broker takes in no further event, so that it holds nobody up for long."""
 
 
+class _Client(Protocol):
+    """The client whose events leave."""
+
+    def _check_open(self) -> None: ...
+
+    def _note_beginning(self, began_us: int) -> None: ...
+
+    def _call(self, call: Any) -> None: ...
+
+    def _flush(self) -> None: ...
+
+    async def _wait_for_links(self) -> None: ...
+
+
 class Publishing:
     """The publishing side of one client."""
 
-    def __init__(self, client: "Client", spec: ProtocolSpec, settings: RuntimeSettings, window: int) -> None:
+    def __init__(self, client: _Client, spec: ProtocolSpec, settings: RuntimeSettings, window: int) -> None:
         self.unsafe = Unsafe(window, settings.client_frame_max // 2)
         self.batch_max = max(1, min(PUBLISH_BATCH, COLLECTED_BYTES // settings.event_max))
         """How many events may be published at a time."""
@@ -81,7 +92,7 @@ class Publishing:
         call, size = checked
         await self._wait_for_room()
         self._accepted.clear()
-        self._note_beginning(began_us)
+        self._client._note_beginning(began_us)
         self._client._call(call)
         event = self._accepted.pop()
         self._note(size)
@@ -137,7 +148,7 @@ class Publishing:
                 calls.append(checked[done][0])
                 size += checked[done][1]
                 done += 1
-            self._note_beginning(began_us)
+            self._client._note_beginning(began_us)
             self._give(calls)
             self._note(size)
         return done
@@ -149,12 +160,7 @@ class Publishing:
             for call in calls:
                 self._client._call(call)
         self._accepted.clear()
-        self._client._links.host.flush()
-
-    def _note_beginning(self, began_us: int) -> None:
-        """What is published next was asked for then: a trace counts from the call, not from when it leaves."""
-        if self._client._recording is not None:
-            self._client._recording.publishes(began_us)
+        self._client._flush()
 
     def _note(self, size: int) -> None:
         if self._spec.confirms:
@@ -166,5 +172,5 @@ class Publishing:
         if self._spec.confirms:
             await self.unsafe.wait_for_room()
         else:
-            await self._client._links.wait_for_room()
+            await self._client._wait_for_links()
         self._client._check_open()

@@ -23,6 +23,7 @@ from gapless.protocol import (
     Published,
     Ready,
     Rejected,
+    Skipped,
 )
 from gapless.protocol import Subscribe as SubscribeCall
 from gapless.runtime.wire import Welcome
@@ -60,6 +61,7 @@ class Recording:
             CutsVoided: lambda effect: recorder.void_cuts(effect.subscription),
             Ended: lambda effect: recorder.end(effect.subscription, effect.last_seq, now_us()),
             Rejected: self._rejected,
+            Skipped: lambda effect: recorder.skip(effect.subscription, effect.lost),
         }
         return {
             kind: self._both(notes[kind], handler) if kind in notes else handler for kind, handler in handlers.items()

@@ -14,17 +14,14 @@ come before effects. Whoever asks for a change and gets an answer need not ask w
 """
 
 import asyncio
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
 
 from gapless.client.publications import EventLike, Payload, parts_of
 from gapless.client.publishing import Publishing
-from gapless.client.subscription import BaseSubscription, Subscription
+from gapless.client.subscription import BaseSubscription, OnFull, Subscriber, Subscription
 from gapless.errors import CallError, ClosedError, EventError, GaplessError, NoReplyError, SubscriptionEndedError
 from gapless.events import Event
-
-if TYPE_CHECKING:
-    from gapless.client.client import Client
 
 __all__ = ["ANSWERABLE", "Replies", "Request", "Requests"]
 
@@ -38,10 +35,24 @@ CHANNELS_MAX = 64
 """Subscriptions to replies that are kept, one for each filter that was asked with."""
 
 
+class _Answerer(Subscriber, Protocol):
+    """The client that answers."""
+
+    async def publish(self, attributes: EventLike, payload: Payload = b"") -> Event: ...
+
+
+class _Asker(Protocol):
+    """The client that asks."""
+
+    name: str
+
+    async def subscribe(self, filter: str) -> Subscription: ...  # noqa: A002 - the client's word for it
+
+
 class Request:
     """A question, as the answering side sees it."""
 
-    def __init__(self, client: "Client", event: Event) -> None:
+    def __init__(self, client: _Answerer, event: Event) -> None:
         self.event = event
         self.attributes = event.attributes
         self.payload = event.payload
@@ -68,9 +79,22 @@ class Request:
 class Requests(BaseSubscription[Request]):
     """Iterate over it: `async for request in requests`. Made by `Client.answer`."""
 
+    def __init__(
+        self,
+        client: _Answerer,
+        took: Callable[[], None],
+        name: str,
+        text: str,
+        on_full: OnFull,
+        queue: int,
+        again: Callable[[], Awaitable["Requests"]],
+    ) -> None:
+        super().__init__(client, took, name, text, on_full, queue, again)
+        self._answerer = client
+
     def _pop(self, most: int) -> list[Request]:
         pop = self._queue.popleft
-        requests = [Request(self._client, pop()[1]) for _ in range(min(most, len(self._queue)))]
+        requests = [Request(self._answerer, pop()[1]) for _ in range(min(most, len(self._queue)))]
         self._took()
         return requests
 
@@ -98,7 +122,7 @@ class _Channel:
 class Replies:
     """The asking side of one client."""
 
-    def __init__(self, client: "Client", publishing: Publishing) -> None:
+    def __init__(self, client: _Asker, publishing: Publishing) -> None:
         self._client = client
         self._publishing = publishing
         self._to_us = "{} = '{}'".format(REPLY_TO, client.name.replace("'", "''"))

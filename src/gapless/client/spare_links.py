@@ -6,6 +6,7 @@ for a while. So brokers do not hold connections of clients that are others', and
 
 import asyncio
 
+from gapless.protocol import ClientNode
 from gapless.runtime.links import Links
 
 __all__ = ["SpareLinks"]
@@ -16,8 +17,9 @@ LOOK_S = 1.0
 class SpareLinks:
     """Looks after the links of one client."""
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: Links, node: ClientNode) -> None:
         self._links = links
+        self._node = node
         self._served_by = ""
         self._looking = links.loop.call_later(LOOK_S, self._look)
 
@@ -27,8 +29,7 @@ class SpareLinks:
 
     def _look(self) -> None:
         self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
-        node = self._links.host.node
-        broker = str(getattr(node, "broker", "")) if getattr(node, "is_attached", False) else ""
+        broker = self._node.broker if self._node.is_attached else ""
         if broker and broker == self._served_by:
             for peer in [name for name in self._links.links if name != broker]:
                 self._links.part(peer)

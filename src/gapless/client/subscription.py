@@ -16,18 +16,15 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, Literal, Self, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, cast, get_args
 
 from gapless.client.arguments import check_choice, check_count, check_timeout
 from gapless.client.reader import Reader
-from gapless.errors import CallError, GaplessError, MisfitError, SlowConsumerError
+from gapless.errors import CallError, GaplessError, MisfitError, SkippedError, SlowConsumerError
 from gapless.events import Event
 from gapless.protocol import ProtocolSpec
 
-if TYPE_CHECKING:
-    from gapless.client.client import Client
-
-__all__ = ["BaseSubscription", "OnFull", "Subscription", "TypedSubscription", "chosen_policy"]
+__all__ = ["BaseSubscription", "OnFull", "Subscriber", "Subscription", "TypedSubscription", "chosen_policy"]
 
 OnFull: TypeAlias = Literal["block", "fail"]
 
@@ -44,12 +41,19 @@ def chosen_policy(spec: ProtocolSpec, on_full: OnFull | None) -> OnFull:
     return on_full
 
 
+class Subscriber(Protocol):
+    """The client whose subscription it is."""
+
+    async def unsubscribe(self, subscription: "BaseSubscription[Any]") -> None: ...
+
+
 class BaseSubscription(ABC, Generic[T]):
     """What all subscriptions have in common; `_read` makes of an event what the application gets."""
 
     def __init__(
         self,
-        client: "Client",
+        client: Subscriber,
+        took: Callable[[], None],
         name: str,
         text: str,
         on_full: OnFull,
@@ -64,6 +68,12 @@ class BaseSubscription(ABC, Generic[T]):
         later are added."""
         self.last: dict[str, int] | None = None
         """The ending cut, once it is over: for each publisher, the number up to which everything was delivered."""
+        self.position = 0
+        """If it reads history: everything up to this position was delivered."""
+        self.is_live = True
+        """Whether it gets what is published; not while it reads what was published before."""
+        self._skips: deque[tuple[int, SkippedError]] = deque()
+        """What is gone of the history that was asked for, and the number of the delivery before which it is missing."""
         self._client = client
         self._on_full = on_full
         self._holds_back = on_full == "block"
@@ -71,7 +81,7 @@ class BaseSubscription(ABC, Generic[T]):
         self._got: dict[str, int] = {}
         """Where `fail` applies: the number of the last event of each publisher that did fit."""
         self._again = again
-        self._took = client._took
+        self._took = took
         self._queue: deque[tuple[int, Event]] = deque()
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._error: GaplessError | None = None
@@ -88,7 +98,7 @@ class BaseSubscription(ABC, Generic[T]):
     async def __anext__(self) -> T:
         if not self._queue and not await self._wait(None):
             raise StopAsyncIteration
-        return self._pop(1)[0]
+        return self._next(1)[0]
 
     async def take(self, most: int = 256, *, timeout_s: float | None = None) -> list[T]:
         """The next events, at least one and as many as are there; empty when the subscription is over.
@@ -99,7 +109,7 @@ class BaseSubscription(ABC, Generic[T]):
         seconds = check_timeout(timeout_s)
         if not self._queue and not await self._wait(seconds):
             return []
-        return self._pop(most)
+        return self._next(most)
 
     async def close(self) -> None:
         """End it, with an exact ending cut. What was delivered before can still be taken."""
@@ -120,6 +130,7 @@ class BaseSubscription(ABC, Generic[T]):
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._queue:
+                    self._raise_skipped(None)
                     if self._is_over:
                         if self._error is not None:
                             raise self._error
@@ -138,6 +149,19 @@ class BaseSubscription(ABC, Generic[T]):
             with suppress(ValueError):  # it may have been woken in the same moment
                 self._waiters.remove(waiter)
             raise
+
+    def _next(self, most: int) -> list[T]:
+        """What is there, but not across what is missing: that is raised in its place."""
+        if self._skips:
+            self._raise_skipped(self._queue[0][0])
+            if self._skips:
+                most = min(most, sum(number < self._skips[0][0] for number, _ in self._queue))
+        return self._pop(most)
+
+    def _raise_skipped(self, number: int | None) -> None:
+        """Raise what is missing before that delivery; or before the next that may come."""
+        if self._skips and (number is None or self._skips[0][0] <= number):
+            raise self._skips.popleft()[1]
 
     @abstractmethod
     def _pop(self, most: int) -> list[T]:
@@ -176,6 +200,11 @@ class BaseSubscription(ABC, Generic[T]):
         if self._waiters:
             self._wake()
         return True
+
+    def skip(self, number: int, error: SkippedError) -> None:
+        """Something is missing before the delivery of that number."""
+        self._skips.append((number, error))
+        self._wake()
 
     def _give_up(self) -> None:
         reason = (
@@ -217,7 +246,8 @@ class TypedSubscription(BaseSubscription[T]):
 
     def __init__(
         self,
-        client: "Client",
+        client: Subscriber,
+        took: Callable[[], None],
         name: str,
         text: str,
         on_full: OnFull,
@@ -225,7 +255,7 @@ class TypedSubscription(BaseSubscription[T]):
         again: Callable[[], Awaitable["TypedSubscription[T]"]],
         reader: Reader[T],
     ) -> None:
-        super().__init__(client, name, text, on_full, queue, again)
+        super().__init__(client, took, name, text, on_full, queue, again)
         self._reader = reader
 
     def _pop(self, most: int) -> list[T]:

@@ -19,6 +19,7 @@ from gapless.client.connecting import CredentialsLike
 from gapless.client.connecting import connect as connect_asynchronously
 from gapless.client.feed import Feed
 from gapless.client.loop_thread import LoopThread
+from gapless.client.positions import Since
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.subscription import OnFull
 from gapless.client.sync_subscription import Changes, Requests, Subscription, TypedSubscription
@@ -68,6 +69,7 @@ class Client:
         self,
         filter: str,
         *,
+        since: Since | None = None,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -79,6 +81,7 @@ class Client:
         filter: str,
         *,
         type: type[T],
+        since: Since | None = None,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -89,6 +92,7 @@ class Client:
         filter: str,  # noqa: A002
         *,
         type: type[Any] | None = None,  # noqa: A002
+        since: Since | None = None,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -97,10 +101,39 @@ class Client:
 
         The choices are those of the asynchronous client.
         """
-        subscribe = partial(self._inner.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
+        subscribe = partial(self._inner.subscribe, filter, since=since, on_full=on_full, queue=queue, ready=ready)
         if type is None:
             return Subscription(self._loop, self._loop.run(subscribe()))
         return TypedSubscription(self._loop, self._loop.run(subscribe(type=type)))
+
+    @overload
+    def read(self, filter: str, *, since: Since = "earliest", until: Since | None = None) -> Subscription: ...
+
+    @overload
+    def read(
+        self, filter: str, *, type: type[T], since: Since = "earliest", until: Since | None = None
+    ) -> TypedSubscription[T]: ...
+
+    def read(
+        self,
+        filter: str,  # noqa: A002
+        *,
+        type: type[Any] | None = None,  # noqa: A002
+        since: Since = "earliest",
+        until: Since | None = None,
+    ) -> Any:
+        """What was published after one position and up to another, in causal order; then it ends.
+
+        Without `until` that is everything that was published, and confirmed, before the call.
+        """
+        read = partial(self._inner.read, filter, since=since, until=until)
+        if type is None:
+            return Subscription(self._loop, self._loop.run(read()))
+        return TypedSubscription(self._loop, self._loop.run(read(type=type)))
+
+    def position(self) -> int:
+        """The newest position: everything that was published, and confirmed, before this call lies up to it."""
+        return self._loop.run(self._inner.position())
 
     def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed."""

@@ -46,6 +46,16 @@ class BaseSubscription(Generic[T]):
         return self._inner.last
 
     @property
+    def position(self) -> int:
+        """If it reads history: everything up to this position was delivered."""
+        return self._inner.position
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it gets what is published; not while it reads what was published before."""
+        return self._inner.is_live
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing more comes in. What is there can still be taken."""
         return self._inner.is_over

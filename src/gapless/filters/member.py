@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from math import isinf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gapless.filters.constraints import Constraint
 from gapless.filters.evaluation import Attributes
 from gapless.filters.filter import Filter
 from gapless.filters.normal_form import Conjunction
-
-if TYPE_CHECKING:
-    from gapless.filters.segment import Segment
 
 Key = str | int | float
 Demand = tuple[str, tuple[Key, ...]]
@@ -33,7 +30,8 @@ class Member:
         self.order = order
         self.filter = filter
         self.conjunction = conjunction
-        self.segment: Segment | None = None
+        self.segment: object | None = None
+        """The segment that keeps it. Only segments look at it, so nothing is said here of what they are."""
         self.number = 0
         self.demand: Demand | None = None
         self._bounds: Bounds | None = None

@@ -192,7 +192,7 @@ class Segments:
 
     def _kill(self, member: Member) -> None:
         segment = member.segment
-        assert segment is not None
+        assert isinstance(segment, Segment)
         segment.kill(member)
         for name, constraint in member.conjunction.constraints.items():
             alphabet = self._alphabets[name]

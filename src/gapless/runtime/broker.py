@@ -16,16 +16,15 @@ from typing import Any
 import msgspec
 
 from gapless.errors import ConfigError
-from gapless.protocol import BrokerPlace, EndSession, Expel, Start
+from gapless.protocol import BrokerNode, BrokerPlace, EndSession, Expel, Start
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
 from gapless.runtime.codec import Codec
-from gapless.runtime.connection import Connection
+from gapless.runtime.connection import Connection, Link
 from gapless.runtime.distant_connection import DistantConnection
 from gapless.runtime.doors import Doors
 from gapless.runtime.gate import Gate
 from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
-from gapless.runtime.link import Link
 from gapless.runtime.links import Links
 from gapless.runtime.listener import TlsListener
 from gapless.runtime.logs import logger_of
@@ -66,6 +65,7 @@ class Broker:
         self._codec = Codec(config.spec, config.runtime.frame_max, config.runtime.event_max)
         self._met: dict[str, tuple[int, int]] = {}
         self._is_ready = False
+        self._inhabitant: BrokerNode | None = None
         self._starting_over: asyncio.Task[None] | None = None
         self._awaited: dict[str, str] = {}
         """While it starts: who is waited for, and why."""
@@ -98,8 +98,12 @@ class Broker:
         return links
 
     def _held_by(self, client: str) -> dict[str, str]:
-        held: dict[str, str] = getattr(self._links.host.node, "held_by", lambda name: {})(client)
-        return held
+        return {} if self._node is None else self._node.held_by(client)
+
+    @property
+    def _node(self) -> BrokerNode | None:
+        """What takes part; None until it does, and if it failed."""
+        return self._inhabitant if self._links.host.node is not None else None
 
     # ---- a life -------------------------------------------------------------------------------------------
 
@@ -148,7 +152,8 @@ class Broker:
     def _begin(self, incarnation: int) -> None:
         self.incarnation = incarnation
         place = BrokerPlace(self.name, self.config.overlay, self.config.network.f, incarnation)
-        self._links.host.inhabit(self.config.spec.broker(place, self.config.options))
+        self._inhabitant = self.config.spec.broker(place, self.config.options)
+        self._links.host.inhabit(self._inhabitant)
         self._is_ready = True
         self._links.give(Start())
         self._links.watch(self._around, self.config.network.f)
@@ -199,11 +204,11 @@ class Broker:
         self._hush()
         self.logger.info("draining")
         self._close_doors()
-        self._links.pause_clients()
+        self._links.queues.pause(True)
         deadline = time.monotonic() + self.config.runtime.drain_ms / 1000
-        while self._links.unsent and time.monotonic() < deadline:
+        while self._links.queues.unsent and time.monotonic() < deadline:
             await asyncio.sleep(DRAIN_POLL_S)
-        left = self._links.unsent
+        left = self._links.queues.unsent
         await self._links.close()
         self.logger.info("stopped", extra={"unsent": left})
 
@@ -337,7 +342,7 @@ class Broker:
         self._end_session(client, "denied", reason)
 
     def _end_session(self, client: str, code: str, reason: str) -> None:
-        if getattr(self._links.host.node, "has_session", lambda name: False)(client):
+        if self._node is not None and self._node.has_session(client):
             self._links.give(EndSession(client))
         link = self._links.links.get(client)
         if link is not None:
@@ -364,7 +369,7 @@ class Broker:
     def _end_strangers(self) -> None:
         """End the sessions of users who are gone; also of those that were inherited since they are."""
         if self._links.gate is not None:
-            sessions: list[str] = getattr(self._links.host.node, "sessions", list)()
+            sessions = [] if self._node is None else self._node.sessions()
             connected = [link.name for link in self._links.links.values() if link.is_client]
             for client in self._links.gate.strangers(list(dict.fromkeys([*sessions, *connected]))):
                 self._end_session(client, "denied", f"user {user_of(client)!r} was revoked")
@@ -373,7 +378,7 @@ class Broker:
         """Let an operator end the session of a client that holds everybody up; the client is told."""
         if not self.config.spec.ends_sessions:
             return {"ended": False, "reason": f"protocol {self.config.spec.name!r} knows no sessions; stop the client"}
-        if not getattr(self._links.host.node, "has_session", lambda name: False)(client):
+        if self._node is None or not self._node.has_session(client):
             return {"ended": False, "reason": f"{client!r} has no session at {self.name!r}"}
         self.logger.warning("an operator ended the session of a client", extra={"peer": client})
         why = "an operator ended the session of this client; connect again if you may"
@@ -401,13 +406,12 @@ class Broker:
         return self._links
 
     def _overview(self) -> dict[str, Any]:
-        overview: dict[str, Any] = getattr(self._links.host.node, "overview", dict)()
-        return overview
+        return {} if self._node is None else self._node.overview()
 
     def report(self) -> dict[str, Any]:
         """All that `gapless status` shows."""
         links = self._links
-        node = links.host.node
+        node = self._node
         overview = self._overview()
         counters = links.counters
         return {
@@ -433,7 +437,7 @@ class Broker:
             ],
             "clients": overview.get("clients", links.client_count),
             "connections": links.client_count,
-            "paused": links.is_paused,
+            "paused": links.queues.is_paused,
             "links": {
                 link.name: {
                     "up": link.connection is not None,

@@ -87,7 +87,7 @@ def _decoder(types: tuple[type[msgspec.Struct], ...]) -> msgspec.msgpack.Decoder
 
 
 def message_types(spec: ProtocolSpec) -> tuple[type[msgspec.Struct], ...]:
-    """What nodes of the protocol can say: its `messages`, or else all that are tagged in its module of that name."""
+    """What nodes of the protocol can say: its `messages`, or else all that its module of that name gives out."""
     types = spec.messages or _found(spec)
     if not types:
         raise ProtocolError(
@@ -109,12 +109,10 @@ def _found(spec: ProtocolSpec) -> tuple[type[msgspec.Struct], ...]:
         module = importlib.import_module(f"{package}.messages")
     except ModuleNotFoundError:
         return ()
-    return tuple(
-        value
-        for name, value in sorted(vars(module).items())
-        if not name.startswith("_")
-        and isinstance(value, type)
-        and issubclass(value, msgspec.Struct)
-        and value.__module__ == module.__name__
-        and value.__struct_config__.tag is not None
-    )
+    own = [name for name, value in vars(module).items() if _is_message(value) and value.__module__ == module.__name__]
+    public = [name for name in sorted(getattr(module, "__all__", own)) if not name.startswith("_")]
+    return tuple(value for name in public if _is_message(value := getattr(module, name)))
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, msgspec.Struct) and value.__struct_config__.tag is not None

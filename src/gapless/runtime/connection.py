@@ -1,4 +1,4 @@
-"""One connection, from the greeting to its end.
+"""One peer of a node, and one connection to it, from the greeting to its end.
 
 Who dialled says `Hello` and waits; who listened looks at it and answers `Welcome` or `Refusal`. From then on both are
 equal: batches of messages, pings, goodbyes. Whatever else comes, or comes too late or too large, ends this connection
@@ -8,11 +8,11 @@ with a `Refusal` that says why, and nothing but this connection.
 import asyncio
 import ssl
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, TypeAlias
 
 from gapless.errors import WireError
 from gapless.runtime.frames import FrameStream
-from gapless.runtime.link import Link
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.tls import why_dialling_failed
 from gapless.runtime.wire import (
@@ -29,6 +29,7 @@ from gapless.runtime.wire import (
     WELCOME,
     Hello,
     Refusal,
+    Welcome,
     decode_denial,
     decode_hello,
     decode_name,
@@ -38,10 +39,10 @@ from gapless.runtime.wire import (
 )
 from gapless.security.identity import Identity
 
-if TYPE_CHECKING:
-    from gapless.runtime.links import Links
+__all__ = ["Absence", "Connection", "ConnectionListener", "Link"]
 
-__all__ = ["Connection"]
+Absence: TypeAlias = Literal["", "suspected", "left", "lost"]
+"""Why a peer is missed; nothing if it is not (`detector`)."""
 
 
 TLS_RECORD = 0x1603
@@ -55,11 +56,79 @@ GREETING_MAX = 1024 * 1024
 """The largest frame of who has not been let in: enough for the addresses of ten thousand brokers."""
 
 
+class Link:
+    """A peer that we talk to, or want to.
+
+    The outbox belongs to the host, which appends to it in its hot loop; whatever is in it is sent before the loop turns
+    again, if there is a connection to take it.
+    """
+
+    __slots__ = (
+        "absence", "address", "connection", "dialling", "greeting_connection", "heard_us", "is_client", "name",
+        "outbox", "patience", "seen_in", "seen_out", "sent_us", "was_up",
+    )  # fmt: skip
+
+    def __init__(self, name: str, *, is_client: bool, address: str = "", now: int = 0) -> None:
+        self.name = name
+        self.is_client = is_client
+        self.address = address
+        """Where to dial; empty if only the peer can."""
+        self.outbox: list[Any] = []
+        self.connection: Connection | None = None
+        self.was_up = False
+        """Whether there ever was a connection. Until the first, what is sent waits; later, it is lost."""
+        self.absence: Absence = ""
+        self.patience = 1.0
+        """How many times longer than usual it may be silent: more after each suspicion that was wrong."""
+        self.heard_us = now
+        self.sent_us = now
+        self.seen_in = 0
+        self.seen_out = 0
+        self.greeting_connection: Connection | None = None
+        """One that we dialled, and that has not been answered yet."""
+        self.dialling: asyncio.Task[None] | None = None
+
+
+class ConnectionListener(Protocol):
+    """Whose connections they are: it is asked what to do with them, and told what becomes of them."""
+
+    loop: asyncio.AbstractEventLoop
+    denied: Callable[[str, str], None] | None
+
+    def arrived(self, connection: "Connection") -> None: ...
+
+    def asked(self, connection: "Connection", hello: Hello) -> None: ...
+
+    def welcomed(self, connection: "Connection", welcome: Welcome) -> None: ...
+
+    def permits(self, identity: Identity, right: str) -> bool: ...
+
+    def report(self) -> dict[str, Any]: ...
+
+    def end_client(self, client: str) -> dict[str, Any]: ...
+
+    def is_readable(self, connection: "Connection") -> bool: ...
+
+    def has_time_for(self, connection: "Connection") -> bool: ...
+
+    def received(self, link: Link, connection: "Connection", body: memoryview) -> None: ...
+
+    def take_in(self, link: Link, connection: "Connection", messages: list[Any]) -> None: ...
+
+    def said_goodbye(self, connection: "Connection") -> None: ...
+
+    def drained(self, connection: "Connection") -> None: ...
+
+    def refusing(self, connection: "Connection", code: str, reason: str) -> None: ...
+
+    def ended(self, connection: "Connection") -> None: ...
+
+
 class Connection(FrameStream):
     """An end of a connection. If it was dialled from here, `target` is whom, and `greeting` what to say first."""
 
     def __init__(
-        self, links: "Links", settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
+        self, links: ConnectionListener, settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
     ) -> None:
         super().__init__(GREETING_MAX, settings.write_max)
         self._settings = settings
@@ -174,7 +243,7 @@ class Connection(FrameStream):
     # ---- what comes in ------------------------------------------------------------------------------------
 
     def may_go_on(self) -> bool:
-        return self.link is None or (not self.is_held and self._links.turns.has_time_for(self))
+        return self.link is None or (not self.is_held and self._links.has_time_for(self))
 
     def go_on(self) -> None:
         if not self.is_held:  # else it goes on when it is released
@@ -209,8 +278,7 @@ class Connection(FrameStream):
             else:
                 raise WireError(f"there is no frame of kind {kind}")
         except WireError as error:
-            code = "version" if "version" in str(error) else "malformed"
-            self.refuse(code, str(error))
+            self.refuse(error.code, str(error))
 
     def frame_refused(self, length: int) -> None:
         self.refuse(
@@ -222,7 +290,7 @@ class Connection(FrameStream):
 
     def refuse(self, code: str, reason: str) -> None:
         """End the connection, and say why."""
-        self._links.refusals.ended(self, code, reason)
+        self._links.refusing(self, code, reason)
         self.close(frame(REFUSAL, Refusal(code, reason)))
 
     # ---- the end ------------------------------------------------------------------------------------------
@@ -237,5 +305,4 @@ class Connection(FrameStream):
         for timer in (self._expiry, self._holding):
             if timer is not None:
                 timer.cancel()
-        self._links.turns.forget(self)
         self._links.ended(self)

@@ -15,8 +15,8 @@ import asyncio
 from collections.abc import Callable
 
 from gapless.protocol import Input, Suspected, Trusted
+from gapless.runtime.connection import Absence, Link
 from gapless.runtime.host import now_us
-from gapless.runtime.link import Absence, Link
 from gapless.runtime.logs import Logger
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.turn_meter import TurnMeter

@@ -7,14 +7,9 @@ can be told from what takes none. Only what brokers send to each other is kept b
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from gapless.runtime.connection import Connection
-from gapless.runtime.link import Link
+from gapless.runtime.connection import Connection, ConnectionListener, Link
 from gapless.runtime.settings import RuntimeSettings
-
-if TYPE_CHECKING:
-    from gapless.runtime.links import Links
 
 __all__ = ["DistantConnection"]
 
@@ -23,7 +18,7 @@ class DistantConnection(Connection):
     """A connection of a broker; distant if a broker is at the other end."""
 
     def __init__(
-        self, links: "Links", settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
+        self, links: ConnectionListener, settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
     ) -> None:
         super().__init__(links, settings, target, greeting)
         self._loop = links.loop

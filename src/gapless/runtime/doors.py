@@ -21,9 +21,10 @@ from hashlib import blake2b
 from math import inf
 from pathlib import Path
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from gapless.errors import ConfigError, DeniedError
+from gapless.runtime.connection import Connection
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.tls import server_context, uris_of
@@ -31,9 +32,6 @@ from gapless.runtime.wire import BROKER, CLIENT, Hello, Refusal
 from gapless.security.identity import ANYBODY, Identity, client_prefix, named_in
 from gapless.security.tokens import compare, hash_secret, split_token
 from gapless.security.users_file import User, Users, load_users
-
-if TYPE_CHECKING:
-    from gapless.runtime.connection import Connection
 
 __all__ = ["Doors"]
 
@@ -183,7 +181,7 @@ class Doors:
         found = None if self.users is None else self.users.by_name.get(name)
         return None if found is None or found.disabled else found
 
-    def identify(self, connection: "Connection", hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
         """Who dialled."""
 
         def found(identity: Identity | Refusal) -> None:

@@ -19,8 +19,8 @@ from typing import Any
 
 from gapless.errors import DeniedError
 from gapless.protocol import Demand, Judging
+from gapless.runtime.connection import Link
 from gapless.runtime.doors import Doors
-from gapless.runtime.link import Link
 from gapless.security.identity import Identity, user_of
 from gapless.security.limits import Bucket, Limits
 from gapless.security.permissions import Within

@@ -17,7 +17,7 @@ from typing import Any
 
 from gapless.errors import GaplessError
 from gapless.protocol import Input, Node, Received, Send, SetTimer, TimerFired
-from gapless.runtime.link import Link
+from gapless.runtime.connection import Link
 from gapless.runtime.turn_meter import TurnMeter
 
 __all__ = ["NodeHost", "WallClock", "now_us"]

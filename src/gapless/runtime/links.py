@@ -1,4 +1,4 @@
-"""All peers of one node: who is connected, who dials whom, and what waits to be sent. Who is silent, `detector` knows.
+"""All peers of one node: who is connected, and who dials whom. Who is silent, `detector` knows; what waits, `queues`.
 
 **Connections.** A link is opened by the first message for a peer, and kept: a connection that is lost is dialled again,
 with growing pauses. `Connected` is given on every new connection, at both ends. Both ends may dial at the same time;
@@ -8,10 +8,6 @@ senior dials. A peer that started anew (another `boot`) is always let in.
 
 **What is lost.** Before the first connection to a peer, messages for it wait. When a connection is lost, what waits is
 lost with it, and so is what is sent until the next: `Connected` tells the node, and the protocol repeats what matters.
-
-**Queues.** What a turn of the event loop causes for one peer leaves in as few frames as possible, in one write. If a
-connection takes no more, messages wait in the peer's outbox; from `queue_pause` on, clients are not read, which holds
-publishers back; from `queue_max` on, the connection is given up. Nothing is ever taken out of the middle.
 """
 
 import asyncio
@@ -22,19 +18,19 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from gapless.errors import DeniedError, GaplessError, WireError
+from gapless.errors import DeniedError, GaplessError
 from gapless.protocol import Connected, Input
 from gapless.runtime.address import split_address, why_unreachable
 from gapless.runtime.codec import Codec
-from gapless.runtime.connection import Connection
+from gapless.runtime.connection import Connection, Link
 from gapless.runtime.counters import Counters
 from gapless.runtime.detector import Detector
 from gapless.runtime.dialling import dial
 from gapless.runtime.gate import Gate
 from gapless.runtime.host import NodeHost, now_us
-from gapless.runtime.link import Link
 from gapless.runtime.logs import Logger
 from gapless.runtime.owner import Owner
+from gapless.runtime.queues import Queues
 from gapless.runtime.refusal_log import RefusalLog
 from gapless.runtime.reminders import Reminders
 from gapless.runtime.settings import RuntimeSettings
@@ -44,8 +40,6 @@ from gapless.runtime.wire import BROKER, BYE, CLIENT, PROBE, WELCOME, Hello, Ref
 from gapless.security.identity import Identity
 
 __all__ = ["Links"]
-
-ROOM_S = 0.005
 
 ANONYMOUS_MAX = 1_000
 """Connections that have not said who they are; further ones are closed at once."""
@@ -76,11 +70,16 @@ class Links:
         self.links: dict[str, Link] = {}
         self.counters = Counters()
         self.meter = TurnMeter(self.loop, logger)
+        self.queues = Queues(self.links, settings, codec, self.counters, give_up=self._give_up, logger=logger)
         self.host = NodeHost(
-            self.loop, self.links, self.meter, open_link=self.open, flush=self._flush, failed=failed, handlers=handlers
+            self.loop,
+            self.links,
+            self.meter,
+            open_link=self.open,
+            flush=self.queues.flush,
+            failed=failed,
+            handlers=handlers,
         )
-        self.is_paused = False
-        """Whether clients are not read, because too much waits."""
         self.turns = Turns(self.loop, self.is_readable)
         self.reminders = Reminders()
         self.refusals = RefusalLog(self.counters, self.reminders, logger)
@@ -93,7 +92,6 @@ class Links:
         self._connection_kind = connection_kind
         self._tls = tls
         self._anonymous: dict[Connection, None] = {}
-        self._congested: dict[Link, None] = {}
         self._nobody = Link("nobody", is_client=True)
         self._nobody.was_up = True
         self._is_closing = False
@@ -102,7 +100,7 @@ class Links:
             settings,
             give=self.host.give,
             give_up=self._give_up,
-            are_clients_held_back=lambda: self.is_paused,
+            are_clients_held_back=lambda: self.queues.is_paused,
             meter=self.meter,
             logger=logger,
         )
@@ -235,10 +233,10 @@ class Links:
         connection.establish(link)
         if self.gate is not None and link.is_client and connection.identity is not None:
             self.gate.came(link, connection.identity)
-        if link.is_client and self.is_paused:
+        if link.is_client and self.queues.is_paused:
             connection.pause_reading()
         if link.outbox:
-            self._flush([link])
+            self.queues.flush([link])
         self._logger.debug("connected", extra={"peer": link.name, "address": connection.peer_address})
         self.host.give(Connected(link.name))
         self.detector.trust(link)
@@ -271,16 +269,19 @@ class Links:
         if self.gate is not None and link.is_client:
             self.gate.left(link)
         self._count(connection)
-        link.outbox.clear()
-        if self._congested.pop(link, 0) is None:
-            self._look_at_queues()
+        self.queues.forget(link)
 
     def _count(self, connection: Connection) -> None:
         self.counters.bytes_in += connection.bytes_in
         self.counters.bytes_out += connection.bytes_out
 
+    def refusing(self, connection: Connection, code: str, reason: str) -> None:
+        """We are about to end the connection."""
+        self.refusals.ended(connection, code, reason)
+
     def ended(self, connection: Connection) -> None:
         """The connection is over, for whatever reason."""
+        self.turns.forget(connection)
         self._anonymous.pop(connection, None)
         link = connection.link
         if link is None or link.connection is not connection:
@@ -309,7 +310,7 @@ class Links:
         if link.dialling is not None:
             link.dialling.cancel()
         if link.connection is not None:
-            self._congested.pop(link, None)
+            self.queues.leave(link)
             self._count(link.connection)
             link.connection.link = None
             link.connection.close(frame(BYE))
@@ -350,93 +351,26 @@ class Links:
             self.expel(link, "malformed", str(error))
         finally:
             self.meter.end(begun, link.name, messages)
-        if self._congested:
-            self._look_at_queues()  # what waits behind a congested connection grows without being sent
-
-    def _flush(self, dirty: list[Link]) -> None:
-        for link in dirty:
-            connection = link.connection
-            if connection is None:
-                self._keep_or_lose(link)
-            elif connection.is_congested:
-                self._congested[link] = None
-            else:
-                self._send(link, connection)
-        if self._congested:
-            self._look_at_queues()
-
-    def _keep_or_lose(self, link: Link) -> None:
-        if link.was_up or len(link.outbox) > self.settings.queue_max:
-            self.counters.lost += len(link.outbox)
-            link.outbox.clear()
-
-    def _send(self, link: Link, connection: Connection) -> None:
-        outbox = link.outbox
-        batch_max = self.settings.batch_max
-        try:
-            if len(outbox) <= batch_max:
-                self.counters.messages_out += len(outbox)
-                connection.write(self.codec.frames(outbox))
-                outbox.clear()
-                return
-            start = 0
-            while start < len(outbox) and not connection.is_congested:
-                connection.write(self.codec.frames(outbox[start : start + batch_max]))
-                start += batch_max
-            self.counters.messages_out += min(start, len(outbox))
-            del outbox[:start]
-        except WireError as error:
-            self._logger.error(f"cannot be sent: {error}", extra={"peer": link.name})
-            self._give_up(link)
-            return
-        if outbox:
-            self._congested[link] = None
+        self.queues.look()
 
     def drained(self, connection: Connection) -> None:
         """A connection takes more again."""
-        link = connection.link
-        if link is not None and self._congested.pop(link, 0) is None:
-            self._send(link, connection)
-            self._look_at_queues()
-
-    def _look_at_queues(self) -> None:
-        longest = 0
-        for link in list(self._congested):
-            waiting = len(link.outbox)
-            if waiting > self.settings.queue_max:
-                self._logger.error("gave up a connection: too much waits for it", extra={"peer": link.name})
-                self._give_up(link)
-            else:
-                longest = max(longest, waiting)
-        if not self.is_paused and longest > self.settings.queue_pause:
-            self._pause(True)
-        elif self.is_paused and longest <= self.settings.queue_pause // 2:
-            self._pause(False)
-
-    async def wait_for_room(self) -> None:
-        """Until not too much waits for any peer."""
-        while any(len(link.outbox) >= self.settings.queue_pause for link in self.links.values()):
-            await asyncio.sleep(ROOM_S)
+        self.queues.drained(connection)
 
     def _give_up(self, link: Link) -> None:
         if link.connection is not None:
             self._disconnect(link)
         self._dial(link)
 
+    def has_time_for(self, connection: Connection) -> bool:
+        """Whether it is heard in this turn; if not, it is called when its turn comes."""
+        return self.turns.has_time_for(connection)
+
     def is_readable(self, connection: Connection) -> bool:
         """Whether more may be read from it now."""
         if connection.link is None or not connection.link.is_client:
             return True
-        return not self.is_paused and not connection.is_held
-
-    def _pause(self, is_paused: bool) -> None:
-        self.is_paused = is_paused
-        for link in self.links.values():
-            if link.is_client and link.connection is not None:
-                if is_paused:
-                    link.connection.pause_reading()
-                elif not link.connection.is_held:
-                    link.connection.resume_reading()
+        return not self.queues.is_paused and not connection.is_held
 
     def watch(self, peers: list[str], failing_max: int) -> None:
         """Keep connected to these brokers, and suspect those that are not heard of; so many may fail at a time."""
@@ -462,17 +396,6 @@ class Links:
         """Written so far, to all connections."""
         lasting = (link.connection.bytes_out for link in self.links.values() if link.connection is not None)
         return self.counters.bytes_out + sum(lasting)
-
-    def pause_clients(self) -> None:
-        """Read no client any more."""
-        self._pause(True)
-
-    @property
-    def unsent(self) -> int:
-        """Messages and bytes that have not left yet."""
-        return sum(
-            len(link.outbox) + link.connection.unsent() for link in self.links.values() if link.connection is not None
-        )
 
     def give(self, item: Input) -> None:
         """One input for the node."""

@@ -49,10 +49,7 @@ suspect_ms = 2000
 Brokers compare the *fingerprint* of all that must be the same for everybody, and turn down who has another file.
 """
 
-import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from hashlib import blake2b
 from math import isfinite
@@ -63,11 +60,13 @@ import msgspec
 
 from gapless.errors import ConfigError, OverlayError, ProtocolError
 from gapless.overlay import Overlay, make_overlay
-from gapless.protocol import ProtocolSpec, check_overlay, convert_options, find_protocol
+from gapless.protocol import ProtocolSpec, check_overlay, convert_options
+from gapless.registry import find_protocol
 from gapless.runtime.access import Access
 from gapless.runtime.address import split_address
 from gapless.runtime.settings import RuntimeSettings
 from gapless.security.credentials import Credentials
+from gapless.toml_file import check_keys, convert, hint, parse_toml, read_text, rows_of
 
 __all__ = [
     "BrokerEntry",
@@ -170,7 +169,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
         for entry in self.brokers:
             if entry.name == name:
                 return entry
-        raise ConfigError(f"there is no broker {name!r}; {_hint(name, [entry.name for entry in self.brokers])}")
+        raise ConfigError(f"there is no broker {name!r}; {hint(name, [entry.name for entry in self.brokers])}")
 
     @property
     def url(self) -> str:
@@ -218,12 +217,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
 def load_network(path: str | Path) -> NetworkConfig:
     """The network in this file, checked."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"{path}: cannot be read: {reason}") from None
-    try:
-        config = parse_network(text)
+        config = parse_network(read_text(path, ConfigError))
         if config.security is not None:
             near = config.security.near(Path(path).absolute().parent)
             config = msgspec.structs.replace(config, security=near)
@@ -234,32 +228,18 @@ def load_network(path: str | Path) -> NetworkConfig:
 
 def parse_network(text: str) -> NetworkConfig:
     """The network in this text, checked."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"this is not TOML: {error}") from None
+    document = parse_toml(text, ConfigError)
     for place, table, struct in _tables_of(document):
-        for key in table:
-            if key not in struct.__struct_fields__:
-                where = f"{place}.{key}" if place else key
-                raise ConfigError(f"{where}: there is no such key; {_hint(key, list(struct.__struct_fields__))}")
-    try:
-        config = msgspec.convert(document, NetworkConfig)
-    except msgspec.ValidationError as error:
-        raise ConfigError(_with_place(str(error))) from None
+        check_keys(place, table, struct.__struct_fields__, ConfigError)
+    config = convert(document, NetworkConfig, ConfigError)
     check_network(config)
     return config
 
 
-def _tables_of(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], type[msgspec.Struct]]]:
+def _tables_of(document: Mapping[str, Any]) -> Iterator[tuple[str, object, type[msgspec.Struct]]]:
     for place, struct in _TABLES.items():
-        table = document.get(place) if place else document
-        if isinstance(table, Mapping):
-            yield place, table, struct
-    brokers = document.get("brokers", [])
-    if not isinstance(brokers, list) or not all(isinstance(row, Mapping) for row in brokers):
-        raise ConfigError("brokers: write each broker as a table that starts with [[brokers]]")
-    for number, row in enumerate(brokers):
+        yield place, document.get(place) if place else document, struct
+    for number, row in enumerate(rows_of(document, "brokers", ConfigError)):
         yield f"brokers[{number}]", row, BrokerEntry
 
 
@@ -308,19 +288,6 @@ def _check_address(place: str, address: str) -> None:
         split_address(address)
     except ConfigError as error:
         raise ConfigError(f"{place}: {error}") from None
-
-
-def _hint(word: str, known: list[str]) -> str:
-    close = get_close_matches(word, known, 1)
-    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
-
-
-def _with_place(message: str) -> str:
-    """msgspec's sentence, with the place in front and in our notation."""
-    found = re.fullmatch(r"(.*) - at `(?:key in )?\$\.?(.*)`", message)
-    sentence, place = found.groups() if found else (message, "")
-    sentence = sentence.replace("Object missing required field", "needs a value for").replace("`", "'")
-    return f"{place}: {sentence}" if place else sentence
 
 
 def _toml(value: Any) -> str:

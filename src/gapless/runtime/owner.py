@@ -1,13 +1,11 @@
 """What links ask of whose they are."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from gapless.runtime.connection import Connection
 from gapless.runtime.wire import Hello, Refusal, Welcome
 from gapless.security.identity import Identity
-
-if TYPE_CHECKING:
-    from gapless.runtime.connection import Connection
 
 __all__ = ["Owner"]
 
@@ -18,13 +16,13 @@ class Owner(Protocol):
     def greeting(self) -> bytes:
         """What to say to who listens."""
 
-    def identify(self, connection: "Connection", hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
         """Find out who dialled, now or later, and go on with that, or with why it is nobody who may come in."""
 
     def answer(self, hello: Hello, identity: Identity) -> Welcome | Refusal:
         """What to say to who dialled."""
 
-    def welcomed(self, connection: "Connection", welcome: Welcome) -> Refusal | None:
+    def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
         """Somebody answered our greeting; a refusal if we do not want it after all."""
 
     def refused(self, peer: str, refusal: Refusal) -> None:

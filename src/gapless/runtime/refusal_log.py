@@ -3,14 +3,10 @@
 What is told here is seen by operators; nothing that proves who somebody is ever comes here.
 """
 
-from typing import TYPE_CHECKING
-
+from gapless.runtime.connection import Connection
 from gapless.runtime.counters import Counters
 from gapless.runtime.logs import Logger
 from gapless.runtime.reminders import Reminders
-
-if TYPE_CHECKING:
-    from gapless.runtime.connection import Connection
 
 __all__ = ["RefusalLog"]
 
@@ -34,7 +30,7 @@ class RefusalLog:
         self._counters.refused["denied"] += 1
         self._tell((who, "denied", reason), f"denied: {reason}", {"peer": who, "address": address, "code": "denied"})
 
-    def ended(self, connection: "Connection", code: str, reason: str) -> None:
+    def ended(self, connection: Connection, code: str, reason: str) -> None:
         """A connection is about to be ended by us."""
         self._counters.refused[code] += 1
         link, hello, identity = connection.link, connection.hello, connection.identity

@@ -18,6 +18,7 @@ from gapless.runtime.reminders import Reminders
 __all__ = ["LONG_MS", "TurnMeter"]
 
 LONG_MS = 100.0
+TEXT_MAX = 120
 NAMES_MAX = 3
 """Kinds of messages that are named."""
 
@@ -91,7 +92,8 @@ class TurnMeter:
 
 def _describe(who: str, what: Any) -> str:
     if not isinstance(what, list):
-        return f"{who} {what}".strip()
+        text = f"{who} {what}".strip()
+        return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}…"
     kinds = Counter(_kind(message) for message in what)
     named = [f"{kind} × {count}" if count > 1 else kind for kind, count in kinds.most_common(NAMES_MAX)]
     more = [f"{len(kinds) - NAMES_MAX} other kinds"] if len(kinds) > NAMES_MAX else []

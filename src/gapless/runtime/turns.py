@@ -8,12 +8,9 @@ has sent more than fits into a turn, in one batch or in several, waits with the 
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from gapless.runtime.connection import Connection
 from gapless.runtime.host import now_us
-
-if TYPE_CHECKING:
-    from gapless.runtime.connection import Connection
 
 __all__ = ["Turns"]
 
@@ -25,13 +22,13 @@ NEVER = 1 << 62
 class Turns:
     """Who is heard in this turn, and who waits. `is_readable` says whether more may be read from a connection."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, is_readable: "Callable[[Connection], bool]") -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, is_readable: Callable[[Connection], bool]) -> None:
         self._loop = loop
         self._is_readable = is_readable
         self._begun_us: int | None = None
         self._waiting: dict[Connection, None] = {}
 
-    def has_time_for(self, connection: "Connection") -> bool:
+    def has_time_for(self, connection: Connection) -> bool:
         """Whether it is heard now. If not, nothing more is read from it, and it is called when its turn comes."""
         now = now_us()
         if self._begun_us is None:
@@ -42,7 +39,7 @@ class Turns:
             return False
         return True
 
-    def wait(self, connection: "Connection") -> None:
+    def wait(self, connection: Connection) -> None:
         """Nothing more is read from the connection; it is called when its turn comes."""
         if self._begun_us is None:
             self._begun_us = now_us()
@@ -55,7 +52,7 @@ class Turns:
         """When this turn is over for who has more to say."""
         return NEVER if self._begun_us is None else self._begun_us + TURN_US
 
-    def forget(self, connection: "Connection") -> None:
+    def forget(self, connection: Connection) -> None:
         """The connection is over."""
         self._waiting.pop(connection, None)
 

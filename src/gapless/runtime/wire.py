@@ -145,7 +145,8 @@ def decode_hello(body: memoryview) -> Hello:
     if beginning.magic != MAGIC:
         raise WireError("this is no greeting; a Gapless broker listens here")
     if beginning.version != VERSION:
-        raise WireError(f"you speak version {beginning.version} of the wire format, but this broker speaks {VERSION}")
+        told = f"you speak version {beginning.version} of the wire format, but this broker speaks {VERSION}"
+        raise WireError(told, "version")
     try:
         hello = _hello.decode(body)
     except UNREADABLE as error:
@@ -164,7 +165,8 @@ def decode_welcome(body: memoryview) -> Welcome:
     try:
         return _welcome.decode(body)
     except UNREADABLE as error:
-        raise WireError(f"whoever listens there is no Gapless broker of version {VERSION}: {error}") from None
+        told = f"whoever listens there is no Gapless broker of version {VERSION}: {error}"
+        raise WireError(told, "version") from None
 
 
 def decode_name(body: memoryview) -> str:

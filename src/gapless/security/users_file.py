@@ -36,10 +36,7 @@ publications_per_s = 100
 The file counts as a whole or not at all: one mistake, and what was read before stays.
 """
 
-import re
-import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +49,7 @@ from gapless.security.identity import is_user_name
 from gapless.security.limits import UNLIMITED, Limits
 from gapless.security.permissions import Outside, Within
 from gapless.security.tokens import is_hash
+from gapless.toml_file import check_keys, convert, parse_toml, read_text, rows_of
 
 if TYPE_CHECKING:  # it needs cryptography, which only brokers have
     from gapless.security.signed_tokens import SignedTokens
@@ -137,19 +135,10 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
 def load_users(path: Path) -> Users:
     """The users in this file; a `ConfigError` that names the place if a single thing is wrong."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: cannot be read: it is not UTF-8 text") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: this is not TOML: {error}") from None
-    try:
+        document = parse_toml(read_text(path, ConfigError), ConfigError)
         _check_keys(document)
-        file = msgspec.convert(document, _File)
+        file = convert(document, _File, ConfigError)
         _check(file)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{path}: {_with_place(str(error))}") from None
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     told = file.signed_tokens
@@ -164,24 +153,12 @@ def _signed(keys: Path, told: _SignedTokens) -> "SignedTokens":
 
 
 def _check_keys(document: Mapping[str, Any]) -> None:
-    _known("", document, _File)
+    check_keys("", document, _File.__struct_fields__, ConfigError)
     for place, struct in _TABLES.items():
-        _known(place, document.get(place), struct)
-    rows = document.get("users", [])
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise ConfigError("users: write each user as a table that starts with [[users]]")
-    for number, row in enumerate(rows):
-        _known(f"users[{number}]", row, User)
-        _known(f"users[{number}].limits", row.get("limits"), Limits)
-
-
-def _known(place: str, table: object, struct: type[msgspec.Struct]) -> None:
-    if isinstance(table, Mapping):
-        for key in table:
-            if key not in struct.__struct_fields__:
-                close = get_close_matches(key, struct.__struct_fields__, 1)
-                hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(struct.__struct_fields__)}"
-                raise ConfigError(f"{place + '.' if place else ''}{key}: there is no such key; {hint}")
+        check_keys(place, document.get(place), struct.__struct_fields__, ConfigError)
+    for number, row in enumerate(rows_of(document, "users", ConfigError)):
+        check_keys(f"users[{number}]", row, User.__struct_fields__, ConfigError)
+        check_keys(f"users[{number}].limits", row.get("limits"), Limits.__struct_fields__, ConfigError)
 
 
 def _check(file: _File) -> None:
@@ -220,10 +197,3 @@ def _check_filters(place: str, filters: tuple[str, ...]) -> None:
         Within(filters)
     except FilterError as error:
         raise ConfigError(f"{place}: together they are too much for one filter: {error.message}") from None
-
-
-def _with_place(message: str) -> str:
-    found = re.fullmatch(r"(.*) - at `(?:key in )?\$\.?(.*)`", message)
-    sentence, place = found.groups() if found else (message, "")
-    sentence = sentence.replace("Object missing required field", "needs a value for").replace("`", "'")
-    return f"{place}: {sentence}" if place else sentence

@@ -27,6 +27,7 @@ from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    BrokerNode,
     BrokerPlace,
     CaughtUp,
     ClientPlace,
@@ -38,7 +39,6 @@ from gapless.protocol import (
     Ended,
     Expel,
     Input,
-    Node,
     ProtocolSpec,
     Publish,
     Published,
@@ -53,8 +53,8 @@ from gapless.protocol import (
     Unadvertise,
     Unsubscribe,
     check_overlay,
-    find_protocol,
-)  # fmt: skip
+)
+from gapless.registry import find_protocol
 from gapless.simulator.agenda import Agenda
 from gapless.simulator.collector import calm_collector
 from gapless.simulator.connections import Connections
@@ -96,6 +96,7 @@ class Simulation:
         self.slots = {name: Slot(name, number) for number, name in enumerate(overlay.brokers)}
         self.refusals: list[Refusal] = []
         self._brokers = list(self.slots.values())
+        self._nodes: dict[str, BrokerNode] = {}
         self._clients: list[Slot] = []
         self._recorder = recorder
         self._recording = None if recorder is None else Recording(recorder, self.spec)
@@ -352,8 +353,13 @@ class Simulation:
         self._last_act = max(self._last_act, at)
         self.agenda.call(at, action)
 
-    def _make_broker(self, place: BrokerPlace) -> Node:
-        return self.spec.broker(place, self.options)
+    def _make_broker(self, place: BrokerPlace) -> BrokerNode:
+        node = self._nodes[place.name] = self.spec.broker(place, self.options)
+        return node
+
+    def broker_nodes(self) -> list[BrokerNode]:
+        """The nodes of all brokers that have not lost their memory."""
+        return [node for name, node in self._nodes.items() if self.slots[name].node is node]
 
     def _start(self) -> None:
         for slot in self._brokers:

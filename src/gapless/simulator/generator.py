@@ -21,7 +21,8 @@ import msgspec
 from gapless.errors import ScenarioError
 from gapless.events import Attributes
 from gapless.overlay import chain, random_tree
-from gapless.protocol import ProtocolSpec, protocols
+from gapless.protocol import ProtocolSpec
+from gapless.registry import protocols
 from gapless.simulator.fault_plan import FaultPlan, Hazards, fault_kinds
 from gapless.simulator.generator_scales import SCALES, GeneratorLimits, Scale, choose_scale
 from gapless.simulator.generator_trees import draw_tree

@@ -1,6 +1,7 @@
 """What a protocol takes: from the options that a user wrote to the struct that it declares, and no fault too many."""
 
-from gapless.protocol import ProtocolSpec, convert_options, protocols
+from gapless.protocol import ProtocolSpec, convert_options
+from gapless.registry import protocols
 
 __all__ = ["convert_options", "refusal"]
 

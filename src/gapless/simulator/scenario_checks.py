@@ -10,7 +10,8 @@ from typing import Any
 from gapless.errors import OverlayError, ProtocolError, ScenarioError
 from gapless.filters import FilterError, parse
 from gapless.overlay import Overlay
-from gapless.protocol import ProtocolSpec, check_overlay, find_protocol
+from gapless.protocol import ProtocolSpec, check_overlay
+from gapless.registry import find_protocol
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.options import convert_options, refusal
 from gapless.simulator.relinking import misfits

@@ -17,8 +17,8 @@ from gapless.protocol import (
     Subscribe,
     Unadvertise,
     Unsubscribe,
-    find_protocol,
 )
+from gapless.registry import find_protocol
 from gapless.simulator import scenario as parts
 from gapless.simulator.engine import Simulation
 from gapless.simulator.networks import microseconds, overlay_of, settings_of

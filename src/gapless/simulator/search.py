@@ -19,7 +19,8 @@ import msgspec
 
 from gapless.checkers import Verdict
 from gapless.errors import ScenarioError
-from gapless.protocol import ProtocolSpec, find_protocol
+from gapless.protocol import ProtocolSpec
+from gapless.registry import find_protocol
 from gapless.simulator.fault_plan import LINK_KINDS, fault_kinds
 from gapless.simulator.generator import GeneratorLimits, generate
 from gapless.simulator.generator_scales import MIXED

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from gapless.overlay import from_edges
-from gapless.protocol import ProtocolSpec, find_protocol
+from gapless.protocol import ProtocolSpec
+from gapless.registry import find_protocol
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.relinking import misfits
 from gapless.simulator.scenario import (

@@ -12,7 +12,7 @@ from gapless.errors import TraceError
 from gapless.trace import part_records as records
 from gapless.trace.attributes_text import attributes_to_text
 from gapless.trace.part_log import read_frames
-from gapless.trace.rows import CutRow, EventRow, HistoryRow, RunRow, SubscriptionRow
+from gapless.trace.rows import CutRow, EventRow, HistoryRow, RunRow, SkippedRow, SubscriptionRow
 
 __all__ = ["Part", "client_of", "read_part"]
 
@@ -29,6 +29,7 @@ class Part:
     history: list[HistoryRow] = field(default_factory=list)
     subscriptions: dict[str, SubscriptionRow] = field(default_factory=dict)
     cuts: dict[tuple[str, str], CutRow] = field(default_factory=dict)
+    skipped: list[SkippedRow] = field(default_factory=list)
     confirmed_seq: int = 0
     last_ms: float | None = None
     is_closed: bool = False
@@ -79,6 +80,13 @@ class Part:
             if key in self.cuts:
                 self.cuts[key] = msgspec.structs.replace(self.cuts[key], to_seq=seq)
 
+    def _skipped(self, record: records.Skipped) -> None:
+        self.skipped += [
+            SkippedRow(self.name, record.subscription, publisher, first, last)
+            for publisher, ranges in record.lost.items()
+            for first, last in ranges
+        ]
+
     def _published(self, record: records.Published) -> None:
         event_id = f"{self.client}:{record.seq}"
         text = attributes_to_text(record.attributes)
@@ -121,6 +129,7 @@ _TAKEN_BY: dict[type, Callable[[Part, Any], None]] = {
     records.CutFixed: Part._cut_fixed,
     records.CutsVoided: Part._cuts_voided,
     records.Ended: Part._ended,
+    records.Skipped: Part._skipped,
     records.Published: Part._published,
     records.Delivered: Part._delivered,
     records.Confirmed: Part._confirmed,

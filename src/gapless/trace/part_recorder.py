@@ -70,6 +70,10 @@ class PartRecorder:
         """The subscription is over, with this ending cut."""
         self._write(records.Ended(subscription_id, last_seq, now_us))
 
+    def skip(self, subscription_id: str, lost: dict[str, list[tuple[int, int]]]) -> None:
+        """The subscription was told that it will not get these numbers of these publishers."""
+        self._write(records.Skipped(subscription_id, lost))
+
     def publish(self, event: Event, now_us: int, *, began_us: int | None = None) -> None:
         """The client published; the call began at `began_us`, if not now."""
         self._write(records.Published(event.seq, event.attributes, now_us if began_us is None else began_us, now_us))

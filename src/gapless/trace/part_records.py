@@ -13,7 +13,7 @@ from gapless.trace.rows import RunRow
 
 __all__ = [
     "Activated", "Closed", "Confirmed", "CutFixed", "CutsVoided", "Delivered", "Ended", "Opened", "Published",
-    "Record", "Refused", "Subscribed", "decode", "encode",
+    "Record", "Refused", "Skipped", "Subscribed", "decode", "encode",
 ]  # fmt: skip
 
 
@@ -97,6 +97,13 @@ class Confirmed(_Record, frozen=True):
     seq: int
 
 
+class Skipped(_Record, frozen=True):
+    """The subscription was told that it will not get these numbers of these publishers."""
+
+    subscription: str
+    lost: dict[str, list[tuple[int, int]]]
+
+
 class Closed(_Record, frozen=True):
     """The last record: nothing is left out."""
 
@@ -112,6 +119,7 @@ Record: TypeAlias = (
     | Published
     | Delivered
     | Confirmed
+    | Skipped
     | Closed
 )
 

@@ -49,6 +49,7 @@ def merge_parts(directory: Path | str, *, quiesced: bool, clock_skew_ms: float |
         pasts=_pasts(run.run, parts, history),
         messages=[],
         cut_short=cut_short,
+        skipped=[row for part in parts for row in part.skipped],
     )
 
 

@@ -7,7 +7,8 @@ import msgspec
 
 from gapless.errors import ExperimentError
 from gapless.overlay import Overlay
-from gapless.protocol import convert_options, find_protocol
+from gapless.protocol import convert_options
+from gapless.registry import find_protocol
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.scenario_run import prepare, run_prepared
 from gapless.trace import Trace

@@ -4,17 +4,17 @@ Everything is looked at before Spark is started: keys, workload, protocols and t
 measures, and that figures and claims speak of what is measured.
 """
 
-import tomllib
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gapless.errors import ExperimentError, ProtocolError, ScenarioError
-from gapless.protocol import convert_options, find_protocol
+from gapless.protocol import convert_options
+from gapless.registry import find_protocol
 from gapless.simulator import Scenario, load_scenario
+from gapless.toml_file import check_keys, convert, hint, parse_toml, read_text, rows_of, with_place
 from gapless_spark.lab.experiment import Claim, Experiment, FigureSpec, Interpretation, Quick, Range, Reading, Scalar
 from gapless_spark.lab.grid import Case, cases_of
 from gapless_spark.lab.measures import ALWAYS, MEASURES
@@ -29,25 +29,20 @@ _UNWRITTEN = ("name", "file", "document")
 def load_experiment(path: str | Path) -> Experiment:
     """The experiment in this file, checked."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ExperimentError(f"{path}: cannot be read: {reason}") from None
+        text = read_text(path, _MistakeError)
+    except _MistakeError as error:
+        raise ExperimentError(f"{path}: {error}") from None
     return parse_experiment(text, Path(path))
 
 
 def parse_experiment(text: str, file: Path) -> Experiment:
     """The experiment in this text, checked. Scenario files are looked for beside `file`."""
     try:
-        document = tomllib.loads(text)
+        document = parse_toml(text, _MistakeError)
         _check_all_keys(document)
-        experiment = msgspec.convert({**document, "name": file.stem, "file": str(file)}, Experiment)
+        experiment = convert({**document, "name": file.stem, "file": str(file)}, Experiment, _MistakeError)
         experiment = _with_interpretations(_with_scenario(experiment, file.parent))
         _check(experiment)
-    except tomllib.TOMLDecodeError as error:
-        raise ExperimentError(f"{file}: this is not TOML: {error}") from None
-    except msgspec.ValidationError as error:
-        raise ExperimentError(f"{file}: {_with_place(str(error))}") from None
     except _MistakeError as error:
         raise ExperimentError(f"{file}: {error}") from None
     return experiment
@@ -66,48 +61,25 @@ class _MistakeError(Exception):
 
 
 def _check_all_keys(document: Mapping[str, Any]) -> None:
-    _check_keys("", document, [key for key in _keys(Experiment) if key not in _UNWRITTEN])
-    _check_keys("quick", document.get("quick"), _keys(Quick))
+    check_keys("", document, [key for key in _keys(Experiment) if key not in _UNWRITTEN], _MistakeError)
+    check_keys("quick", document.get("quick"), _keys(Quick), _MistakeError)
     for key in ("grid", "figures", "claims"):
-        rows = document.get(key, [])
-        if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-            raise _MistakeError(f"{key}: write each one as a table that starts with [[{key}]]")
+        rows_of(document, key, _MistakeError)
     senses = document.get("interpretations")
     for name, sense in senses.items() if isinstance(senses, Mapping) else ():
-        _check_keys(f"interpretations.{name}", sense, _keys(Interpretation))
+        check_keys(f"interpretations.{name}", sense, _keys(Interpretation), _MistakeError)
     for key, struct in (("figures", FigureSpec), ("claims", Claim)):
         for number, row in enumerate(document.get(key, [])):
-            _check_keys(f"{key}[{number}]", row, _keys(struct))
+            check_keys(f"{key}[{number}]", row, _keys(struct), _MistakeError)
             reading = row.get("y")
-            _check_keys(f"{key}[{number}].y", reading, _keys(Reading))
+            check_keys(f"{key}[{number}].y", reading, _keys(Reading), _MistakeError)
             for name in ("subjects", "values"):
                 within = reading.get(name) if isinstance(reading, Mapping) else None
-                _check_keys(f"{key}[{number}].y.{name}", within, _keys(Range))
+                check_keys(f"{key}[{number}].y.{name}", within, _keys(Range), _MistakeError)
 
 
 def _keys(struct: type[msgspec.Struct]) -> list[str]:
     return list(struct.__struct_encode_fields__)
-
-
-def _check_keys(place: str, table: Any, known: list[str]) -> None:
-    for key in table if isinstance(table, Mapping) else ():
-        if key not in known:
-            where = f"{place}.{key}" if place else key
-            raise _MistakeError(f"{where}: there is no such key; {_hint(key, known)}")
-
-
-def _hint(word: str, known: Iterable[str]) -> str:
-    choices = list(known)
-    close = get_close_matches(word, choices, 1)
-    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(choices)}"
-
-
-def _with_place(message: str) -> str:
-    """msgspec's sentence, with the place in front."""
-    sentence, _, place = message.partition(" - at `$")
-    sentence = sentence.replace("Object missing required field", "needs a value for").replace("`", "'")
-    place = place.rstrip("`").lstrip(".")
-    return f"{place}: {sentence}" if place else sentence
 
 
 # ---- does it make sense? ------------------------------------------------------------------------------------
@@ -119,7 +91,7 @@ def _with_scenario(experiment: Experiment, folder: Path) -> Experiment:
     if not experiment.scenario:
         if experiment.workload not in WORKLOADS or experiment.workload == "scenario":
             known = [name for name in WORKLOADS if name != "scenario"]
-            raise _MistakeError(f"workload: there is no {experiment.workload!r}; {_hint(experiment.workload, known)}")
+            raise _MistakeError(f"workload: there is no {experiment.workload!r}; {hint(experiment.workload, known)}")
         return experiment
     try:
         scenario: Scenario = load_scenario(folder / experiment.scenario)
@@ -135,8 +107,8 @@ def _with_interpretations(experiment: Experiment) -> Experiment:
         if claim.interpretation:
             known = experiment.interpretations
             if claim.interpretation not in known:
-                hint = _hint(claim.interpretation, known)
-                raise _MistakeError(f"claims[{number}].interpretation: there is no {claim.interpretation!r}; {hint}")
+                meant = hint(claim.interpretation, known)
+                raise _MistakeError(f"claims[{number}].interpretation: there is no {claim.interpretation!r}; {meant}")
             where = known[claim.interpretation].where
             against = None if claim.against is None else {**where, **claim.against}
             claim = msgspec.structs.replace(claim, where={**where, **claim.where}, against=against)
@@ -179,7 +151,7 @@ def _check_quick(experiment: Experiment) -> None:
     for name, values in experiment.quick.grid.items():
         if name not in _axes(experiment):
             raise _MistakeError(
-                f"quick.grid.{name}: there is no such axis in the grid; {_hint(name, _axes(experiment))}"
+                f"quick.grid.{name}: there is no such axis in the grid; {hint(name, _axes(experiment))}"
             )
         _check_axis(f"quick.grid.{name}", values)
 
@@ -206,7 +178,7 @@ def _check_measures(experiment: Experiment) -> None:
         raise _MistakeError(f"measure: nothing is measured; there are: {', '.join(known)}")
     for name in experiment.measure:
         if name not in known:
-            raise _MistakeError(f"measure: there is no {name!r}; {_hint(name, known)}")
+            raise _MistakeError(f"measure: there is no {name!r}; {hint(name, known)}")
 
 
 def _measures(experiment: Experiment) -> list[str]:
@@ -247,13 +219,13 @@ def _check_parameters(cases: list[Case]) -> None:
         known = _keys(WORKLOADS[case.workload])
         for name in case.parameters:
             if name not in known:
-                raise _MistakeError(f"there is no parameter {name!r} of {case.workload!r}; {_hint(name, known)}")
+                raise _MistakeError(f"there is no parameter {name!r} of {case.workload!r}; {hint(name, known)}")
         try:
             workload = workload_of(case)
             if isinstance(workload, ScenarioDocument):
                 workload.scenario(case.protocol, case.options, case.seed)
         except (msgspec.ValidationError, ScenarioError) as error:
-            raise _MistakeError(f"{case.name}: {_with_place(str(error))}") from None
+            raise _MistakeError(f"{case.name}: {with_place(str(error))}") from None
 
 
 def _check_figure(place: str, figure: FigureSpec, experiment: Experiment) -> None:
@@ -296,9 +268,9 @@ def _check_claim(place: str, claim: Claim, experiment: Experiment) -> None:
 def _check_reading(place: str, reading: Reading, experiment: Experiment) -> None:
     measured = [*experiment.measure, *ALWAYS]
     if reading.metric not in measured:
-        raise _MistakeError(f"{place}.y.metric: {reading.metric!r} is not measured; {_hint(reading.metric, measured)}")
+        raise _MistakeError(f"{place}.y.metric: {reading.metric!r} is not measured; {hint(reading.metric, measured)}")
 
 
 def _check_axis_name(place: str, name: str, axes: list[str]) -> None:
     if name not in axes:
-        raise _MistakeError(f"{place}: there is no axis {name!r} in the grid; {_hint(name, axes)}")
+        raise _MistakeError(f"{place}: there is no axis {name!r} in the grid; {hint(name, axes)}")

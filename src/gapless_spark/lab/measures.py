@@ -24,7 +24,7 @@ something was published or delivered last (or the run was over, if nothing was),
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import ceil
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from gapless.simulator import Result, Scenario, Simulation
 from gapless_spark.lab.observer import Observer
@@ -78,7 +78,7 @@ def _reception_latency(run: Observed) -> Iterator[Pair]:
     """Deliveries wait for their causes only where a broker says so; there, that time is taken off."""
     latencies = run.observer.latencies_us
     if latencies:
-        waited = sum(delay * count for delay, count in _barrier_delays_us(run).items())
+        waited = sum(delay * count for delay, count in _measured(run, "delays_us").items())
         yield "mean", (sum(latencies) - waited) / len(latencies) / 1000
 
 
@@ -113,35 +113,26 @@ def _state(run: Observed) -> Iterator[Pair]:
 # ---- what brokers measure themselves, where their protocol's option asks for it
 
 
-def _measures_of_brokers(run: Observed) -> Iterator[Any]:
-    for broker in run.simulation.overlay.brokers:
-        found = getattr(run.simulation.slots[broker].node, "measures", None)
-        if found is not None:
-            yield found
-
-
-def _barrier_delays_us(run: Observed) -> Counter[int]:
+def _measured(run: Observed, what: str) -> Counter[int]:
+    """By all brokers together."""
     total: Counter[int] = Counter()
-    for measures in _measures_of_brokers(run):
-        total += measures.delays_us
+    for node in run.simulation.broker_nodes():
+        total.update(node.measured().get(what, {}))
     return total
 
 
 def _barrier_size(run: Observed) -> Iterator[Pair]:
-    total: Counter[int] = Counter()
-    for measures in _measures_of_brokers(run):
-        total += measures.published
-    for size, count in sorted(total.items()):
+    for size, count in sorted(_measured(run, "published").items()):
         yield str(size), count
 
 
 def _barrier_delay(run: Observed) -> Iterator[Pair]:
-    for delay, count in sorted(_barrier_delays_us(run).items()):
+    for delay, count in sorted(_measured(run, "delays_us").items()):
         yield f"{delay / 1000:g}", count
 
 
 def _false_positives(run: Observed) -> Iterator[Pair]:
-    yield "count", sum(measures.false_positives for measures in _measures_of_brokers(run))
+    yield "count", _measured(run, "false_positives").total()
 
 
 def _run_length(run: Observed) -> Iterator[Pair]:

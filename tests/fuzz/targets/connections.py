@@ -6,15 +6,15 @@ import asyncio
 from random import Random
 
 import msgspec
+
+from gapless.registry import find_protocol
+from gapless.runtime import wire
+from gapless.runtime.wire import HEADER
 from tests.fuzz.changes import change_packed, changed_bytes
 from tests.fuzz.real_broker import RealBroker
 from tests.fuzz.shapes import Shapes, pack
 from tests.fuzz.target import Target, Unexpected
 from tests.fuzz.transport import Transport
-
-from gapless.protocol import find_protocol
-from gapless.runtime import wire
-from gapless.runtime.wire import HEADER
 
 FRESH = 500
 """After so many connections comes a new broker: sessions are kept for a minute, and inputs come much faster."""

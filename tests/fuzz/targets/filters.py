@@ -6,11 +6,10 @@ import zlib
 from random import Random
 from typing import Any
 
-from tests.fuzz.changes import changed_text
-from tests.fuzz.target import Target, Unexpected
-
 from gapless.filters import Filter, FilterError, FilterIndex, filter_hints
 from gapless.filters.syntax import render
+from tests.fuzz.changes import changed_text
+from tests.fuzz.target import Target, Unexpected
 
 KNOWN = (
     "a", "b", "c.d", '"order-id"', '"in"', '""', "$x", "1", "0", "-1", "1.5", "1e308", ".5", "9223372036854775807",

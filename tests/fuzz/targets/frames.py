@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
+from gapless.runtime.frames import FrameStream
 from tests.fuzz.changes import changed_bytes
 from tests.fuzz.target import Target, Unexpected
 from tests.fuzz.transport import Transport
-
-from gapless.runtime.frames import FrameStream
 
 FRAME_MAX = 2_000
 

@@ -6,13 +6,13 @@ from random import Random
 from typing import Any
 
 import msgspec
-from tests.fuzz.changes import change_packed
-from tests.fuzz.target import Target
 
 from gapless.errors import WireError
 from gapless.runtime import wire
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.wire import Refusal, Welcome
+from tests.fuzz.changes import change_packed
+from tests.fuzz.target import Target
 
 _DECODERS = (wire.decode_hello, wire.decode_welcome, wire.decode_refusal, wire.decode_name)
 

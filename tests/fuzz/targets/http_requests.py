@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
+from gapless.runtime.http_endpoint import HttpEndpoint
 from tests.fuzz.changes import changed_bytes, changed_text
 from tests.fuzz.real_broker import RealBroker
 from tests.fuzz.target import Target, Unexpected
 from tests.fuzz.transport import Transport
-
-from gapless.runtime.http_endpoint import HttpEndpoint
 
 KNOWN = (
     "GET", "HEAD", "POST", "/", "/healthz", "/metrics", "/status", "/status?x=1", "*", "http://x/healthz", "HTTP/1.1",

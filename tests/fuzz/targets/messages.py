@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+from gapless.errors import WireError
+from gapless.registry import find_protocol
+from gapless.runtime.codec import Codec, message_types
+from gapless.runtime.wire import HEADER
 from tests.fuzz.changes import change_packed
 from tests.fuzz.shapes import Shapes, pack
 from tests.fuzz.target import Target, Unexpected
-
-from gapless.errors import WireError
-from gapless.protocol import find_protocol
-from gapless.runtime.codec import Codec, message_types
-from gapless.runtime.wire import HEADER
 
 FRAME_MAX = 1 << 24
 EVENT_MAX = 4_096

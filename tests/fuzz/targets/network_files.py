@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.fuzz.changes import changed_text
-from tests.fuzz.target import Target, Unexpected
-
 from gapless.errors import ConfigError
 from gapless.runtime.network_file import parse_network
+from tests.fuzz.changes import changed_text
+from tests.fuzz.target import Target, Unexpected
 
 _FILE = """\
 [network]

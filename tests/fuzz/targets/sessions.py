@@ -10,14 +10,11 @@ from random import Random
 from typing import Any
 
 import msgspec
-from tests.fuzz.changes import change_packed, changed_tree
-from tests.fuzz.shapes import Shapes, pack
-from tests.fuzz.target import Target, Unexpected
 
 from gapless.errors import GaplessError
 from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocol import BrokerPlace, Connected, Received, Send, Start, Suspected, find_protocol
+from gapless.protocol import BrokerPlace, Connected, Received, Send, Start, Suspected
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.messages import (
     Attach,
@@ -28,7 +25,11 @@ from gapless.protocols.gapless.messages import (
     Stable,
 )
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.registry import find_protocol
 from gapless.runtime.codec import Codec
+from tests.fuzz.changes import change_packed, changed_tree
+from tests.fuzz.shapes import Shapes, pack
+from tests.fuzz.target import Target, Unexpected
 
 LIARS = ("ann", "bob")
 BROKERS = ("b0", "b1")

@@ -2,10 +2,9 @@
 
 import asyncio
 
-from tests.runtime.local import local
-
 import gapless
 from gapless.overlay import chain
+from tests.runtime.local import local
 
 
 async def scene() -> list[int]:
@@ -35,3 +34,18 @@ async def scene() -> list[int]:
 
 def test_a_broker_dies_and_comes_back() -> None:
     assert asyncio.run(asyncio.wait_for(scene(), 60)) == list(range(1, 31))
+
+
+async def publish_many(count: int, window: int) -> int:
+    """How many of so many events a client that may have so few unconfirmed publishes."""
+    async with (
+        local(chain(2), f=0, protocol="delta", window=window) as network,
+        gapless.connect(network.at("b0")) as publisher,
+        gapless.connect(network.at("b1")) as subscriber,
+    ):
+        await subscriber.subscribe("x >= 0")
+        return await publisher.publish_many({"x": number} for number in range(count))
+
+
+def test_a_client_waits_for_room_in_a_small_window() -> None:
+    assert asyncio.run(asyncio.wait_for(publish_many(50, 3), 60)) == 50

@@ -5,8 +5,8 @@ More of them by hand: `gapless sim search --protocol delta --faults crash --f 1 
 
 import pytest
 
-from gapless.protocol import find_protocol
 from gapless.protocols.delta.options import REPAIRS
+from gapless.registry import find_protocol
 from gapless.simulator import GeneratorLimits, generate, search, try_scenario
 
 ONCE_FAILED = {

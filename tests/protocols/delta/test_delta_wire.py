@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from gapless.events import Event
-from gapless.protocol import find_protocol
 from gapless.protocols.delta import messages
+from gapless.protocols.parts.messages import Message
+from gapless.registry import find_protocol
 
 PARTITION = messages.Partition("b1", (0, 3), ("b2", "b5"))
 TAGS = frozenset({PARTITION})
@@ -52,8 +53,8 @@ def test_messages_travel(message: msgspec.Struct) -> None:
 
 
 def test_all_messages_are_tried() -> None:
-    known = {kind for kind in vars(messages).values() if isinstance(kind, type) and issubclass(kind, messages._Message)}
-    assert {type(message) for message in EXAMPLES} == known - {messages._Message}
+    known = {kind for kind in vars(messages).values() if isinstance(kind, type) and issubclass(kind, Message)}
+    assert {type(message) for message in EXAMPLES} == known - {Message}
     assert set(find_protocol("delta").client_messages) <= known
 
 

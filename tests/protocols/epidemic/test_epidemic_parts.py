@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from gapless.errors import ProtocolError
 from gapless.events import Event
-from gapless.protocol import find_protocol
 from gapless.protocols.epidemic import losses as losses_module
 from gapless.protocols.epidemic import numbering as numbering_module
 from gapless.protocols.epidemic.cache import EventCache
@@ -19,6 +18,7 @@ from gapless.protocols.epidemic.messages import EventId, Interest, Stamped
 from gapless.protocols.epidemic.numbering import Numbering
 from gapless.protocols.epidemic.options import Discard
 from gapless.protocols.epidemic.received import Received
+from gapless.registry import find_protocol
 from gapless.simulator.options import convert_options
 
 UNHURRIED = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -13,10 +13,11 @@ import msgspec
 import pytest
 from benchmarks.epidemic_recovery import RECOVERIES
 
-from gapless.protocol import Node, find_protocol
+from gapless.protocol import Node
 from gapless.protocols.epidemic.messages import EventId
 from gapless.protocols.epidemic.options import Recovery
 from gapless.protocols.epidemic.received import Received
+from gapless.registry import find_protocol
 from gapless.simulator import search
 
 EVERYTHING = "crash,cut,suspicion,relink,loss,duplication"

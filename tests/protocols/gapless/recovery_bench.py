@@ -11,13 +11,13 @@ from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.history.library import Library
+from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.members.contraction import Region, regions_at
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import Body, Cuts, LogEntry, SessionRecord, Sync, TreeBody
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.recovery.estates import Estates
-from gapless.protocols.gapless.recovery.handover import name_life
 from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.pieces import finish
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets

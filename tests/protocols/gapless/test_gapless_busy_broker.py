@@ -11,11 +11,11 @@ from gapless.events import Event
 from gapless.overlay import chain
 from gapless.protocol import (
     Advertise,
+    BrokerNode,
     BrokerPlace,
     Effect,
     Expel,
     Input,
-    Node,
     Publish,
     Received,
     Send,
@@ -24,12 +24,12 @@ from gapless.protocol import (
     Subscribe,
     Suspected,
     TimerFired,
-    find_protocol,
-)  # fmt: skip
+)
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.messages import Attach, Attached, ClientPublish, ClientSubscribe, SubscriptionProgress
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.turns import GO_ON
+from gapless.registry import find_protocol
 from gapless.simulator import Simulation, generate, try_scenario
 
 SECOND = 1_000_000
@@ -149,14 +149,14 @@ def test_who_says_something_wrong_to_a_busy_broker_is_sent_away_and_the_broker_g
     assert broker.node.state_size()["subscriptions"] == 6
 
 
-class Counted:
+class Counted(BrokerNode):
     """A broker whose work is counted: the calls of Python functions in each step."""
 
     most = 0
     total = 0
     begins = 4 * SECOND
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: BrokerNode) -> None:
         self._node = node
         self._calls = 0
 
@@ -183,7 +183,7 @@ def most_calls_in_a_step(events: int, subscriptions: int) -> tuple[int, int]:
     """In a hand-over with so many of them; and in all steps."""
     spec = find_protocol("gapless")
 
-    def make(place: BrokerPlace, options: msgspec.Struct) -> Node:
+    def make(place: BrokerPlace, options: msgspec.Struct) -> BrokerNode:
         return Counted(spec.broker(place, options))
 
     simulation = Simulation(chain(3), msgspec.structs.replace(spec, broker=make), options={"wave_ms": 1e6})

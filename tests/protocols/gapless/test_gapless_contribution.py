@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from tests.protocols.gapless.recovery_bench import Bench, region_at
 
 from gapless.filters import parse
 from gapless.overlay import chain, star
@@ -20,6 +19,7 @@ from gapless.protocols.gapless.recovery.contribution import (
 from gapless.protocols.gapless.recovery.pieces import finish
 from gapless.protocols.gapless.routing.records import Link
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from tests.protocols.gapless.recovery_bench import Bench, region_at
 
 INSIDE = Link("b1", "b1", 0)
 BESIDE = Link("b2", "b2", 0)

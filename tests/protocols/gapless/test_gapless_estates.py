@@ -1,12 +1,11 @@
 """Copies of others' journals, and where the clients of lives that are over have gone."""
 
-from tests.protocols.gapless.recovery_bench import Bench, contribution, event, record, region_at
-
 from gapless.overlay import star
 from gapless.protocols.gapless.members.status import alive_status, excluded_status
 from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, Estate, Resolved, Sync
 from gapless.protocols.gapless.recovery.estates import REMEMBERED_MAX
 from gapless.protocols.gapless.recovery.plan import TakeoverView, plan_takeover
+from tests.protocols.gapless.recovery_bench import Bench, contribution, event, record, region_at
 
 OUT = {"b0": excluded_status(0)}
 STAR = star(4)

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from tests.protocols.gapless.test_gapless_attaching import Desk, event, publishing_desk
-
 from gapless.protocol import Received, Send
 from gapless.protocols.gapless.messages import (
     Attach,
@@ -19,6 +17,7 @@ from gapless.protocols.gapless.messages import (
 )  # fmt: skip
 from gapless.simulator.scenario_file import load_scenario
 from gapless.simulator.scenario_run import prepare, run_prepared
+from tests.protocols.gapless.test_gapless_attaching import Desk, event, publishing_desk
 
 SCENARIO = Path(__file__).parent / "scenarios" / "given_back.toml"
 

@@ -1,11 +1,10 @@
 """When hand-overs begin, are dropped, are complete; and who is settled or doubted."""
 
-from tests.protocols.gapless.recovery_bench import Bench, contribution, event, region_at
-
 from gapless.overlay import chain, star
 from gapless.protocols.gapless.members.status import alive_status, excluded_status
 from gapless.protocols.gapless.messages import Completed, Publication, Sync
 from gapless.protocols.gapless.recovery.handovers import Missing
+from tests.protocols.gapless.recovery_bench import Bench, contribution, event, region_at
 
 OUT = {"b0": excluded_status(0)}
 STAR = star(4)

@@ -4,7 +4,6 @@ import random
 from collections.abc import Mapping
 
 import pytest
-from tests.protocols.gapless.recovery_bench import contribution, event, logged, record, region_at
 
 from gapless.events import Event
 from gapless.filters import parse
@@ -15,6 +14,7 @@ from gapless.protocols.gapless.recovery.handover import Inheritance
 from gapless.protocols.gapless.recovery.inference import Inference
 from gapless.protocols.gapless.recovery.patterns import Patterns
 from gapless.protocols.gapless.recovery.pieces import finish
+from tests.protocols.gapless.recovery_bench import contribution, event, logged, record, region_at
 
 OUT = {"b0": excluded_status(0)}
 REGION = region_at(star(3), OUT, "b1")

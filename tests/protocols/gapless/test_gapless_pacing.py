@@ -10,17 +10,17 @@ from gapless.checkers import check
 from gapless.overlay import chain
 from gapless.protocol import (
     Advertise,
+    ClientNode,
     ClientPlace,
     Consumed,
     Deliver,
     Effect,
     Input,
-    Node,
     Publish,
     PublishMany,
     Subscribe,
-    find_protocol,
 )
+from gapless.registry import find_protocol
 from gapless.simulator import Simulation
 from gapless.trace import Recorder
 
@@ -28,12 +28,12 @@ WINDOW = 50
 AHEAD = 8
 
 
-class Watched:
+class Watched(ClientNode):
     """A client node, and the most that was ever delivered to its application and not taken."""
 
     most: ClassVar[dict[str, int]] = {}
 
-    def __init__(self, node: Node, name: str) -> None:
+    def __init__(self, node: ClientNode, name: str) -> None:
         self._node = node
         self._name = name
         self._delivered = self._taken = 0
@@ -55,7 +55,7 @@ def test_a_slow_application_bounds_what_is_ahead_of_it(crash: bool) -> None:
     spec = find_protocol("gapless")
     Watched.most = {}
 
-    def watched(place: ClientPlace, options: Any) -> Node:
+    def watched(place: ClientPlace, options: Any) -> ClientNode:
         return Watched(spec.client(place, options), place.name)
 
     recorder = Recorder(run="r", protocol="gapless", guarantee="gcd", scenario="slow", seed=0, brokers=3, f=1)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gapless.protocol import find_protocol
+from gapless.registry import find_protocol
 from gapless.simulator import GeneratorLimits, generate, run_scenario, try_scenario
 from gapless.simulator.scenario import Delay, PublishAction
 

@@ -19,7 +19,8 @@ def event(publisher: str, seq: int, **attributes: int) -> Event:
 
 def make(attempt: int = 1, **filters: str) -> Session:
     session = Session("c", attempt * EPOCH_STEP)
-    session.attempt = attempt
+    if attempt:
+        claim(session, attempt)
     for name, text in filters.items():
         session.subscriptions[name] = Subscription(name, parse(text), None, "c")
     return session

@@ -3,12 +3,12 @@
 import random
 
 import pytest
-from tests.protocols.gapless.recovery_bench import event
 
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocols.gapless.messages import Cuts
 from gapless.protocols.gapless.recovery.starting_cut import Bound, find_start
+from tests.protocols.gapless.recovery_bench import event
 
 ALL = parse("x >= 0")
 

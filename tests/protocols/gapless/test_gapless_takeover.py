@@ -1,7 +1,5 @@
 """Carrying out a plan: markers before subscriptions, these before events, and links last."""
 
-from tests.protocols.gapless.recovery_bench import Bench, contribution, event, logged, record, region_at
-
 from gapless.events import Event
 from gapless.overlay import star
 from gapless.protocols.gapless.clients.sessions import Session
@@ -22,6 +20,7 @@ from gapless.protocols.gapless.messages import (
     SideSubscription,
     Sync,
 )
+from tests.protocols.gapless.recovery_bench import Bench, contribution, event, logged, record, region_at
 
 OUT = {"b0": excluded_status(0)}
 STAR = star(4)

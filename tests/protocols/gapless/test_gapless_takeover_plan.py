@@ -4,13 +4,13 @@ import random
 
 import msgspec
 import pytest
-from tests.protocols.gapless.recovery_bench import contribution, event, logged, record, region_at
 
 from gapless.overlay import chain, star
 from gapless.protocols.gapless.members.status import alive_status, excluded_status
 from gapless.protocols.gapless.messages import Admission, Estate, SideAdvertisement, SideSubscription, Sync
 from gapless.protocols.gapless.recovery.pieces import Pieces, finish
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan, TakeoverView, plan_in_pieces, plan_takeover
+from tests.protocols.gapless.recovery_bench import contribution, event, logged, record, region_at
 
 OUT = {"b0": excluded_status(0)}
 STAR = star(4)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.protocols.gapless.talk import attempt
+from trials.talk import attempt
 
 from gapless.checkers import check
 from gapless.simulator import load_scenario, run_scenario

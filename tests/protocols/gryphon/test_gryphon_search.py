@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from gapless.checkers import check
-from gapless.protocol import ClientPlace, ProtocolSpec, find_protocol
+from gapless.protocol import ClientPlace, ProtocolSpec
 from gapless.protocols.gryphon.client import GryphonClient
 from gapless.protocols.gryphon.options import GryphonOptions
+from gapless.registry import find_protocol
 from gapless.simulator import GeneratorLimits, Scenario, generate, run_scenario, search, try_scenario
 from gapless.simulator.scenario import (
     AdvertiseAction,

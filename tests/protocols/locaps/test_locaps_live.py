@@ -2,10 +2,9 @@
 
 import asyncio
 
-from tests.runtime.local import local
-
 import gapless
 from gapless.overlay import chain
+from tests.runtime.local import local
 
 COUNT = 30
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gapless.protocol import find_protocol
+from gapless.registry import find_protocol
 from gapless.simulator import GeneratorLimits, generate, search, try_scenario
 
 CROWDED = GeneratorLimits(

@@ -9,7 +9,8 @@ from statistics import mean
 import pytest
 
 from gapless.overlay import chain
-from gapless.protocol import Publish, Subscribe, find_protocol
+from gapless.protocol import Publish, Subscribe
+from gapless.registry import find_protocol
 from gapless.simulator import GeneratorLimits, Latency, NodeModel, Result, Settings, Simulation, generate, search
 from gapless.simulator import try_scenario as judge
 from gapless.trace import Recorder

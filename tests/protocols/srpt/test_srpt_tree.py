@@ -12,8 +12,15 @@ from gapless.protocol import BrokerPlace, Received, Send, Start
 from gapless.protocols.srpt.broker import SrptBroker
 from gapless.protocols.srpt.options import SrptOptions
 from gapless.protocols.srpt.tree import children, parent_of, root_of
-from gapless.protocols.vcube.hypercube import branches, cluster_of
-from gapless.protocols.vcube.messages import ClientAdvertise, ClientEnd, ClientPublish, ClientSubscribe, Delivery, Ready
+from gapless.protocols.topics.hypercube import branches, cluster_of
+from gapless.protocols.topics.messages import (
+    ClientAdvertise,
+    ClientEnd,
+    ClientPublish,
+    ClientSubscribe,
+    Delivery,
+    Ready,
+)
 
 ROOT_OF_T = root_of("t", 8)
 

@@ -3,10 +3,9 @@
 import pytest
 
 from gapless.events import Event
-from gapless.protocol import find_protocol
 from gapless.protocols.srpt import messages as srpt
+from gapless.protocols.topics.hypercube import BROKERS_MAX
 from gapless.protocols.vcube.causal_order import stamp_of
-from gapless.protocols.vcube.hypercube import BROKERS_MAX
 from gapless.protocols.vcube.messages import (
     Ack,
     Answer,
@@ -22,6 +21,7 @@ from gapless.protocols.vcube.messages import (
     Taken,
     Uns,
 )
+from gapless.registry import find_protocol
 from gapless.runtime.codec import Codec, message_types
 
 EVENT = Event("ann", 3, {"topic": "news", "x": 1.5}, b"\x00\xff")

@@ -1,9 +1,9 @@
 """What goes wrong where the paper's pseudo-code is followed to the letter, step by step, and does not go wrong here."""
 
 import pytest
-from tests.protocols.vcube.vcube_cube import Cube
 
 from gapless.protocols.vcube.messages import ClientEnd, Pub
+from tests.protocols.vcube.vcube_cube import Cube
 
 AS_PRINTED = ("receivers", "starting-cut")
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from gapless.errors import ScenarioError
-from gapless.protocol import find_protocol
+from gapless.registry import find_protocol
 from gapless.simulator import GeneratorLimits, generate, run_scenario, search, shrink, try_scenario
 from gapless.trace import Trace
 

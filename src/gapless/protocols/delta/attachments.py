@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from gapless.events import Event
-from gapless.protocols.delta.forwarding import Held
+from gapless.protocols.delta.held import Held
 from gapless.protocols.delta.messages import (
     Accepted,
     Acknowledge,

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gapless.protocol import (
+    BrokerNode,
     BrokerPlace,
     Connected,
     Effect,
@@ -72,7 +73,7 @@ GATE, CLIENT, RECOVERY = "gate/", "client/", "recovery/"
 """What timers are about."""
 
 
-class DeltaBroker:
+class DeltaBroker(BrokerNode):
     """A broker node."""
 
     def __init__(self, place: BrokerPlace, options: DeltaOptions) -> None:

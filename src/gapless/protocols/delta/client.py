@@ -19,6 +19,7 @@ from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    ClientNode,
     ClientPlace,
     Confirmed,
     Connected,
@@ -76,7 +77,7 @@ class _Held:
         """The last number of each publisher that came, or that stands before the start."""
 
 
-class DeltaClient:
+class DeltaClient(ClientNode):
     """A client node."""
 
     def __init__(self, place: ClientPlace, options: DeltaOptions) -> None:
@@ -116,6 +117,11 @@ class DeltaClient:
             Delivery: self._on_delivery,
             Lost: self._on_lost,
         }
+
+    @property
+    def window(self) -> int:
+        """How many publications may be unconfirmed."""
+        return self._window
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""

@@ -21,43 +21,30 @@ stands still until another copy comes that has bypassed fewer, or another sessio
 """
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from gapless.events import Event
-from gapless.protocols.delta.messages import ConfirmPublication, Heard, Number, Publication, Recovered, Tags, Vector
+from gapless.protocols.delta.held import Held, HeldId
+from gapless.protocols.delta.messages import (
+    ConfirmPublication,
+    Heard,
+    Number,
+    Publication,
+    Recovered,
+    Vector,
+)
 from gapless.protocols.delta.neighbourhood import Neighbourhood
 from gapless.protocols.delta.options import DeltaOptions
-from gapless.protocols.delta.partitions import NO_TAGS, PartitionTable, ended_by
+from gapless.protocols.delta.partitions import PartitionTable, ended_by
 from gapless.protocols.delta.sequences import Sequences
 from gapless.protocols.delta.sessions import Session, Sessions
 from gapless.protocols.delta.subscriptions import HERE, Route, Subscription, SubscriptionTable
+from gapless.protocols.parts.forgetting import forget_oldest
 
-__all__ = ["Forwarding", "Held"]
+__all__ = ["Forwarding"]
 
 HOMES_MAX = 100_000
 """How many publishers nearby are remembered, with the direction that they publish from."""
-
-NOTHING: frozenset[str] = frozenset()
-
-_Id: TypeAlias = tuple[str | int, ...]
-
-
-class Held:
-    """A publication, or the notice that a partition has recovered, that somebody has not confirmed."""
-
-    __slots__ = ("content", "id", "missed", "number", "senders", "tags", "vector", "waiting")
-
-    def __init__(self, content: Event | Recovered, id_: _Id, vector: Vector) -> None:
-        self.content = content
-        self.id = id_
-        self.vector = vector
-        self.number = 0
-        self.tags: Tags = NO_TAGS
-        self.missed = NOTHING
-        self.senders: dict[str, tuple[int, Number]] = {}
-        """Who sent it, under which number, in which session of theirs: they number anew when they restart."""
-        self.waiting: dict[str, tuple[str, ...]] = {}
-        """Who has to confirm it: brokers, with the gates they are to serve, and clients, with their subscriptions."""
 
 
 class _Clients(Protocol):
@@ -87,7 +74,7 @@ class Forwarding:
         self._notes_missed = "missed" not in options.switched_off
         self._synchronises = "synchronise" not in options.switched_off
         self._queue: dict[int, Held] = {}
-        self._by_id: dict[_Id, Held] = {}
+        self._by_id: dict[HeldId, Held] = {}
         self._homes: dict[str, str] = {}
         self._given_up: dict[str, bool] = {}
         """Gates for which nothing is kept any more, and whether something was dropped."""
@@ -158,8 +145,7 @@ class Forwarding:
         if not isinstance(held.content, Event) or held.vector[0][0] != held.content.publisher:
             return direction
         home = self._homes.setdefault(held.content.publisher, direction)
-        if len(self._homes) > HOMES_MAX:
-            del self._homes[next(iter(self._homes))]
+        forget_oldest(self._homes, HOMES_MAX)
         return home
 
     def _serve_home(self, held: Held, home: str) -> None:

@@ -9,16 +9,15 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.events import Event
+from gapless.protocols.parts.messages import Cuts, Message
 
 __all__ = [
+    "NO_TAGS",
     "Accepted", "Acknowledge", "AddSubscription", "Attach", "Claim", "ClientOffers", "ClientPublish",
     "ClientSubscribe", "ClientUnsubscribe", "ConfirmPublication", "ConfirmSubscription", "Cuts", "Delivery", "Detach",
     "Heard", "Hello", "Lost", "Number", "Partition", "PartitionOver", "Partitions", "Publication", "Recovered",
     "RemoveSubscription", "Started", "Synchronised", "Tags", "Use", "Vector",
 ]  # fmt: skip
-
-Cuts: TypeAlias = dict[str, int]
-"""For each publisher, a sequence number."""
 
 Vector: TypeAlias = tuple[tuple[str, int, int], ...]
 """The last part of a message's way: name, incarnation, and the number that each gave it, or -1 if it was bypassed."""
@@ -37,16 +36,13 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
 
 
 Tags: TypeAlias = frozenset[Partition]
-
-
-class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Base of all messages: frozen, tagged by their class name, compact on the wire."""
+NO_TAGS: Tags = frozenset()
 
 
 # ---- between brokers: sessions ----------------------------------------------------------------------------
 
 
-class Hello(_Message, frozen=True):
+class Hello(Message, frozen=True):
     """Opens a session, or agrees to it: what follows belongs to it."""
 
     mine: Number
@@ -63,33 +59,33 @@ class Hello(_Message, frozen=True):
     """All that the sender has detected and are not over."""
 
 
-class Use(_Message, frozen=True):
+class Use(Message, frozen=True):
     """Whether the sender routes over the session from now on. One that neither does is closed."""
 
     active: bool
 
 
-class Synchronised(_Message, frozen=True):
+class Synchronised(Message, frozen=True):
     """The receiver has now been told what it lacked, and may send publications."""
 
     is_informed: bool
     """Whether the sender knows what there is to know. One that has lost its memory and heard from nobody does not."""
 
 
-class Heard(_Message, frozen=True):
+class Heard(Message, frozen=True):
     """How many subscriptions the sender had been told in this session when it sent what follows."""
 
     count: int
 
 
-class Partitions(_Message, frozen=True):
+class Partitions(Message, frozen=True):
     """New partitions, for brokers at most `left` further on."""
 
     partitions: tuple[Partition, ...]
     left: int
 
 
-class PartitionOver(_Message, frozen=True):
+class PartitionOver(Message, frozen=True):
     """The detector's partitions with this node, up to a number, are over, for brokers at most `left` further on."""
 
     detector: str
@@ -101,7 +97,7 @@ class PartitionOver(_Message, frozen=True):
 # ---- between brokers: subscriptions -----------------------------------------------------------------------
 
 
-class AddSubscription(_Message, frozen=True):
+class AddSubscription(Message, frozen=True):
     """Someone subscribes at `source`. Sent away from there, to be confirmed, or back, to those who may not know it."""
 
     name: str
@@ -113,7 +109,7 @@ class AddSubscription(_Message, frozen=True):
     """Those of the path that were bypassed."""
 
 
-class ConfirmSubscription(_Message, frozen=True):
+class ConfirmSubscription(Message, frozen=True):
     """The sender, and all that can be reached beyond it, know the subscription."""
 
     name: str
@@ -123,7 +119,7 @@ class ConfirmSubscription(_Message, frozen=True):
     """By broker: publishers there, and the first number of each from which on everything that matches is sent."""
 
 
-class RemoveSubscription(_Message, frozen=True):
+class RemoveSubscription(Message, frozen=True):
     """The subscription is over."""
 
     name: str
@@ -132,7 +128,7 @@ class RemoveSubscription(_Message, frozen=True):
 # ---- between brokers: publications ------------------------------------------------------------------------
 
 
-class Publication(_Message, frozen=True):
+class Publication(Message, frozen=True):
     """An event on its way."""
 
     event: Event
@@ -144,7 +140,7 @@ class Publication(_Message, frozen=True):
     """Subscriptions that some broker on the way did not know yet when it processed the event: it is not for them."""
 
 
-class Recovered(_Message, frozen=True):
+class Recovered(Message, frozen=True):
     """The partition recovery notifier: the detector's partitions with this node are over. Travels like an event."""
 
     origin: str
@@ -156,7 +152,7 @@ class Recovered(_Message, frozen=True):
     vector: Vector
 
 
-class ConfirmPublication(_Message, frozen=True):
+class ConfirmPublication(Message, frozen=True):
     """The publication has reached all subscribers behind the sender."""
 
     number: int
@@ -172,14 +168,14 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
     positions: Cuts
 
 
-class ClientSubscribe(_Message, frozen=True):
+class ClientSubscribe(Message, frozen=True):
     """The client wants what matches the filter."""
 
     name: str
     filter: str
 
 
-class Attach(_Message, frozen=True):
+class Attach(Message, frozen=True):
     """The client is here, with these subscriptions and no other. What it published and keeps follows."""
 
     numbered: int
@@ -189,39 +185,39 @@ class Attach(_Message, frozen=True):
     wishes: tuple[ClientSubscribe, ...]
 
 
-class Detach(_Message, frozen=True):
+class Detach(Message, frozen=True):
     """The client has gone elsewhere."""
 
 
-class ClientUnsubscribe(_Message, frozen=True):
+class ClientUnsubscribe(Message, frozen=True):
     """The client has ended the subscription."""
 
     name: str
 
 
-class ClientOffers(_Message, frozen=True):
+class ClientOffers(Message, frozen=True):
     """The client will publish: new subscriptions shall say where they start with it."""
 
 
-class ClientPublish(_Message, frozen=True):
+class ClientPublish(Message, frozen=True):
     """The client's next event."""
 
     event: Event
 
 
-class Acknowledge(_Message, frozen=True):
+class Acknowledge(Message, frozen=True):
     """The client has got the delivery."""
 
     ticket: int
 
 
-class Accepted(_Message, frozen=True):
+class Accepted(Message, frozen=True):
     """All events of the client up to this number have reached all subscribers."""
 
     seq: int
 
 
-class Started(_Message, frozen=True):
+class Started(Message, frozen=True):
     """The subscription is known everywhere it can be."""
 
     name: str
@@ -231,13 +227,13 @@ class Started(_Message, frozen=True):
     """The last numbers of publishers that came too early."""
 
 
-class Lost(_Message, frozen=True):
+class Lost(Message, frozen=True):
     """The subscription was given up: what came next for it is not kept any more."""
 
     name: str
 
 
-class Delivery(_Message, frozen=True):
+class Delivery(Message, frozen=True):
     """An event for some of the client's subscriptions."""
 
     ticket: int

@@ -15,13 +15,11 @@ A broker that reaches a node past the detector ends the partition for itself and
 from collections.abc import Callable, Iterable
 
 from gapless.protocol import BrokerPlace
-from gapless.protocols.delta.messages import Number, Partition, PartitionOver, Partitions, Tags, Vector
+from gapless.protocols.delta.messages import NO_TAGS, Number, Partition, PartitionOver, Partitions, Tags, Vector
 from gapless.protocols.delta.neighbourhood import Neighbourhood
 from gapless.protocols.delta.sessions import Session, Sessions
 
-__all__ = ["NO_TAGS", "PartitionTable", "ended_by"]
-
-NO_TAGS: Tags = frozenset()
+__all__ = ["PartitionTable", "ended_by"]
 
 
 class PartitionTable:

@@ -24,6 +24,7 @@ from typing import Protocol
 from gapless.protocol import BrokerPlace
 from gapless.protocols.delta.forwarding import Forwarding
 from gapless.protocols.delta.messages import (
+    NO_TAGS,
     AddSubscription,
     ConfirmSubscription,
     Cuts,
@@ -33,7 +34,7 @@ from gapless.protocols.delta.messages import (
 )
 from gapless.protocols.delta.neighbourhood import Neighbourhood
 from gapless.protocols.delta.options import DeltaOptions
-from gapless.protocols.delta.partitions import NO_TAGS, PartitionTable
+from gapless.protocols.delta.partitions import PartitionTable
 from gapless.protocols.delta.sequences import Sequences
 from gapless.protocols.delta.sessions import Session, Sessions
 from gapless.protocols.delta.subscriptions import HERE, Subscription, SubscriptionTable

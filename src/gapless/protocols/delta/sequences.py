@@ -19,6 +19,7 @@ not confirmed, so the client stands in front of the vector, as the leaf of the t
 from typing import TypeAlias
 
 from gapless.protocols.delta.messages import Vector
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Sequences"]
 
@@ -63,8 +64,7 @@ class Sequences:
                 duplicate = True
             else:
                 highest[key] = number
-        if len(highest) > HIGHEST_MAX:
-            del highest[next(iter(highest))]
+        forget_oldest(highest, HIGHEST_MAX)
         return duplicate
 
     def extended(self, vector: Vector, number: int, bypassed: tuple[str, ...]) -> Vector:

@@ -14,14 +14,12 @@ Nothing is heard from a suspected broker. If it says hello it is called back as 
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from gapless.protocols.delta.held import Held
 from gapless.protocols.delta.messages import Hello, Number, Partition, Use
 from gapless.protocols.delta.neighbourhood import Neighbourhood
-
-if TYPE_CHECKING:
-    from gapless.protocols.delta.forwarding import Held
-    from gapless.protocols.delta.subscriptions import Subscription
+from gapless.protocols.delta.subscriptions import Subscription
 
 __all__ = ["Session", "Sessions"]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from gapless.events import Attributes
 from gapless.filters import Filter, FilterIndex, parse
-from gapless.protocols.delta.messages import AddSubscription, Cuts, Tags
+from gapless.protocols.delta.messages import NO_TAGS, AddSubscription, Cuts, Tags
 from gapless.protocols.delta.neighbourhood import Neighbourhood
-from gapless.protocols.delta.partitions import NO_TAGS
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Route", "Subscription", "SubscriptionTable"]
 
@@ -108,8 +108,7 @@ class SubscriptionTable:
     def remove(self, name: str) -> Subscription | None:
         """The subscription is over; returns it if it was known."""
         self._removed[name] = None
-        if len(self._removed) > REMOVED_MAX:
-            del self._removed[next(iter(self._removed))]
+        forget_oldest(self._removed, REMOVED_MAX)
         subscription = self._subscriptions.pop(name, None)
         if subscription is not None:
             self.pending.pop(name, None)

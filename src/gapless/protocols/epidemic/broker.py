@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gapless.protocol import (
+    BrokerNode,
     BrokerPlace,
     Connected,
     Effect,
@@ -51,7 +52,7 @@ _GOSSIP = "gossip"
 _PUBLISHER_SHARES = {"subscriber-pull": 0.0, "publisher-pull": 1.0}
 
 
-class EpidemicBroker:
+class EpidemicBroker(BrokerNode):
     """A broker node."""
 
     def __init__(self, place: BrokerPlace, options: EpidemicOptions) -> None:

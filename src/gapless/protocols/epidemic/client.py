@@ -14,6 +14,7 @@ from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    ClientNode,
     ClientPlace,
     Connected,
     Deliver,
@@ -52,7 +53,7 @@ class _Held:
         self.is_active = False
 
 
-class EpidemicClient:
+class EpidemicClient(ClientNode):
     """A client node."""
 
     def __init__(self, place: ClientPlace, options: EpidemicOptions) -> None:

@@ -9,6 +9,7 @@ buffer is full and it is the oldest.
 from collections.abc import Iterable
 
 from gapless.protocols.epidemic.messages import Numbers, Stamped
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["STREAMS_MAX", "Losses"]
 
@@ -92,8 +93,7 @@ class Losses:
 
     def _expect(self, source: str, pattern: str, number: int) -> None:
         self._expected[source, pattern] = number
-        if len(self._expected) > STREAMS_MAX:
-            del self._expected[next(iter(self._expected))]
+        forget_oldest(self._expected, STREAMS_MAX)
 
     def _miss(self, source: str, pattern: str, numbers: range, now: int) -> None:
         self.detected += len(numbers)

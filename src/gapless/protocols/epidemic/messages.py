@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.events import Event
+from gapless.protocols.parts.messages import Message
 
 __all__ = [
     "Accepted",
@@ -37,10 +38,6 @@ Numbers: TypeAlias = dict[str, tuple[int, ...]]
 """Numbers of events, by source or by pattern."""
 
 
-class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Base of all messages: frozen, tagged by their class name, compact on the wire."""
-
-
 class Stamped(msgspec.Struct, frozen=True, array_like=True):
     """An event with the paper's identifier: its source and, for each pattern that it matches there, a number."""
 
@@ -54,7 +51,7 @@ class Stamped(msgspec.Struct, frozen=True, array_like=True):
 # ---- between brokers --------------------------------------------------------------------------------------
 
 
-class Publication(_Message, frozen=True):
+class Publication(Message, frozen=True):
     """An event on its way to its subscribers."""
 
     stamped: Stamped
@@ -62,7 +59,7 @@ class Publication(_Message, frozen=True):
     """The brokers that it came through, its source first; empty where nobody follows routes."""
 
 
-class Interest(_Message, frozen=True):
+class Interest(Message, frozen=True):
     """Which patterns are wanted behind the sender: what changed since the version before, or all of it."""
 
     version: int
@@ -71,13 +68,13 @@ class Interest(_Message, frozen=True):
     removed: tuple[str, ...]
 
 
-class InterestKnown(_Message, frozen=True):
+class InterestKnown(Message, frozen=True):
     """The receiver of an `Interest` has it."""
 
     version: int
 
 
-class PushDigest(_Message, frozen=True):
+class PushDigest(Message, frozen=True):
     """Gossip of push: the initiator caches these events, all of which match the pattern."""
 
     initiator: str
@@ -85,13 +82,13 @@ class PushDigest(_Message, frozen=True):
     events: tuple[EventId, ...]
 
 
-class Request(_Message, frozen=True):
+class Request(Message, frozen=True):
     """The answer to a `PushDigest`: these of its events I lack."""
 
     events: tuple[EventId, ...]
 
 
-class SubscriberPull(_Message, frozen=True):
+class SubscriberPull(Message, frozen=True):
     """Gossip of subscriber-based pull: the initiator lacks these events of the pattern."""
 
     initiator: str
@@ -100,7 +97,7 @@ class SubscriberPull(_Message, frozen=True):
     """By source."""
 
 
-class PublisherPull(_Message, frozen=True):
+class PublisherPull(Message, frozen=True):
     """Gossip of publisher-based pull: the initiator lacks these events of the source."""
 
     initiator: str
@@ -111,7 +108,7 @@ class PublisherPull(_Message, frozen=True):
     """The brokers still to be asked, the last one first."""
 
 
-class Retransmission(_Message, frozen=True):
+class Retransmission(Message, frozen=True):
     """An event from a cache, for a broker that lacks it."""
 
     stamped: Stamped
@@ -120,39 +117,39 @@ class Retransmission(_Message, frozen=True):
 # ---- between a client and its broker ----------------------------------------------------------------------
 
 
-class ClientState(_Message, frozen=True):
+class ClientState(Message, frozen=True):
     """All subscriptions of a client, on a fresh connection."""
 
     filters: dict[int, str]
     """By number."""
 
 
-class ClientSubscribe(_Message, frozen=True):
+class ClientSubscribe(Message, frozen=True):
     """The client wants what matches the filter."""
 
     number: int
     filter: str
 
 
-class ClientUnsubscribe(_Message, frozen=True):
+class ClientUnsubscribe(Message, frozen=True):
     """The client has ended the subscription."""
 
     number: int
 
 
-class ClientPublish(_Message, frozen=True):
+class ClientPublish(Message, frozen=True):
     """The client's next event."""
 
     event: Event
 
 
-class Accepted(_Message, frozen=True):
+class Accepted(Message, frozen=True):
     """The broker has the subscription."""
 
     number: int
 
 
-class Delivery(_Message, frozen=True):
+class Delivery(Message, frozen=True):
     """An event for some of the client's subscriptions."""
 
     event: Event

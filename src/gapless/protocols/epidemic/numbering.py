@@ -8,6 +8,8 @@ are never more than `COUNTERS_MAX`) starts again above all it had used, and no i
 
 from collections.abc import Iterable
 
+from gapless.protocols.parts.forgetting import forget_oldest
+
 __all__ = ["COUNTERS_MAX", "Numbering"]
 
 COUNTERS_MAX = 10_000
@@ -31,6 +33,5 @@ class Numbering:
         for pattern in patterns:
             last = self._last.pop(pattern, None)
             numbers[pattern] = self._last[pattern] = self._published if last is None else last + 1
-        while len(self._last) > max(COUNTERS_MAX, len(numbers)):
-            del self._last[next(iter(self._last))]
+        forget_oldest(self._last, max(COUNTERS_MAX, len(numbers)))
         return numbers

@@ -12,6 +12,7 @@ from typing import Any
 from gapless.protocols.epidemic.gossip import Surroundings
 from gapless.protocols.epidemic.losses import Losses
 from gapless.protocols.epidemic.messages import PublisherPull, SubscriberPull
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["ROUTES_MAX", "Pull"]
 
@@ -36,8 +37,7 @@ class Pull:
         """The latest event of the source came through these brokers, the source first."""
         self._routes.pop(source, None)
         self._routes[source] = route
-        if len(self._routes) > ROUTES_MAX:
-            del self._routes[next(iter(self._routes))]
+        forget_oldest(self._routes, ROUTES_MAX)
 
     @property
     def routes(self) -> int:

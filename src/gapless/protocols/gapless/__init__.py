@@ -9,6 +9,7 @@ Arrows point down: a part knows those in the lines below it, and nothing in its 
     clients/                               sessions, admission, delivery
     routing/    retention/    members/     who subscribes; what is kept; who lives
     channel     messages      options      streams between lives; words; what can be set
+    lives       bounds        clock        names of lives; what clients may; time that causality counts in
 """
 
 from gapless.protocol import Judging, ProtocolSpec

@@ -15,6 +15,7 @@ from typing import Any, assert_never
 
 from gapless.events import Event
 from gapless.protocol import (
+    BrokerNode,
     BrokerPlace,
     Connected,
     Effect,
@@ -35,6 +36,7 @@ from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.history.library import LIBRARY, Library
+from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.news import StatusNews
@@ -73,7 +75,6 @@ from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import overview
 from gapless.protocols.gapless.recovery.estates import Estates
-from gapless.protocols.gapless.recovery.handover import name_life
 from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import EventLog, Logged
@@ -98,7 +99,7 @@ RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
 
 
-class GaplessBroker:
+class GaplessBroker(BrokerNode):
     """A broker node of the `gapless` protocol."""
 
     def __init__(self, place: BrokerPlace, options: GaplessOptions) -> None:

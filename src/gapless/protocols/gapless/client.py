@@ -18,6 +18,7 @@ from gapless.protocol import (
     Advertise,
     Advertised,
     CaughtUp,
+    ClientNode,
     ClientPlace,
     Confirmed,
     Connected,
@@ -71,6 +72,7 @@ from gapless.protocols.gapless.messages import (
     Unsubscribed,
 )  # fmt: skip
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.parts.held import Held
 
 __all__ = ["GaplessClient"]
 
@@ -79,27 +81,23 @@ REDIRECTS_MAX = 3
 PATIENCE_MAX = 64
 
 
-class _Held:
+class _Held(Held):
     """A subscription as the client holds it."""
 
-    def __init__(self, text: str, ready: Ready, since: int, until: int) -> None:
+    def __init__(self, name: str, text: str, ready: Ready, since: int, until: int) -> None:
+        super().__init__(name)
         self.text = text
         self.ready = ready
         self.since = since
         """If it reads history: all up to this position has come; else -1."""
         self.until = until
         self.has_history = since >= 0
-        self.cuts: Cuts = {}
-        self.got: Cuts = {}
-        self.is_active = False
         self.is_whole = False
         self.is_ending = False
 
     def last(self) -> Cuts:
         """The ending cut, if the subscription ended now."""
-        if self.has_history:
-            return dict(self.got)
-        return {publisher: self.got.get(publisher, cut - 1) for publisher, cut in self.cuts.items()}
+        return dict(self.got) if self.has_history else super().last()
 
 
 class _Offer:
@@ -112,8 +110,11 @@ class _Offer:
         self.leaving_after: int | None = None
 
 
-class GaplessClient:
+class GaplessClient(ClientNode):
     """A client node of the `gapless` protocol."""
+
+    is_attached: bool = False
+    """Whether a broker holds the session, and knows what the client wants."""
 
     def __init__(self, place: ClientPlace, options: GaplessOptions) -> None:
         self._name = place.name
@@ -122,8 +123,6 @@ class GaplessClient:
         self._broker = place.broker
         self._home = ""
         self._attempt = 0
-        self.is_attached = False
-        """Whether a broker holds the session, and knows what the client wants."""
         self._asked = 0
         self._redirects = 0
         self._patience = 1
@@ -181,6 +180,11 @@ class GaplessClient:
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
         return {"subscriptions": len(self._subscriptions), "unsafe": len(self._unsafe)}
+
+    @property
+    def window(self) -> int:
+        """How many publications may wait to become safe."""
+        return self._options.client_window
 
     @property
     def broker(self) -> str:
@@ -337,7 +341,8 @@ class GaplessClient:
 
     def _subscribe(self, call: Subscribe) -> None:
         if self._parse(call, call.subscription in self._subscriptions, call.subscription) is not None:
-            self._subscriptions[call.subscription] = _Held(call.filter, call.ready, call.since, call.until)
+            held = _Held(call.subscription, call.filter, call.ready, call.since, call.until)
+            self._subscriptions[call.subscription] = held
             self._send(ClientSubscribe(self._attempt, call.subscription, call.filter, call.since, call.until))
 
     def _unsubscribe(self, call: Unsubscribe) -> None:

@@ -9,15 +9,11 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.events import Event
+from gapless.protocols.parts.messages import Cuts as Cuts
+from gapless.protocols.parts.messages import Message as _Message
 
-Cuts: TypeAlias = dict[str, int]
-"""For each publisher, the first sequence number that counts."""
 Ranges: TypeAlias = dict[str, list[tuple[int, int]]]
 """For each publisher, numbers of its events: ascending, apart from each other, from the first to the last of each."""
-
-
-class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
-    """Base of all messages: frozen, tagged by their class name, compact on the wire."""
 
 
 # ---- channel ----------------------------------------------------------------------------------------------
@@ -158,7 +154,7 @@ class Echo(_Message, frozen=True):
     pressed: bool
     final: int = 0
     """The last final position that anyone below knows of."""
-    admitted: dict[str, Ranges] = {}
+    admitted: dict[str, Ranges] = msgspec.field(default_factory=dict)
     """By journal below: what was admitted after the final position that the wave told."""
     dropped: int = 0
     """Somebody below may have dropped from its history what was admitted up to this position."""

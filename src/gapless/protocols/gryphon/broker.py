@@ -15,7 +15,7 @@ from typing import Any
 
 from gapless.events import Event
 from gapless.filters import parse
-from gapless.protocol import BrokerPlace, Connected, Effect, Input, Received, Send, SetTimer, TimerFired
+from gapless.protocol import BrokerNode, BrokerPlace, Connected, Effect, Input, Received, Send, SetTimer, TimerFired
 from gapless.protocols.gryphon.link_stream import LinkStream
 from gapless.protocols.gryphon.messages import (
     Acknowledgement,
@@ -46,7 +46,7 @@ from gapless.protocols.gryphon.tables import Advertisement, Link, OwnSubscriptio
 __all__ = ["GryphonBroker"]
 
 
-class GryphonBroker:
+class GryphonBroker(BrokerNode):
     """A broker node."""
 
     def __init__(self, place: BrokerPlace, options: GryphonOptions) -> None:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from gapless.protocols.locamu.regions import Regions
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["CausalMulticast", "Due", "Packet"]
 
@@ -221,8 +222,7 @@ class CausalMulticast:
         origins = self._origins.setdefault(key, {})
         if packet.origin in origins:
             return False
-        if len(self._origins) > COPIES_MAX:
-            del self._origins[next(iter(self._origins))]
+        forget_oldest(self._origins, COPIES_MAX)
         origins[packet.origin] = None
         return True
 
@@ -233,8 +233,7 @@ class CausalMulticast:
     def _remember(self, packet: Packet, ends: tuple[str, ...]) -> None:
         key = (packet.stream, packet.number)
         self._carried.setdefault(key, {}).update(dict.fromkeys(ends))
-        if len(self._carried) > COPIES_MAX:
-            del self._carried[next(iter(self._carried))]
+        forget_oldest(self._carried, COPIES_MAX)
 
     # ---- who must have what -------------------------------------------------------------------------------
 

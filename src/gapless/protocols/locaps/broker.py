@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from gapless.events import Event
 from gapless.filters import parse
-from gapless.protocol import BrokerPlace, Effect, Input, Received, Send
+from gapless.protocol import BrokerNode, BrokerPlace, Effect, Input, Received, Send
 from gapless.protocols.locaps.messages import (
     AddAdvertisement,
     AddSubscription,
@@ -49,7 +49,7 @@ Outbox: TypeAlias = deque[Event | str]
 """What a publisher did and must wait: events, and names of advertisements that it took back."""
 
 
-class LocapsBroker:
+class LocapsBroker(BrokerNode):
     """A broker node."""
 
     def __init__(self, place: BrokerPlace, options: LocapsOptions) -> None:

@@ -9,6 +9,16 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.events import Event
+from gapless.protocols.parts.messages import (
+    ClientAdvertise,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnadvertise,
+    ClientUnsubscribe,
+    Cuts,
+    Message,
+    Started,
+)
 
 __all__ = [
     "AddAdvertisement", "AddSubscription", "AdvertisementStable", "AskEstate", "AskPartial", "ClientAdvertise",
@@ -19,28 +29,21 @@ __all__ = [
     "Takeover",
 ]  # fmt: skip
 
-Cuts: TypeAlias = dict[str, int]
-"""For each publisher, the first sequence number that counts."""
-
 
 Due: TypeAlias = dict[str, dict[str, int]]
 """By broker and stream, the number up to which the broker has to have what it is sent."""
 
 
-class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Base of all messages: frozen, tagged by their class name, compact on the wire."""
-
-
 # ---- between brokers --------------------------------------------------------------------------------------
 
 
-class Publication(_Message, frozen=True):
+class Publication(Message, frozen=True):
     """An event on its way."""
 
     event: Event
 
 
-class AddAdvertisement(_Message, frozen=True):
+class AddAdvertisement(Message, frozen=True):
     """A publisher may publish what matches the filter. Answered by `AdvertisementStable`."""
 
     advertisement: str
@@ -50,19 +53,19 @@ class AddAdvertisement(_Message, frozen=True):
     """On a graph: how many brokers the publisher has lost."""
 
 
-class AdvertisementStable(_Message, frozen=True):
+class AdvertisementStable(Message, frozen=True):
     """Whoever lies behind the sender has passed all matching subscriptions on towards the publisher."""
 
     advertisement: str
 
 
-class RemoveAdvertisement(_Message, frozen=True):
+class RemoveAdvertisement(Message, frozen=True):
     """The publisher publishes nothing more under this advertisement."""
 
     advertisement: str
 
 
-class AddSubscription(_Message, frozen=True):
+class AddSubscription(Message, frozen=True):
     """Someone behind the sender subscribes."""
 
     subscription: str
@@ -73,13 +76,13 @@ class AddSubscription(_Message, frozen=True):
     """How many brokers of the pivot's set, the receiver first, have yet to send their partial markers."""
 
 
-class RemoveSubscription(_Message, frozen=True):
+class RemoveSubscription(Message, frozen=True):
     """The subscription is over, or nobody behind the receiver publishes for it any more."""
 
     subscription: str
 
 
-class AskPartial(_Message, frozen=True):
+class AskPartial(Message, frozen=True):
     """A pivot was found after the subscription had passed: the next `left` brokers join its set."""
 
     subscription: str
@@ -87,14 +90,14 @@ class AskPartial(_Message, frozen=True):
     left: int
 
 
-class Marker(_Message, frozen=True):
+class Marker(Message, frozen=True):
     """The publishers' own broker says: from these numbers on, everything goes to the subscription."""
 
     subscription: str
     cuts: Cuts
 
 
-class PartialMarker(_Message, frozen=True):
+class PartialMarker(Message, frozen=True):
     """A broker of a pivot's set says: I pass everything from these numbers on to the subscription."""
 
     subscription: str
@@ -106,7 +109,7 @@ class PartialMarker(_Message, frozen=True):
 # ---- between brokers, on a graph (`gapless.protocols.locamu`) ---------------------------------------------
 
 
-class PathSubscribe(_Message, frozen=True):
+class PathSubscribe(Message, frozen=True):
     """A client of the home broker subscribes; for all brokers on the ways to the publishers."""
 
     subscription: str
@@ -116,19 +119,19 @@ class PathSubscribe(_Message, frozen=True):
     """Whether this goes to all publishers there are; else only to some who came later."""
 
 
-class EndSubscription(_Message, frozen=True):
+class EndSubscription(Message, frozen=True):
     """The client has ended the subscription: nobody may rely on it any more. Events still come for it."""
 
     subscription: str
 
 
-class ForgetSubscription(_Message, frozen=True):
+class ForgetSubscription(Message, frozen=True):
     """All who relied on the subscription have been passed on: nobody needs it any more."""
 
     subscription: str
 
 
-class PathMarker(_Message, frozen=True):
+class PathMarker(Message, frozen=True):
     """The publishers' own broker says: from these numbers on, everything goes to the subscription."""
 
     subscription: str
@@ -138,7 +141,7 @@ class PathMarker(_Message, frozen=True):
     home: str = ""
 
 
-class PivotMarker(_Message, frozen=True):
+class PivotMarker(Message, frozen=True):
     """A partial pivot says: I carry everything from these numbers on to the subscription, as its cover gets it."""
 
     subscription: str
@@ -146,7 +149,7 @@ class PivotMarker(_Message, frozen=True):
     cuts: Cuts
 
 
-class Takeover(_Message, frozen=True):
+class Takeover(Message, frozen=True):
     """The publisher of this stream has come to another broker, and all that was left of it has been sent again."""
 
     last: int
@@ -171,27 +174,27 @@ class Packet(msgspec.Struct, frozen=True, array_like=True):
     content: Content
 
 
-class Hop(_Message, frozen=True):
+class Hop(Message, frozen=True):
     """A message on its way, and ends that brokers on the way have added."""
 
     packet: Packet
     extra: tuple[str, ...] = ()
 
 
-class Done(_Message, frozen=True):
+class Done(Message, frozen=True):
     """Up to where the sender is done with the receiver's streams, and what it knew by then."""
 
     done: dict[str, int]
     due: Due
 
 
-class Dead(_Message, frozen=True):
+class Dead(Message, frozen=True):
     """A broker has failed."""
 
     broker: str
 
 
-class Keep(_Message, frozen=True):
+class Keep(Message, frozen=True):
     """Hold this part of the stream of a publisher of the sender, with its past, until it has come through."""
 
     publisher: str
@@ -200,21 +203,21 @@ class Keep(_Message, frozen=True):
     due: Due
 
 
-class Kept(_Message, frozen=True):
+class Kept(Message, frozen=True):
     """The sender holds the publisher's stream up to this number."""
 
     publisher: str
     number: int
 
 
-class AskEstate(_Message, frozen=True):
+class AskEstate(Message, frozen=True):
     """The broker has failed, and the publisher has come to the sender: what was kept of it?"""
 
     broker: str
     publisher: str
 
 
-class Estate(_Message, frozen=True):
+class Estate(Message, frozen=True):
     """What was kept: the last event's number, and what has not come through, with its past."""
 
     broker: str
@@ -226,39 +229,7 @@ class Estate(_Message, frozen=True):
 # ---- between a client and its broker ----------------------------------------------------------------------
 
 
-class ClientAdvertise(_Message, frozen=True):
-    """The client may publish what matches the filter."""
-
-    number: int
-    filter: str
-
-
-class ClientUnadvertise(_Message, frozen=True):
-    """What the client publishes after this does not rely on the advertisement."""
-
-    number: int
-
-
-class ClientSubscribe(_Message, frozen=True):
-    """The client wants what matches the filter."""
-
-    number: int
-    filter: str
-
-
-class ClientUnsubscribe(_Message, frozen=True):
-    """The client has ended the subscription."""
-
-    number: int
-
-
-class ClientPublish(_Message, frozen=True):
-    """The client's next event."""
-
-    event: Event
-
-
-class ClientReturn(_Message, frozen=True):
+class ClientReturn(Message, frozen=True):
     """The client's broker has failed; it goes on here."""
 
     brokers: tuple[str, ...]
@@ -273,13 +244,13 @@ class ClientReturn(_Message, frozen=True):
     """Its past."""
 
 
-class Confirmation(_Message, frozen=True):
+class Confirmation(Message, frozen=True):
     """All events of the client up to this number have come through."""
 
     seq: int
 
 
-class Stable(_Message, frozen=True):
+class Stable(Message, frozen=True):
     """The advertisement is stable."""
 
     number: int
@@ -287,17 +258,10 @@ class Stable(_Message, frozen=True):
     """Whether the broker will say which events have come through."""
 
 
-class Started(_Message, frozen=True):
-    """The subscription's starting cut for some publishers; for none, if nobody advertises what it asks for."""
-
-    number: int
-    cuts: Cuts
-
-
-class Delivery(_Message, frozen=True):
+class Delivery(Message, frozen=True):
     """An event for some of the client's subscriptions."""
 
     event: Event
     numbers: list[int]
-    due: Due = {}
+    due: Due = msgspec.field(default_factory=dict)
     """On a graph: what its broker knew others to have coming; the client takes it along if the broker fails."""

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocol import (
+    BrokerNode,
     BrokerPlace,
     Connected,
     Effect,
@@ -81,7 +82,7 @@ LINGER_US = 30_000_000
 """How long subscriptions of a broker that failed are served: others may rely on them while they make their own way."""
 
 
-class PathBroker:
+class PathBroker(BrokerNode):
     """A broker node."""
 
     def __init__(self, place: BrokerPlace, options: LocapsOptions) -> None:

@@ -11,38 +11,23 @@ Otherwise an effect could come straight from its publisher, before its cause has
 
 from collections.abc import Iterable
 
-from gapless.events import Event
 from gapless.protocols.locaps.messages import Cuts, PivotMarker
+from gapless.protocols.locaps.starts import Starts
 
 __all__ = ["PathStart"]
 
 
-class PathStart:
+class PathStart(Starts):
     """What one subscription knows of where it starts."""
 
     def __init__(self) -> None:
-        self.starts: Cuts = {}
+        super().__init__()
         self.in_transition: dict[str, None] = {}
         """Publishers that it gets by way of partial pivots, whose own markers have not come yet."""
         self.marked: dict[str, None] = {}
         """Publishers whose own markers have come."""
         self._markers: dict[str, Cuts] = {}
         """What each partial pivot has said."""
-        self._buffers: dict[str, list[Event]] = {}
-
-    @property
-    def buffered(self) -> int:
-        """Events that wait for the last partial marker."""
-        return sum(map(len, self._buffers.values()))
-
-    def admits(self, event: Event) -> bool:
-        """Whether a matching event is delivered now; keep it if it may turn out to stand after the start."""
-        start = self.starts.get(event.publisher)
-        if start is not None:
-            return event.seq >= start
-        if event.publisher in self._buffers:
-            self._buffers[event.publisher].append(event)
-        return False
 
     def take_marker(self, cuts: Cuts) -> Cuts:
         """The publishers' own word; returns the starts that it fixes."""
@@ -71,20 +56,11 @@ class PathStart:
                 self.in_transition[publisher] = None
         return self._fix(cuts)
 
-    def release(self, publisher: str) -> list[Event]:
-        """The start has been fixed: what was kept for it, from the start on."""
-        return [event for event in self._buffers.pop(publisher, ()) if event.seq >= self.starts[publisher]]
-
     def forget(self, publisher: str) -> None:
         """The publisher has left: what was not complete will never be. A start that is fixed stays."""
-        self._buffers.pop(publisher, None)
+        super().forget(publisher)
         self.in_transition.pop(publisher, None)
         self._markers = {
             broker: {other: cut for other, cut in cuts.items() if other != publisher}
             for broker, cuts in self._markers.items()
         }
-
-    def _fix(self, cuts: Cuts) -> Cuts:
-        news = {publisher: cut for publisher, cut in cuts.items() if publisher not in self.starts}
-        self.starts.update(news)
-        return news

@@ -9,7 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from gapless.overlay import Overlay, with_bypasses
-from gapless.protocol import BrokerPlace, Node
+from gapless.protocol import BrokerNode, BrokerPlace
 from gapless.protocols.locaps.broker import LocapsBroker
 from gapless.protocols.locaps.options import LocapsOptions
 from gapless.protocols.locaps.path_broker import PathBroker
@@ -17,7 +17,7 @@ from gapless.protocols.locaps.path_broker import PathBroker
 __all__ = ["make_broker"]
 
 
-def make_broker(place: BrokerPlace, options: LocapsOptions) -> Node:
+def make_broker(place: BrokerPlace, options: LocapsOptions) -> BrokerNode:
     """A broker for this place."""
     if place.overlay.is_tree and (options.paths == "one" or place.f == 0 or len(place.overlay.brokers) < 3):
         return LocapsBroker(place, options)

@@ -19,39 +19,23 @@ for is events that come by another way.)
 
 from gapless.events import Event
 from gapless.protocols.locaps.messages import Cuts
+from gapless.protocols.locaps.starts import Starts
 
 __all__ = ["StartingCut"]
 
 
-class StartingCut:
+class StartingCut(Starts):
     """What one subscription knows of where it starts."""
 
     def __init__(self, partial_markers: int) -> None:
-        self.starts: Cuts = {}
+        super().__init__()
         self._wanted = partial_markers
         self._partial: dict[str, dict[str, Cuts]] = {}
         """By publisher and pivot: the number that each broker of the pivot's set has sent."""
-        self._buffers: dict[str, list[Event]] = {}
-
-    @property
-    def buffered(self) -> int:
-        """Events that wait for the last partial marker."""
-        return sum(map(len, self._buffers.values()))
-
-    def admits(self, event: Event) -> bool:
-        """Whether a matching event is delivered now; keep it if it may turn out to stand after the start."""
-        start = self.starts.get(event.publisher)
-        if start is not None:
-            return event.seq >= start
-        if event.publisher in self._buffers:
-            self._buffers[event.publisher].append(event)
-        return False
 
     def take_marker(self, cuts: Cuts) -> Cuts:
         """The publishers' own word; returns the starts that it fixes."""
-        news = {publisher: cut for publisher, cut in cuts.items() if publisher not in self.starts}
-        self.starts.update(news)
-        return news
+        return self._fix(cuts)
 
     def take_partial(self, pivot: str, broker: str, cuts: Cuts) -> Cuts:
         """The word of one broker of a pivot's set; returns the starts that are complete with it."""
@@ -64,14 +48,14 @@ class StartingCut:
             numbers[broker] = cut
             if len(numbers) == self._wanted:
                 complete[publisher] = max(numbers.values())
-        return self.take_marker(complete)
+        return self._fix(complete)
 
     def release(self, publisher: str) -> list[Event]:
         """The start has been fixed: what was kept for it, from the start on."""
         self._partial.pop(publisher, None)
-        return [event for event in self._buffers.pop(publisher, ()) if event.seq >= self.starts[publisher]]
+        return super().release(publisher)
 
     def forget(self, publisher: str) -> None:
         """The publisher has left: what was not complete will never be. A start that is fixed stays."""
         self._partial.pop(publisher, None)
-        self._buffers.pop(publisher, None)
+        super().forget(publisher)

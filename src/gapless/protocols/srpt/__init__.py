@@ -27,9 +27,9 @@ from gapless.protocol import ClientPlace, ProtocolSpec
 from gapless.protocols.srpt.broker import SrptBroker
 from gapless.protocols.srpt.messages import Join, Joined, Leave, Pub, ToRoot
 from gapless.protocols.srpt.options import SrptOptions
-from gapless.protocols.vcube.client import TopicClient
-from gapless.protocols.vcube.hypercube import refusal
-from gapless.protocols.vcube.messages import (
+from gapless.protocols.topics.client import TopicClient
+from gapless.protocols.topics.hypercube import refusal
+from gapless.protocols.topics.messages import (
     ClientAdvertise,
     ClientEnd,
     ClientPublish,

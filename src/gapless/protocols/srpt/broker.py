@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gapless.events import Event
-from gapless.protocol import BrokerPlace, Effect, Input, Received, Send
+from gapless.protocol import BrokerNode, BrokerPlace, Effect, Input, Received, Send
 from gapless.protocols.srpt.messages import Join, Joined, Leave, Pub, ToRoot
 from gapless.protocols.srpt.options import SrptOptions
 from gapless.protocols.srpt.tree import children, parent_of, root_of
-from gapless.protocols.vcube.hypercube import cluster_of, mask_of, numbering
-from gapless.protocols.vcube.messages import (
+from gapless.protocols.topics.hypercube import cluster_of, mask_of, numbering
+from gapless.protocols.topics.messages import (
     ClientAdvertise,
     ClientEnd,
     ClientPublish,
@@ -49,7 +49,7 @@ class _Place:
         return bool(self.children or self.subscribers)
 
 
-class SrptBroker:
+class SrptBroker(BrokerNode):
     """A broker node."""
 
     def __init__(self, place: BrokerPlace, options: SrptOptions) -> None:

@@ -1,14 +1,13 @@
-"""What brokers of the `srpt` protocol say to each other; with clients they talk as those of `vcube` do."""
-
-import msgspec
+"""What brokers of the `srpt` protocol say to each other; with clients they talk as all that serve topics do."""
 
 from gapless.events import Event
+from gapless.protocols.parts.messages import Message
 
 __all__ = ["Join", "Joined", "Leave", "Pub", "ToRoot"]
 
 
-class _Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
-    """Base of all messages: frozen, tagged by their class name, compact on the wire."""
+class _Message(Message, frozen=True):
+    """Of one topic."""
 
     topic: str
 

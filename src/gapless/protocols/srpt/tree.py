@@ -10,7 +10,7 @@ there are equal bits below that one.
 from functools import lru_cache
 from hashlib import blake2b
 
-from gapless.protocols.vcube.hypercube import sub_cube
+from gapless.protocols.topics.hypercube import sub_cube
 
 __all__ = ["children", "parent_of", "root_of"]
 

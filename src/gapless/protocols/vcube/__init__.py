@@ -47,9 +47,9 @@ Where the paper leaves a question or cannot be followed; numbers are lines of Al
 """
 
 from gapless.protocol import ClientPlace, ProtocolSpec
+from gapless.protocols.topics.client import TopicClient
+from gapless.protocols.topics.hypercube import refusal
 from gapless.protocols.vcube.broker import VcubeBroker
-from gapless.protocols.vcube.client import TopicClient
-from gapless.protocols.vcube.hypercube import refusal
 from gapless.protocols.vcube.messages import ClientAdvertise, ClientEnd, ClientPublish, ClientSubscribe
 from gapless.protocols.vcube.options import VcubeOptions
 

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gapless.events import Event
-from gapless.protocol import BrokerPlace, Effect, Input, Received, Send
+from gapless.protocol import BrokerNode, BrokerPlace, Effect, Input, Received, Send
+from gapless.protocols.topics.hypercube import branches, cluster_of, mask_of, numbering, pack, sub_cube, unpack
 from gapless.protocols.vcube.causal_order import CausalOrder
-from gapless.protocols.vcube.hypercube import branches, cluster_of, mask_of, numbering, pack, sub_cube, unpack
 from gapless.protocols.vcube.measures import Measures
 from gapless.protocols.vcube.messages import (
     Ack,
@@ -44,7 +44,7 @@ from gapless.protocols.vcube.view import View
 __all__ = ["VcubeBroker"]
 
 
-class VcubeBroker:
+class VcubeBroker(BrokerNode):
     """A broker node."""
 
     def __init__(self, place: BrokerPlace, options: VcubeOptions) -> None:
@@ -89,6 +89,10 @@ class VcubeBroker:
         else:
             self._from_client[type(item.message)](item.peer, item.message)
         return self._effects
+
+    def measured(self) -> Mapping[str, Mapping[int, int]]:
+        """What the paper measures at a broker."""
+        return {} if self.measures is None else self.measures.told()
 
     def state_size(self) -> Mapping[str, int]:
         """How much the broker keeps; waiting are messages received and not delivered, queued those not broadcast."""
@@ -272,7 +276,7 @@ class VcubeBroker:
             self._send(broker, copy)
         if topic is None or not topic.is_member:
             if self.measures is not None:
-                self.measures.false_positives += 1
+                self.measures.false_positives[len(message.barrier)] += 1
             self._await(sender, message, len(onward))
             return
         answer = None

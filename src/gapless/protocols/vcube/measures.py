@@ -20,8 +20,18 @@ class Measures:
         """How many messages that it received and wanted have so many direct causes."""
         self.delays_us: Counter[int] = Counter()
         """How many messages were delivered so long after they were received."""
-        self.false_positives = 0
+        self.false_positives: Counter[int] = Counter()
+        """How many messages that it did not want have so many direct causes."""
         self._arrivals: dict[tuple[str, int, int], int] = {}
+
+    def told(self) -> dict[str, Counter[int]]:
+        """All counts, for who experiments."""
+        return {
+            "published": self.published,
+            "received": self.received,
+            "delays_us": self.delays_us,
+            "false_positives": self.false_positives,
+        }
 
     def arrive(self, topic: str, source: int, number: int, causes: int, now: int) -> None:
         """A message has come that is wanted."""

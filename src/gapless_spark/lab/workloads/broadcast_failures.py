@@ -9,17 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from gapless.simulator import Scenario
-from gapless.simulator.scenario import (
-    Client,
-    Crash,
-    LatencySpec,
-    Network,
-    ProtocolChoice,
-    PublishAction,
-    Run,
-    SubscribeAction,
-)
+from gapless.simulator.scenario import Crash, PublishAction
 from gapless_spark.lab.measures import Measure, Observed, Pair
+from gapless_spark.lab.workloads.everybody import delivered, everybody_subscribes
 from gapless_spark.lab.workloads.tree_failures import filled_tree
 from gapless_spark.lab.workloads.workload import ScenarioWorkload
 
@@ -62,23 +54,15 @@ class BroadcastFailures(ScenarioWorkload, frozen=True):
         tree = filled_tree(self.brokers, self.fanout)
         order = dice.sample(range(self.brokers), self.brokers)
         failed, living = order[: self.failed], order[self.failed :]
-        publishers = [dice.choice(living) for _ in range(self.events)]
-        return Scenario(
-            name="broadcast-failures",
-            network=Network("edges", edges=tuple(tree.edges), f=self.delta, latency=LatencySpec(ms=10.0)),
-            protocol=ProtocolChoice(protocol, dict(options)),
-            run=Run(seed=seed, settle_ms=5_000.0, max_steps=1_000_000_000),
-            clients=tuple(Client(f"c{number}", f"b{number}") for number in range(self.brokers)),
-            actions=(
-                *(SubscribeAction(0.0, f"c{number}", f"s{number}", "TRUE") for number in range(self.brokers)),
-                *(
-                    PublishAction(PUBLISH_MS + turn * EVERY_MS, f"c{number}", {"turn": turn})
-                    for turn, number in enumerate(publishers)
-                ),
-            ),
-            faults=tuple(Crash(FAIL_MS, f"b{number}") for number in failed),
-        )
+        publications = [
+            PublishAction(PUBLISH_MS + turn * EVERY_MS, f"c{dice.choice(living)}", {"turn": turn})
+            for turn in range(self.events)
+        ]
+        faults = [Crash(FAIL_MS, f"b{number}") for number in failed]
+        return everybody_subscribes(
+            "broadcast-failures", tree, self.delta, range(self.brokers), publications, faults,
+            protocol=protocol, options=options, seed=seed,
+        )  # fmt: skip
 
     def _delivered(self, run: Observed) -> Iterator[Pair]:
-        came = len(run.observer.latencies_us) + run.observer.own_deliveries
-        yield "percent", 100 * came / (self.events * (self.brokers - self.failed))
+        return delivered(run, self.events * (self.brokers - self.failed))

@@ -16,22 +16,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 from gapless.simulator import Scenario
-from gapless.simulator.scenario import (
-    Client,
-    Crash,
-    Cut,
-    Fault,
-    Heal,
-    LatencySpec,
-    Network,
-    ProtocolChoice,
-    PublishAction,
-    Restart,
-    Run,
-    SubscribeAction,
-)
+from gapless.simulator.scenario import Crash, Cut, Fault, Heal, PublishAction, Restart
 from gapless_spark.lab.measures import Measure, Observed, Pair
 from gapless_spark.lab.observer import COURSE_US
+from gapless_spark.lab.workloads.everybody import delivered, everybody_subscribes
 from gapless_spark.lab.workloads.tree_failures import filled_tree
 from gapless_spark.lab.workloads.workload import ScenarioWorkload
 
@@ -83,22 +71,15 @@ class FailureCourse(ScenarioWorkload, frozen=True):
         order = dice.sample(range(self.brokers), self.brokers)
         gone = order[: self.failed] if self.what == "brokers" else []
         living = sorted(set(order) - set(gone))
-        publications = int(self.length_ms / self.every_ms)
-        return Scenario(
-            name="failure-course",
-            network=Network("edges", edges=tuple(tree.edges), f=self.delta, latency=LatencySpec(ms=10.0)),
-            protocol=ProtocolChoice(protocol, dict(options)),
-            run=Run(seed=seed, settle_ms=5_000.0, max_steps=1_000_000_000),
-            clients=tuple(Client(f"c{number}", f"b{number}") for number in living),
-            actions=(
-                *(SubscribeAction(0.0, f"c{number}", f"s{number}", "TRUE") for number in living),
-                *(
-                    PublishAction(START_MS + turn * self.every_ms, f"c{dice.choice(living)}", {"turn": turn})
-                    for turn in range(publications)
-                ),
-            ),
-            faults=tuple(self._faults(gone, dice.sample(tree.edges, self.failed))),
-        )
+        publications = [
+            PublishAction(START_MS + turn * self.every_ms, f"c{dice.choice(living)}", {"turn": turn})
+            for turn in range(int(self.length_ms / self.every_ms))
+        ]
+        faults = self._faults(gone, dice.sample(tree.edges, self.failed))
+        return everybody_subscribes(
+            "failure-course", tree, self.delta, living, publications, faults,
+            protocol=protocol, options=options, seed=seed,
+        )  # fmt: skip
 
     def _faults(self, gone: list[int], links: list[tuple[str, str]]) -> Iterator[Fault]:
         back_ms = FAIL_MS + self.away_ms
@@ -121,5 +102,4 @@ class FailureCourse(ScenarioWorkload, frozen=True):
             yield f"{span * SPAN_MS / 1000:g}", 100 * came / due
 
     def _delivered(self, run: Observed) -> Iterator[Pair]:
-        came = len(run.observer.latencies_us) + run.observer.own_deliveries
-        yield "percent", 100 * came / (int(self.length_ms / self.every_ms) * self._clients())
+        return delivered(run, int(self.length_ms / self.every_ms) * self._clients())

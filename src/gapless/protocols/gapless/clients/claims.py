@@ -25,6 +25,7 @@ from gapless.events import Event
 from gapless.filters import Filter, parse
 from gapless.protocols.gapless.bounds import check_texts
 from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.lives import is_life
 from gapless.protocols.gapless.messages import (
     Attach,
     ClientAdvertise,
@@ -163,8 +164,7 @@ def _check_numbers(client: str, numbers: Iterable[int], most: int = NUMBER_MAX) 
 
 
 def _check_home(client: str, home: str) -> None:
-    broker, _, life = home.rpartition("/")
-    if home and not (broker and len(life) < 20 and life.isascii() and life.isdigit()):
+    if home and not is_life(home):
         raise CallError(
             f"{client!r} comes from {home[:100]!r}: a session's home is a broker and its life, such as b0/0"
         )

@@ -15,7 +15,9 @@ from gapless.protocol import SetTimer
 from gapless.protocols.gapless.clients.claims import Claims
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.readings import Readings
+from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.lives import broker_of
 from gapless.protocols.gapless.messages import (
     Attach,
     Attached,
@@ -41,6 +43,7 @@ from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Desk"]
 
@@ -84,7 +87,7 @@ class Desk:
         self.taking = Latencies()
         """From when deliveries are due until the application has taken them."""
         self._home = home
-        self._broker = home.rpartition("/")[0]
+        self._broker = broker_of(home)
         self._options = options
         self._table = table
         self._journal = journal
@@ -125,7 +128,7 @@ class Desk:
                 self._send(client, NotYet(message.attempt))
                 return
             if where != self._home:
-                self._send(client, Redirect(message.attempt, where.rpartition("/")[0]))
+                self._send(client, Redirect(message.attempt, broker_of(where)))
                 return
             if any(progress.got and progress.since < 0 for progress in message.brought):
                 self._send(client, Expired(message.attempt))
@@ -224,11 +227,11 @@ class Desk:
     def caught_sight(self, client: str) -> None:
         """The client was there all the time."""
         if client in self.sessions:
-            self.sessions[client].is_away = self.sessions[client].is_orphan
+            self.sessions[client].sight(Turn.CAUGHT_SIGHT)
 
     def _await(self, client: str) -> None:
         session = self.sessions[client]
-        session.is_away = True
+        session.sight(Turn.LOST_SIGHT)
         times_inherited = session.epoch % EPOCH_STEP if session.is_orphan else 0
         seconds = self._options.session_s / 2 ** max(0, times_inherited - 1)  # no more than twice as long in all
         self._set_timer(SetTimer(f"session/{client}", int(seconds * 1e6)))
@@ -255,8 +258,7 @@ class Desk:
         self._table.moved.pop(client, None)
         self._journal.write([], client)
         self._expired[client] = None
-        while len(self._expired) > TOMBSTONES_MAX:
-            del self._expired[next(iter(self._expired))]
+        forget_oldest(self._expired, TOMBSTONES_MAX)
 
     def give_back(self, broker: str) -> dict[str, SessionRecord]:
         """The sessions that clients began at a broker that returns, as that one will hold them.
@@ -268,7 +270,7 @@ class Desk:
         records = {}
         for session in self.sessions.values():
             if session.place == broker and session.can_leave:
-                session.is_leaving = True
+                session.turn(Turn.STANDS_STILL)
                 records[session.client] = msgspec.structs.replace(session.record(), epoch=session.epoch + 1)
         return records
 
@@ -281,7 +283,7 @@ class Desk:
         waiting = False
         for session in self.sessions.values():
             if session.place == broker and not session.is_away:
-                session.is_leaving = True
+                session.turn(Turn.STANDS_STILL)
                 waiting = waiting or not session.can_leave
         return not waiting
 
@@ -294,7 +296,7 @@ class Desk:
         Clients that were ignored meanwhile say everything again when they attach.
         """
         for session in [session for session in self.sessions.values() if session.is_leaving]:
-            session.is_leaving = False
+            session.turn(Turn.GOES_ON)
             session.epoch += KEPT_STEP
             self.secure(session)
             if session.is_deaf:
@@ -336,8 +338,8 @@ class Desk:
         if session is None or message.attempt != session.attempt:
             return
         kind = type(message)
-        if (session.is_leaving or session.is_deaf) and kind is not ClientGot:
-            session.is_deaf = True
+        if kind is not ClientGot and not session.is_heard:
+            session.turn(Turn.IGNORED)
             return
         self._claims.check_call(session, message)
         if kind is ClientGot:

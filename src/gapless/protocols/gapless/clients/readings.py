@@ -88,10 +88,11 @@ class Readings:
         return self._of.get(client, {})
 
     def begin(self, session: Session, name: str, text: str, since: int, until: int) -> None:
-        """A client wants to read from a position on; up to another, or for ever (0), or up to now (less)."""
+        """A client wants to read from a position on, or all that is kept (0); up to another, or for ever (0), or up to
+        now (less)."""
         if until < 0:
             until = max(self._clock.now, self._clock.last)
-        reading = Reading(session, name, text, since, until)
+        reading = Reading(session, name, text, since or self._library.index.round_up(self._waves.dropped), until)
         self._of.setdefault(session.client, {})[name] = reading
         session.read_texts[name] = text
         self._advance(reading)

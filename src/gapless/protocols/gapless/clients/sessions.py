@@ -21,6 +21,7 @@ from itertools import islice
 from gapless.errors import CallError
 from gapless.events import Event
 from gapless.filters import Filter, parse
+from gapless.protocols.gapless.clients.session_state import Hearing, Presence, Turn, next_hearing, next_presence
 from gapless.protocols.gapless.messages import (
     Attach,
     ClientUnadvertise,
@@ -36,6 +37,9 @@ from gapless.protocols.gapless.routing.records import Advertisement, Subscriptio
 __all__ = ["Session"]
 
 NEVER = 1 << 62
+STANDING = (Hearing.STILL, Hearing.STILL_AND_DEAF)
+DEAF = (Hearing.DEAF, Hearing.STILL_AND_DEAF)
+
 DELIVERY_MAX = 256
 """Events in one message."""
 
@@ -51,7 +55,7 @@ class Session:
         self.client = client
         self.epoch = epoch
         self.attempt = 0
-        """The client's current attempt; 0 for an orphan."""
+        """The client's current attempt."""
         self.subscriptions: dict[str, Subscription] = {}
         self.advertisements: dict[str, Advertisement] = {}
         self.stable: dict[str, None] = {}
@@ -75,12 +79,8 @@ class Session:
         """Inherited subscriptions that were lost before the backups knew any cut: they have delivered nothing."""
         self.place = ""
         """The broker at which the client began the session."""
-        self.is_leaving = False
-        """Whether it is about to be given back to that broker: what the client says meanwhile, it says again there."""
-        self.is_deaf = False
-        """Whether something that the client said was left out: it has to say all again, when it attaches."""
-        self.is_away = False
-        """Whether the client is out of sight, and the session's time runs."""
+        self._presence = Presence.ORPHAN
+        self._hearing = Hearing.OPEN
         self.in_flight = 0
         """Publications that wait for the backups."""
         self.unready: dict[str, int] = {}
@@ -107,7 +107,35 @@ class Session:
     @property
     def is_orphan(self) -> bool:
         """Whether the client still has to come and claim the session."""
-        return self.attempt == 0
+        return self._presence is Presence.ORPHAN
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the client is out of sight, and the session's time runs."""
+        return self._presence is not Presence.HERE
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is about to be given back to the broker at which it began, and stands still."""
+        return self._hearing in STANDING
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether something that the client said was left out: it has to say all again, when it attaches."""
+        return self._hearing in DEAF
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether what the client says counts."""
+        return self._hearing is Hearing.OPEN
+
+    def sight(self, turn: Turn) -> None:
+        """The client is out of sight, or in sight again."""
+        self._presence = next_presence(self._presence, turn)
+
+    def turn(self, turn: Turn) -> None:
+        """The session stands still, goes on, or leaves out what the client said."""
+        self._hearing = next_hearing(self._hearing, turn)
 
     @property
     def total(self) -> int:
@@ -149,7 +177,7 @@ class Session:
         """Whether nothing of it is under way: the client is there, its publications are out, its cuts are whole, and
         its advertisements stable."""
         is_busy = self.in_flight or self.unready or len(self.stable) < len(self.advertisements)
-        return not (self.is_orphan or self.is_away or is_busy)
+        return not (self.is_away or is_busy)
 
     def filters(self) -> Iterator[Filter]:
         """All that the client asks for and offers."""
@@ -283,8 +311,8 @@ class Session:
         if not self.is_orphan:
             self._keep_cuts_of_outbox()
         self.attempt = message.attempt
-        self.is_away = False
-        self.is_deaf = False
+        self._presence = next_presence(self._presence, Turn.CLAIMED)
+        self._hearing = next_hearing(self._hearing, Turn.CLAIMED)
         self.epoch = message.attempt * epoch_step
         self.notes.clear()
         brought = {progress.subscription: progress for progress in message.brought if progress.since < 0}

@@ -47,6 +47,10 @@ class Index:
         self._intervals = deque(known[until] for until in sorted(known))
         self._entries = sum(_entries(interval) for interval in self._intervals)
 
+    def round_up(self, position: int) -> int:
+        """The first final position that is not earlier, as far as it is known."""
+        return next((i.until for i in self._intervals if i.since < position <= i.until), position)
+
     def chain(self, since: int, until: int = 0) -> list[Interval]:
         """The intervals up to a position (0: the last), without a gap, as far back as they end after another."""
         found: list[Interval] = []

@@ -11,12 +11,13 @@ has an heir, or at least a successor in its place; either may begin the session 
 from collections.abc import Callable
 
 from gapless.protocols.gapless.history.store import History
+from gapless.protocols.gapless.lives import broker_of, name_life, parse_life
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.messages import Backup, BackupAll, Estate, Resolved, SessionRecord
-from gapless.protocols.gapless.recovery.handover import name_life
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan
 from gapless.protocols.gapless.retention.journal import Journal, JournalCopy
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Estates"]
 
@@ -83,7 +84,7 @@ class Estates:
             copy.estate(broker, life)
             for (broker, life), copy in self._copies.items()
             if not self._membership.lives(broker, life)
-            and (broker in region.core or self.heirs.get(name_life(broker, life), "").rpartition("/")[0] in region.core)
+            and (broker in region.core or broker_of(self.heirs.get(name_life(broker, life), "")) in region.core)
         ]
 
     def homes(self) -> dict[str, str]:
@@ -145,20 +146,19 @@ class Estates:
         for _ in range(len(self.heirs) + len(self._successors) + 1):
             if self._lives(home):
                 return home
-            broker = home.rpartition("/")[0]
+            broker = broker_of(home)
             if home not in self.heirs and broker not in self._successors:
                 return None
             home = self.heirs.get(home) or self._successors[broker]
         return None
 
     def _lives(self, home: str) -> bool:
-        broker, _, life = home.rpartition("/")
-        return broker in self._membership.overlay and self._membership.lives(broker, int(life))
+        broker, life = parse_life(home)
+        return broker in self._membership.overlay and self._membership.lives(broker, life)
 
     def _current_life(self, broker: str) -> str:
         return name_life(broker, self._membership.life(broker))
 
     def _remember(self, where: dict[str, str], key: str, value: str) -> None:
         where[key] = value
-        while len(where) > REMEMBERED_MAX:
-            del where[next(iter(where))]
+        forget_oldest(where, REMEMBERED_MAX)

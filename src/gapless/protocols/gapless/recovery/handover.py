@@ -28,6 +28,7 @@ import msgspec
 
 from gapless.events import Event
 from gapless.overlay import Overlay
+from gapless.protocols.gapless.lives import broker_of, name_life
 from gapless.protocols.gapless.members.contraction import Region, excluded, stand_in
 from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, Sync, TreeBody
@@ -43,7 +44,6 @@ __all__ = [
     "find_holders",
     "give_up_sessions",
     "join_admissions",
-    "name_life",
 ]
 
 EXPANDED = 16
@@ -105,11 +105,6 @@ class Inheritance(msgspec.Struct, frozen=True):
     """It was with a member that lives, which had it in the meantime."""
 
 
-def name_life(broker: str, life: int) -> str:
-    """How a life is named to clients."""
-    return f"{broker}/{life}"
-
-
 def divide_estates(
     overlay: Overlay, status: Statuses, syncs: Mapping[str, Sync]
 ) -> tuple[list[Inheritance], dict[tuple[str, int], str], dict[tuple[str, int], dict[str, SessionRecord]]]:
@@ -119,7 +114,7 @@ def divide_estates(
         client
         for sync in syncs.values()
         for client, home in sync.homes.items()
-        if home.rpartition("/")[0] not in syncs  # whoever takes part speaks for itself
+        if broker_of(home) not in syncs  # whoever takes part speaks for itself
     }
     records: dict[tuple[str, int], dict[str, SessionRecord]] = {}
     for sync in syncs.values():
@@ -253,7 +248,7 @@ def _with_next_numbers(record: SessionRecord) -> SessionRecord:
 def _claimant(syncs: Mapping[str, Sync], life: str) -> str | None:
     """The member, if any, that took the life's clients over in an earlier hand-over: only its own word counts."""
     for member, sync in syncs.items():
-        if sync.heirs.get(life, "").rpartition("/")[0] == member:
+        if broker_of(sync.heirs.get(life, "")) == member:
             return member
     return None
 

@@ -34,6 +34,7 @@ from gapless.protocols.gapless.recovery.plan import TakeoverView, plan_in_pieces
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.recovery.takeover import Takeover
 from gapless.protocols.gapless.routing.records import Link
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Handovers", "Missing"]
 
@@ -160,8 +161,7 @@ class Handovers:
     def receive_completed(self, peer: str, body: Completed) -> None:
         """A member has completed a hand-over; when all have, those who returned are settled."""
         self._taken_in.setdefault(body.tag, {})[peer] = None
-        while len(self._taken_in) > COMPLETED_MAX:
-            del self._taken_in[next(iter(self._taken_in))]
+        forget_oldest(self._taken_in, COMPLETED_MAX)
         for region in self.regions():
             if region.tag == body.tag:
                 self._settle_if_taken_in(region)
@@ -291,8 +291,7 @@ class Handovers:
         yield from self._follow_up()
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
         self._outlets.links_changed()
-        while len(self._completed) > COMPLETED_MAX:
-            del self._completed[next(iter(self._completed))]
+        forget_oldest(self._completed, COMPLETED_MAX)
         if any(member in region.group for member in region.core):
             self._tell(region, Completed(region.tag))
         for peer, early in handover.early:

@@ -11,6 +11,7 @@ import msgspec
 from gapless.events import Event
 from gapless.filters import Filter
 from gapless.overlay import Overlay
+from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.members.contraction import Region, effective_links, path_inside
 from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, Sync
@@ -22,7 +23,6 @@ from gapless.protocols.gapless.recovery.handover import (
     find_holders,
     give_up_sessions,
     join_admissions,
-    name_life,
 )  # fmt: skip
 from gapless.protocols.gapless.recovery.inference import Inference
 from gapless.protocols.gapless.recovery.merge import find_pasts, merge_cuts, merge_logs

@@ -46,6 +46,7 @@ from gapless.protocols.gapless.messages import (
     TreeBody,
 )  # fmt: skip
 from gapless.protocols.gapless.routing.records import Advertisement, Link, Subscription
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["RoutingTable"]
 
@@ -511,8 +512,7 @@ class RoutingTable:
     def take_off(self, link: Link, name: str, answer: bool = False) -> None:
         """Tell the peer that the subscription is over."""
         link.removed[name] = None
-        while len(link.removed) > REMOVED_MAX:
-            del link.removed[next(iter(link.removed))]
+        forget_oldest(link.removed, REMOVED_MAX)
         self._send(link, RemoveSubscription(name, answer))
 
     def _unrepresent(self, link: Link, name: str) -> None:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from gapless.errors import ProtocolError
 from gapless.overlay import chain
-from gapless.protocols.vcube import hypercube
-from gapless.protocols.vcube.hypercube import (
+from gapless.protocols.topics import hypercube
+from gapless.protocols.topics.hypercube import (
     branches,
     cluster,
     cluster_of,

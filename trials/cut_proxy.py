@@ -113,9 +113,9 @@ class CutProxyProcess:
     """A proxy in a process of its own, for the network in this file. It ends with its parent, at the latest."""
 
     def __init__(self, file: Path) -> None:
-        command = [sys.executable, "-m", "tests.runtime.cut_proxy", str(file)]
+        command = [sys.executable, "-m", "trials.cut_proxy", str(file)]
         self._process = subprocess.Popen(
-            command, cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, start_new_session=True
+            command, cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, start_new_session=True
         )
 
     def cut(self, a: str, b: str) -> None:

@@ -15,6 +15,7 @@ from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
+    ClientNode,
     ClientPlace,
     Confirmed,
     CutFixed,
@@ -31,40 +32,38 @@ from gapless.protocol import (
     Unadvertise,
     Unsubscribe,
 )  # fmt: skip
-from gapless.protocols.vcube.messages import (
+from gapless.protocols.parts.held import Held
+from gapless.protocols.topics.messages import (
     ClientAdvertise,
     ClientEnd,
     ClientPublish,
     ClientSubscribe,
-    Cuts,
     Delivery,
     Ready,
     Refused,
     Taken,
 )  # fmt: skip
-from gapless.protocols.vcube.topic_filter import TopicError, topic_of
+from gapless.protocols.topics.topic_filter import TopicError, topic_of
 
 __all__ = ["TopicClient"]
 
 Call: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
 
 
-class _Use:
+class _Use(Held):
     """A subscription or an advertisement as the client holds it."""
 
     def __init__(self, call: Subscribe | Advertise, name: str, topic: str) -> None:
+        super().__init__(name)
         self.call = call
-        self.name = name
         self.topic = topic
-        self.cuts: Cuts = {}
-        self.got: Cuts = {}
 
     @property
     def is_subscription(self) -> bool:
         return isinstance(self.call, Subscribe)
 
 
-class TopicClient:
+class TopicClient(ClientNode):
     """A client node. With a window, publications are confirmed, and so many may be unconfirmed at a time."""
 
     def __init__(self, place: ClientPlace, window: int | None) -> None:
@@ -89,6 +88,11 @@ class TopicClient:
             Delivery: self._on_delivery,
             Taken: self._on_taken,
         }
+
+    @property
+    def window(self) -> int:
+        """How many publications may be unconfirmed."""
+        return super().window if self._window is None else self._window
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
@@ -132,7 +136,7 @@ class TopicClient:
             self._reject(call, f"there is no subscription {call.subscription!r} to end")
             return
         use = self._end(number)
-        self._effects.append(Ended(use.name, {publisher: cut - 1 for publisher, cut in use.cuts.items()} | use.got))
+        self._effects.append(Ended(use.name, use.last()))
 
     def _unadvertise(self, call: Unadvertise) -> None:
         number = self._find(call.advertisement, Advertise)

@@ -26,8 +26,8 @@ from gapless.protocol import (
     Unadvertise,
     Unsubscribe,
 )
-from gapless.protocols.vcube.client import TopicClient
-from gapless.protocols.vcube.messages import (
+from gapless.protocols.topics.client import TopicClient
+from gapless.protocols.topics.messages import (
     ClientAdvertise,
     ClientEnd,
     ClientPublish,

@@ -3,7 +3,7 @@
 Askers ask, answerers answer, observers subscribe to all sorts of things and do not stay. Brokers are killed, frozen,
 cut off from one neighbour or from all others, one or two neighbours at a time (f = 2), and it takes long to notice.
 
-    python -m tests.protocols.gapless.talk 0 1000
+    python -m trials.talk 0 1000
 """
 
 import os

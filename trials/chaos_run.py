@@ -1,7 +1,7 @@
 """`make chaos`: a quarter of an hour of faults on a real network, and the audit of what its clients saw.
 
-    python -m tests.runtime.chaos_run
-    python -m tests.runtime.chaos_run --minutes 3 --seed 2 --keep out/chaos
+    python -m trials.chaos_run
+    python -m trials.chaos_run --minutes 3 --seed 2 --keep out/chaos
 
 Seven brokers are processes on loopback, with a proxy between them. They are killed, frozen and parted, up to f
 neighbours at the same time, and started again, while clients ask, answer, come and go (`chaos`). Then the clients'

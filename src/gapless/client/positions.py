@@ -1,0 +1,61 @@
+"""From which position on, and up to which: what people write, as positions.
+
+A position is a number, the same for the whole network: microseconds since 1970, as brokers count them. It stands for
+everything that was admitted up to it, with all its causes. People write it as
+
+- the word `earliest`: everything that there is;
+- a position: `event.position`, `subscription.position`, `await client.position()`;
+- a time: a `datetime`, or as text, "2026-11-16 10:32"; without a zone it is local time;
+- an age: a `timedelta`, or as text: "90s", "10m", "2h", "7d".
+"""
+
+import re
+import time
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from gapless.errors import CallError
+
+__all__ = ["Since", "position_of"]
+
+Since: TypeAlias = str | int | datetime | timedelta
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_AGE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?([smhd])")
+_AHEAD_S = 3_600
+"""How far ahead of this clock a position may lie: the clocks of brokers may differ from it."""
+
+
+def position_of(what: str, value: Since) -> int:
+    """The position that is meant; `what` names it in a complaint."""
+    if value == "earliest":
+        return 0
+    if isinstance(value, bool) or not isinstance(value, str | int | datetime | timedelta):
+        raise CallError(f"{what} is a position, a time, an age or 'earliest', but this is of type {_kind(value)}")
+    position = value if isinstance(value, int) else int(_seconds(what, value) * 1e6)
+    if position < 0:
+        raise CallError(f"{what} is {value!r}, which lies before all positions; 'earliest' is everything there is")
+    if position > (time.time() + _AHEAD_S) * 1e6:
+        raise CallError(f"{what} is {value!r}, which lies in the future: nothing is there yet")
+    return position
+
+
+def _seconds(what: str, value: str | datetime | timedelta) -> float:
+    if isinstance(value, timedelta):
+        return time.time() - value.total_seconds()
+    if isinstance(value, datetime):
+        return value.timestamp()
+    age = _AGE.fullmatch(value.strip())
+    if age is not None:
+        return time.time() - float(age[1]) * _UNITS[age[2]]
+    try:
+        return datetime.fromisoformat(value.strip()).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise CallError(
+            f"{what} is {value!r}, which is no position; write 'earliest', an age such as '10m', or a time such as "
+            "'2026-11-16 10:32'"
+        ) from None
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__

@@ -1,0 +1,103 @@
+"""The state of a session: all that it can be, and what turns one into another. Nothing else changes it.
+
+Two things are told apart, and each has a table.
+
+**Where its client is** (`Presence`). A session that was inherited is an *orphan* until its client comes and claims it.
+A client that is out of sight is *away*, and the session's time runs, as an orphan's does.
+
+**Whether its client is heard** (`Hearing`). A session that is to go back to the broker at which it began *stands
+still*: its new home gets it as it is now. What the client says meanwhile is left out, and the session is *deaf* from
+then on, because to hear what comes next would make a gap. It stays so if the hand-over comes to nothing, until the
+client, which is sent away, has attached again and said everything.
+
+An orphan never stands still, and a session that stands still is not claimed: its client is told to wait (`desk`).
+"""
+
+from enum import Enum, auto
+
+__all__ = ["Hearing", "Presence", "Turn", "next_hearing", "next_presence"]
+
+
+class Presence(Enum):
+    """Where the client is."""
+
+    ORPHAN = auto()
+    HERE = auto()
+    AWAY = auto()
+
+
+class Hearing(Enum):
+    """Whether the client is heard."""
+
+    OPEN = auto()
+    STILL = auto()
+    STILL_AND_DEAF = auto()
+    DEAF = auto()
+
+
+class Turn(Enum):
+    """What happens to a session."""
+
+    CLAIMED = auto()
+    """Its client attached."""
+    LOST_SIGHT = auto()
+    CAUGHT_SIGHT = auto()
+    STANDS_STILL = auto()
+    """It is about to be given back."""
+    IGNORED = auto()
+    """Its client said something that is left out."""
+    GOES_ON = auto()
+    """It is not given back after all."""
+
+
+_PRESENCE = {
+    Presence.ORPHAN: {
+        Turn.CLAIMED: Presence.HERE,
+        Turn.LOST_SIGHT: Presence.ORPHAN,
+        Turn.CAUGHT_SIGHT: Presence.ORPHAN,
+    },
+    Presence.HERE: {
+        Turn.CLAIMED: Presence.HERE,
+        Turn.LOST_SIGHT: Presence.AWAY,
+        Turn.CAUGHT_SIGHT: Presence.HERE,
+    },
+    Presence.AWAY: {
+        Turn.CLAIMED: Presence.HERE,
+        Turn.LOST_SIGHT: Presence.AWAY,
+        Turn.CAUGHT_SIGHT: Presence.HERE,
+    },
+}
+
+_HEARING = {
+    Hearing.OPEN: {
+        Turn.CLAIMED: Hearing.OPEN,
+        Turn.STANDS_STILL: Hearing.STILL,
+    },
+    Hearing.STILL: {
+        Turn.STANDS_STILL: Hearing.STILL,
+        Turn.IGNORED: Hearing.STILL_AND_DEAF,
+        Turn.GOES_ON: Hearing.OPEN,
+    },
+    Hearing.STILL_AND_DEAF: {
+        Turn.STANDS_STILL: Hearing.STILL_AND_DEAF,
+        Turn.IGNORED: Hearing.STILL_AND_DEAF,
+        Turn.GOES_ON: Hearing.DEAF,
+    },
+    Hearing.DEAF: {
+        Turn.CLAIMED: Hearing.OPEN,
+        Turn.STANDS_STILL: Hearing.STILL_AND_DEAF,
+        Turn.IGNORED: Hearing.DEAF,
+    },
+}
+
+
+def next_presence(presence: Presence, turn: Turn) -> Presence:
+    """Where the client is after this."""
+    assert turn in _PRESENCE[presence], f"{turn.name} of a session that is {presence.name}"
+    return _PRESENCE[presence][turn]
+
+
+def next_hearing(hearing: Hearing, turn: Turn) -> Hearing:
+    """Whether the client is heard after this."""
+    assert turn in _HEARING[hearing], f"{turn.name} of a session that is {hearing.name}"
+    return _HEARING[hearing][turn]

@@ -1,0 +1,30 @@
+"""How a life of a broker is named to clients, and in what brokers remember of clients: `b0/0`.
+
+The one place that puts such names together and takes them apart.
+"""
+
+__all__ = ["broker_of", "is_life", "name_life", "parse_life"]
+
+DIGITS_MAX = 19
+
+
+def name_life(broker: str, life: int) -> str:
+    """The name of a life."""
+    return f"{broker}/{life}"
+
+
+def broker_of(name: str) -> str:
+    """Whose life it is; nobody's if the name is empty."""
+    return name.rpartition("/")[0]
+
+
+def parse_life(name: str) -> tuple[str, int]:
+    """The broker and the number of its life."""
+    broker, _, life = name.rpartition("/")
+    return broker, int(life)
+
+
+def is_life(name: str) -> bool:
+    """Whether it is such a name: clients may say anything."""
+    broker, _, life = name.rpartition("/")
+    return bool(broker) and len(life) <= DIGITS_MAX and life.isascii() and life.isdigit()

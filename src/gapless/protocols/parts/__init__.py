@@ -1,0 +1,1 @@
+"""What several protocols are made of, once."""

@@ -1,0 +1,70 @@
+"""What the messages of all protocols have in common, and what the clients of some say to their brokers alike.
+
+Such a client numbers its subscriptions and advertisements (`numbered_client`).
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from gapless.events import Event
+
+__all__ = [
+    "ClientAdvertise", "ClientPublish", "ClientSubscribe", "ClientUnadvertise", "ClientUnsubscribe", "ClientWord",
+    "Cuts", "Message", "Started",
+]  # fmt: skip
+
+Cuts: TypeAlias = dict[str, int]
+"""For each publisher, the first sequence number that counts."""
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
+    """Base of all messages: frozen, tagged by their class name, compact on the wire."""
+
+
+# ---- from a client to its broker --------------------------------------------------------------------------
+
+
+class ClientAdvertise(Message, frozen=True):
+    """The client may publish what matches the filter."""
+
+    number: int
+    filter: str
+
+
+class ClientUnadvertise(Message, frozen=True):
+    """What the client publishes after this does not rely on the advertisement."""
+
+    number: int
+
+
+class ClientSubscribe(Message, frozen=True):
+    """The client wants what matches the filter."""
+
+    number: int
+    filter: str
+
+
+class ClientUnsubscribe(Message, frozen=True):
+    """The client has ended the subscription."""
+
+    number: int
+
+
+class ClientPublish(Message, frozen=True):
+    """The client's next event."""
+
+    event: Event
+
+
+ClientWord: TypeAlias = ClientAdvertise | ClientUnadvertise | ClientSubscribe | ClientUnsubscribe | ClientPublish
+
+
+# ---- from a broker to its client --------------------------------------------------------------------------
+
+
+class Started(Message, frozen=True):
+    """Where the subscription starts with some publishers; with none, if nobody advertises what it asks for."""
+
+    number: int
+    cuts: Cuts

@@ -1,0 +1,69 @@
+"""What a client of topics and its broker say to each other."""
+
+from gapless.events import Event
+from gapless.protocols.parts.messages import Cuts, Message
+
+__all__ = [
+    "ClientAdvertise", "ClientEnd", "ClientPublish", "ClientSubscribe", "Cuts", "Delivery", "Ready", "Refused", "Taken",
+]  # fmt: skip
+
+
+# ---- from a client to its broker --------------------------------------------------------------------------
+
+
+class ClientSubscribe(Message, frozen=True):
+    """The client wants what is published on the topic. Answered by `Ready` or `Refused`."""
+
+    number: int
+    topic: str
+
+
+class ClientAdvertise(Message, frozen=True):
+    """The client may publish on the topic. Answered by `Ready` or `Refused`."""
+
+    number: int
+    topic: str
+
+
+class ClientEnd(Message, frozen=True):
+    """The client has ended a subscription, or taken an advertisement back."""
+
+    number: int
+    topic: str
+
+
+class ClientPublish(Message, frozen=True):
+    """The client's next event on the topic."""
+
+    topic: str
+    event: Event
+
+
+# ---- from a broker to its client --------------------------------------------------------------------------
+
+
+class Ready(Message, frozen=True):
+    """The broker is a member of the topic. A subscription starts with these numbers, and with all of any other one."""
+
+    number: int
+    cuts: Cuts
+
+
+class Refused(Message, frozen=True):
+    """The broker cannot serve the call."""
+
+    number: int
+    reason: str
+
+
+class Delivery(Message, frozen=True):
+    """An event for some of the client's subscriptions."""
+
+    event: Event
+    numbers: tuple[int, ...]
+
+
+class Taken(Message, frozen=True):
+    """Every member has received the client's event."""
+
+    seq: int
