@@ -51,7 +51,6 @@ def spark() -> "Iterator[SparkSession]":
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.subexpressionElimination.enabled": "false",
     }
     with spark_session(master="local[2]", settings=settings) as session:
         yield session

@@ -28,13 +28,9 @@ BY_HAND: list[tuple[str, dict[str, Any], bool | None]] = [*by_hand.pytestmark[0]
 @pytest.fixture(scope="module", autouse=True)
 def compiled(spark: SparkSession) -> Iterator[None]:
     """Expressions are what is tested here, so they are compiled as they are for large tables."""
-    here = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.subexpressionElimination.enabled": "true"}
-    before = {key: spark.conf.get(key) for key in here}
-    for key, value in here.items():
-        spark.conf.set(key, value)
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
     yield
-    for key, known in before.items():
-        spark.conf.set(key, str(known))
+    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
 
 
 def drawn() -> tuple[list[Filter], list[dict[str, Any]]]:
