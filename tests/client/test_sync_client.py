@@ -28,7 +28,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield config.url
 
 
-INTERNAL = {"unadvertise", "unsubscribe", "is_all_confirmed", "holds_back", "oldest", "put", "end", "release"}
+INTERNAL = {"unadvertise", "unsubscribe", "is_all_confirmed", "holds_back", "oldest", "put", "end", "release", "skip"}
 
 
 @pytest.mark.parametrize("name", sorted({*gapless.sync.__all__} - {"connect", "Credentials"}))
@@ -41,7 +41,8 @@ def test_both_have_the_same_names_and_parameters(name: str) -> None:
         assert bool(same.__doc__)
         if inspect.isfunction(member):
             assert inspect.signature(member).parameters.keys() == inspect.signature(same).parameters.keys(), each
-    assert not {each for each, _ in inspect.getmembers(other) if not each.startswith("_")} - {*dir(one), "cuts", "last"}
+    attributes = {"cuts", "last", "position", "is_live"}
+    assert not {each for each, _ in inspect.getmembers(other) if not each.startswith("_")} - {*dir(one), *attributes}
 
 
 def test_both_connect_alike() -> None:

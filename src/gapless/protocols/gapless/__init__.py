@@ -7,6 +7,7 @@ Arrows point down: a part knows those in the lines below it, and nothing in its 
     turns       wave_course   overview     which input when; how waves travel; what operators are told
     recovery/                              going round the dead, and back
     clients/                               sessions, admission, delivery
+    history/                               what was admitted, to be read again
     routing/    retention/    members/     who subscribes; what is kept; who lives
     channel     messages      options      streams between lives; words; what can be set
     lives       bounds        clock        names of lives; what clients may; time that causality counts in
