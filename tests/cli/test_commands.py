@@ -119,7 +119,7 @@ def test_a_search_that_finds_nothing(cli: Cli) -> None:
 
 def test_a_search_that_finds_something_prints_how_to_repeat_it(cli: Cli, tmp_path: Path) -> None:
     saved = tmp_path / "found" / "small.toml"
-    words = ("--faults", "crash", "--f", 2, "--runs", 20, "--option", "switched_off=hand-over")
+    words = ("--faults", "crash", "--f", 2, "--runs", 20, "--scale", "small", "--option", "switched_off=hand-over")
     found = cli("sim", "search", *words, "--save", saved)
     assert found.code == 1
     assert "INVALID" in found.out

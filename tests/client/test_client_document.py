@@ -37,6 +37,15 @@ def test_credentials(programs: dict[str, Any], capsys: pytest.CaptureFixture[str
     assert [line.partition("-")[0] for line in capsys.readouterr().out.splitlines()] == ["admin:client"] * 2
 
 
+def test_history(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        async with local(2, f=1) as network, asyncio.timeout(60):
+            await programs["orders"](network.url)
+
+    run(main())
+    assert capsys.readouterr().out == "so far 4\nso far 7\nsince then 7\n"
+
+
 def test_types(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, asyncio.timeout(60):

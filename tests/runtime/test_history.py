@@ -12,6 +12,7 @@ from gapless import sync
 from gapless.client import Client, Subscription, connect
 from gapless.errors import CallError, SkippedError
 from gapless.overlay import chain
+from gapless.protocols.gapless.bounds import READINGS_MAX
 from gapless.runtime.event_loop import run
 
 from .local import Local, local
@@ -155,6 +156,18 @@ def test_a_position_that_is_none_is_refused(since: Any, until: Any, complaint: s
             await reader.read("n > 0", since=since, until=until)
 
     history(test)
+
+
+def test_a_client_reads_with_a_few_subscriptions_at_a_time() -> None:
+    async def test(network: Local, speaker: Client, reader: Client) -> None:
+        await speaker.publish_many([({"n": number}, b"") for number in range(1, 101)])
+        readings = [await reader.read("n > 0") for _ in range(READINGS_MAX)]
+        with pytest.raises(CallError, match="reads history with more than 16 subscriptions at a time"):
+            await reader.read("n > 0")
+        assert [len(await numbers(reading)) for reading in readings] == [100] * READINGS_MAX
+        assert len(await numbers(await reader.read("n > 50"))) == 50
+
+    history(test, delivery_window=10)
 
 
 def test_programs_without_an_event_loop_read_history_too() -> None:

@@ -4,10 +4,13 @@ from collections.abc import Iterable
 
 from gapless.errors import CallError
 
-__all__ = ["TEXT_MAX", "check_texts"]
+__all__ = ["READINGS_MAX", "TEXT_MAX", "check_readings", "check_texts"]
 
 TEXT_MAX = 1 << 20
 """Characters in the names and filters of one client: 20,000 subscriptions of 50 characters."""
+
+READINGS_MAX = 16
+"""Subscriptions of one client that read history at a time: a broker holds some pages for each."""
 
 
 def check_texts(client: str, named: Iterable[tuple[str, str]]) -> None:
@@ -17,4 +20,13 @@ def check_texts(client: str, named: Iterable[tuple[str, str]]) -> None:
         raise CallError(
             f"the subscriptions and advertisements of {client!r} have {size:,} characters, but {TEXT_MAX:,} is the "
             "limit; end some of them, or use a further client"
+        )
+
+
+def check_readings(client: str, count: int) -> None:
+    """How much history a client may read at a time."""
+    if count > READINGS_MAX:
+        raise CallError(
+            f"{client!r} reads history with more than {READINGS_MAX} subscriptions at a time; let some end, or go over "
+            "to what is published, or use a further client"
         )

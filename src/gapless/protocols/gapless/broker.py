@@ -147,7 +147,7 @@ class GaplessBroker(BrokerNode):
             send=lambda peer, message: self._effects.append(Send(peer, message)),
             set_timer=lambda effect: self._effects.append(effect),
         )
-        self._journal.kept = lambda events: self._library.history.keep(self._name, events)
+        self._journal.keep = lambda events: self._library.history.keep(self._name, events)
         self._waves = Waves(
             self._log.cut,
             self._forget,

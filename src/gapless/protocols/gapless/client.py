@@ -46,7 +46,7 @@ from gapless.protocol import (
     Unadvertise,
     Unsubscribe,
 )  # fmt: skip
-from gapless.protocols.gapless.bounds import check_texts
+from gapless.protocols.gapless.bounds import check_readings, check_texts
 from gapless.protocols.gapless.messages import (
     Answer,
     Attach,
@@ -308,6 +308,8 @@ class GaplessClient(ClientNode):
             return None
         try:
             check_texts(self._name, (*self._texts(), (name, call.filter)))
+            if isinstance(call, Subscribe) and call.since >= 0:
+                check_readings(self._name, 1 + sum(held.since >= 0 for held in self._subscriptions.values()))
             return parse(call.filter)
         except (CallError, FilterError) as error:
             self._effects.append(Rejected(call, str(error)))

@@ -11,6 +11,7 @@ with it what others wait for.
   take in advance, what is somebody else's.
 - *Texts* of all that a client asks for are bounded together, because the backups are told all of it with every change;
   and so is what it takes to understand them, because a client that comes back brings them all at once.
+- *Readings* of history that a client may have at a time are few.
 - What has to wait is no more than an honest client keeps (INBOX_WINDOWS).
 
 That nothing is confirmed that was not sent, `sessions` knows. The cuts that a client brings count for others only with
@@ -23,7 +24,7 @@ from typing import Any
 from gapless.errors import CallError, EventError
 from gapless.events import Event
 from gapless.filters import Filter, parse
-from gapless.protocols.gapless.bounds import check_texts
+from gapless.protocols.gapless.bounds import check_readings, check_texts
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.lives import is_life
 from gapless.protocols.gapless.messages import (
@@ -65,7 +66,9 @@ class Claims:
             raise CallError(f"{client!r} attaches with attempt {message.attempt}: attempts are counted from 1")
         _check_numbers(client, (message.attempt, message.first, message.unread))
         _check_home(client, message.home)
+        check_readings(client, sum(progress.since >= 0 for progress in message.brought))
         for progress in message.brought:
+            _check_positions(client, progress.since, progress.until)
             _check_name(client, progress.subscription)
             _check_cuts(client, progress.cuts)
             _check_cuts(client, progress.got)
@@ -93,6 +96,8 @@ class Claims:
             _check_numbers(client, (message.number,))
         elif kind is ClientSubscribe:
             _check_name(client, message.subscription)
+            _check_positions(client, message.since, message.until)
+            check_readings(client, len(session.read_texts) + (message.since >= 0))
             self._check_subscription(session, message.subscription)
             check_texts(client, (*session.texts(), (message.subscription, message.filter)))
             _check_effort(client, (*session.filters(), parse(message.filter)))
@@ -161,6 +166,11 @@ def _check_numbers(client: str, numbers: Iterable[int], most: int = NUMBER_MAX) 
     for number in numbers:
         if not 0 <= number <= most:
             raise CallError(f"{client!r} speaks of number {number}: numbers go from 0 to {NUMBER_MAX}")
+
+
+def _check_positions(client: str, since: int, until: int) -> None:
+    """Positions are numbers, and -1 has a meaning of its own."""
+    _check_numbers(client, (max(0, since), max(0, until)))
 
 
 def _check_home(client: str, home: str) -> None:

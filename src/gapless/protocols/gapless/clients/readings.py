@@ -195,7 +195,8 @@ class Readings:
         """Read up to a final position that is late enough, once there is one."""
         final = self._waves.final
         if final < reading.wanted:
-            self._hurry()
+            if reading.wanted <= max(self._clock.now, self._clock.last):
+                self._hurry()  # not for what lies in the future: waves would follow on each other until then
             return False
         if reading.until:
             self._search(reading, reading.until)

@@ -94,8 +94,8 @@ class History:
     def __len__(self) -> int:
         return len(self._order)
 
-    def keep(self, journal: str, events: list[Event]) -> None:
-        """A run was noted in that journal."""
+    def keep(self, journal: str, events: list[Event]) -> int:
+        """A run was noted in that journal; returns how many bytes its events take."""
         run = Run(events[0].stamp, events[0].publisher, events[0].seq, events[-1].seq, _encode(events))
         shelf = self._shelves.get(journal)
         if shelf is None:
@@ -105,6 +105,7 @@ class History:
         self.size += len(run.events) + RUN_BYTES
         while self.size > self._bytes_max:
             self._drop_oldest()
+        return len(run.events)
 
     def keep_again(self, journal: str, events: Iterable[Event]) -> None:
         """That journal is told from its beginning: some of it may be here already."""

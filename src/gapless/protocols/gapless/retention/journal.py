@@ -123,8 +123,8 @@ class Journal:
 
     def __init__(self, send: Callable[[str, Body], None], clock: Clock) -> None:
         self.copy = JournalCopy()
-        self.kept: Callable[[list[Event]], None] = lambda events: None
-        """Called with what is noted, for the history."""
+        self.keep: Callable[[list[Event]], int] = lambda events: len(_encode(events))
+        """Puts what is noted into the history; returns how many bytes that takes."""
         self._send = send
         self._clock = clock
         self._number = 0
@@ -171,9 +171,8 @@ class Journal:
         self._number += len(events)
         after, self._fresh = self._fresh, {}
         self.copy.admit(self._number, after, events, original)
-        self.kept(events)
         self._runs.append((events[0].stamp, events[0].publisher, events[0].seq, events[-1].seq))
-        weight = len(events) + len(_encode(events)) // WEIGHED
+        weight = len(events) + self.keep(events) // WEIGHED
         self._weights.append((self._number, weight))
         self.weight += weight
         self._mean = weight / len(events)
