@@ -158,6 +158,22 @@ def test_a_position_that_is_none_is_refused(since: Any, until: Any, complaint: s
     history(test)
 
 
+def test_an_operator_sees_what_is_kept_who_reads_and_for_whom_it_waits() -> None:
+    async def test(network: Local, speaker: Client, reader: Client) -> None:
+        await speaker.publish_many([({"n": number}, b"") for number in range(1, 501)])
+        reading = await reader.read("n > 0")
+        await reading.take(1)
+        told = network.brokers["b2"].report()["overview"]["history"]
+        assert (told["readings"], told["bytes"]) == (1, 0), "it reads what others keep"
+        [waiting] = told["waiting"]
+        assert (waiting["subscription"], waiting["waits_for"]) == (reading.name, [reader.name])
+        assert network.brokers["b0"].report()["overview"]["history"]["bytes"] > 5_000
+        assert len(await numbers(reading)) == 499
+        assert network.brokers["b2"].report()["overview"]["history"]["readings"] == 0
+
+    history(test, delivery_window=10)
+
+
 def test_a_client_reads_with_a_few_subscriptions_at_a_time() -> None:
     async def test(network: Local, speaker: Client, reader: Client) -> None:
         await speaker.publish_many([({"n": number}, b"") for number in range(1, 101)])

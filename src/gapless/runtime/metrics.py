@@ -156,6 +156,10 @@ def _protocol(overview: dict[str, Any]) -> Iterator[Metric]:
         for client, behind in overview["lag"].items():
             lag.add_metric([client], behind)
         yield lag
+    if "history" in overview:
+        history = overview["history"]
+        yield GaugeMetricFamily("gapless_history_bytes", "What is kept to be read again.", value=history["bytes"])
+        yield GaugeMetricFamily("gapless_readings", "Subscriptions that read history.", value=history["readings"])
     for key, (name, text) in _LATENCIES.items():
         if key in overview:
             told = overview[key]

@@ -238,6 +238,24 @@ def test_intervals_that_are_not_known_are_asked_of_others() -> None:
     assert retrieval.position == 90
 
 
+def test_who_knows_only_what_came_later_is_not_asked_for_ever() -> None:
+    desk = Desk("b2", "b3")
+    begun: list[Retrieval] = []
+    desk.library.advanced = lambda reader, retrieval: begun.append(retrieval)
+    assert desk.library.begin(desk, "TRUE", 10, 50) is None
+    other = Library(
+        "b1", 1, lambda since, until: {}, chain(4), 3, lambda name: False,
+        send=lambda peer, answer: desk.library.receive("b1", answer), set_timer=lambda effect: None,
+    )  # fmt: skip
+    other.index.note(between(50, 90))
+    for _ in range(3):
+        for _, message in desk.asked[:1]:
+            desk.asked.pop(0)
+            other.receive("b0", message)
+    [retrieval] = begun
+    assert retrieval.until == 10, "nobody knows what there was"
+
+
 def test_what_nobody_knows_of_is_told_as_a_gap_between_positions() -> None:
     desk = Desk("b1", "b2", "b3")
     desk.library.index.note(between(50, 90))

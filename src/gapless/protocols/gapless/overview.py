@@ -37,6 +37,7 @@ def overview(state: BrokerState, handovers: Handovers, life: int, near: Iterable
         },
         "lag": {session.client: len(session.outbox) for session in lagging if session.outbox},
         "away": [session.client for session in sessions.values() if session.is_away and session.outbox][:SHOWN],
+        "history": clients.readings.told(SHOWN),
         "published": clients.published,
         "delivered": clients.delivered,
         "confirming": clients.confirming.told(),

@@ -12,6 +12,7 @@ to be put aside, because the client takes its time, it goes back to reading.
 
 from collections.abc import Callable, Mapping
 from enum import Enum
+from typing import Any
 
 from gapless.events import Event
 from gapless.protocols.gapless.clients.sessions import Session
@@ -155,6 +156,33 @@ class Readings:
         reading, reading.is_searching = reader, False
         reading.retrieval = retrieval
         self._advance(reading)
+
+    def told(self, most: int) -> dict[str, Any]:
+        """For operators: what is kept, who reads it, and for whom those who read wait."""
+        readings = [reading for of_client in self._of.values() for reading in of_client.values()]
+        return {
+            "bytes": self._library.history.size,
+            "since": self._waves.dropped,
+            "final": self._waves.final,
+            "readings": len(readings),
+            "waiting": [
+                {
+                    "client": reading.session.client,
+                    "subscription": reading.name,
+                    "position": reading.position,
+                    "waits_for": self._waits_for(reading),
+                }
+                for reading in readings[:most]
+            ],
+        }
+
+    def _waits_for(self, reading: Reading) -> list[str]:
+        """The client if it has to take something, or brokers; nobody, if it waits for a wave."""
+        if len(reading.session.outbox) >= self._window:
+            return [reading.session.client]
+        if reading.is_searching:
+            return self._library.asked(reading)
+        return [] if reading.retrieval is None else reading.retrieval.waits_for()
 
     # ---- steps --------------------------------------------------------------------------------------------
 

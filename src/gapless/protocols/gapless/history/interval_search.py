@@ -20,7 +20,7 @@ class IntervalSearch:
         self._since = since
         self._until = until
         self._brokers = list(brokers)
-        self._asked = ""
+        self.asked = ""
         self._oldest = -1
         """How far back the one asked was asked to reach."""
         self._waited = 0
@@ -28,14 +28,15 @@ class IntervalSearch:
 
     def advance(self, index: Index, send: Callable[[str, FetchIntervals], None]) -> Retrieval | None:
         """Ask, if there is a gap, and somebody to ask; else what is to be read."""
-        chain = [interval for interval in index.chain(self._since) if interval.since < self._until]
+        known = index.chain(self._since)
+        chain = [interval for interval in known if interval.since < self._until]
         is_whole = bool(chain) and chain[0].since <= self._since and chain[-1].until >= self._until
         if is_whole or not self._brokers:
             return Retrieval(self._text, self._since, self._until, chain)
-        self._asked = self._brokers[0]
-        self._oldest = chain[0].since if chain else 0
+        self.asked = self._brokers[0]
+        self._oldest = known[0].since if known else 0
         self._waited = 0
-        send(self._asked, FetchIntervals(self._number, self._since, self._oldest))
+        send(self.asked, FetchIntervals(self._number, self._since, self._oldest))
         return None
 
     def hear(self, peer: str, intervals: Sequence[Interval]) -> bool:
@@ -43,13 +44,13 @@ class IntervalSearch:
         knows_more = bool(intervals) and (not self._oldest or intervals[-1].until == self._oldest)
         if not knows_more:
             self._brokers = [name for name in self._brokers if name != peer]
-        return knows_more or peer == self._asked
+        return knows_more or peer == self.asked
 
     def wait(self, is_out: Callable[[str], bool]) -> bool:
         """Time passes; tell whether another broker should be asked."""
         self._waited += 1
-        if is_out(self._asked):
-            self._brokers.remove(self._asked)
+        if is_out(self.asked):
+            self._brokers.remove(self.asked)
         elif self._waited < self._patience:
             return False
         else:

@@ -101,6 +101,10 @@ class Library:
         for number in [n for n, request in self._requests.items() if request[0] is reader]:
             del self._requests[number]
 
+    def asked(self, reader: object) -> list[str]:
+        """Who was asked last what there is to read."""
+        return [search.asked for other, search in self._searches.values() if other is reader]
+
     def _holders(self, journal: str) -> list[str]:
         return [journal, *self._overlay.within(journal, self._radius)] if journal in self._overlay else []
 
