@@ -192,6 +192,16 @@ def test_who_is_silent_is_waited_for_if_nobody_else_has_it() -> None:
     assert desk.read(retrieval, ticks=200) == ["p:1"]
 
 
+def test_who_is_silent_for_long_is_dead() -> None:
+    desk = Desk()
+    desk.library.index.note(between(0, 50, b2={"p": [(1, 1)]}))
+    desk.silent.add("b2")
+    retrieval = desk.begin(0, 50)
+    assert desk.read(retrieval, ticks=1_000) == []
+    assert retrieval.lost == {"p": [(1, 1)]}
+    assert retrieval.is_over
+
+
 def test_an_answer_that_comes_late_counts() -> None:
     desk = Desk()
     desk.library.index.note(between(0, 50, b2={"p": [(1, 1)]}))

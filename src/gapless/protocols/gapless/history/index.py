@@ -11,7 +11,7 @@ from gapless.protocols.gapless.ranges import add_range
 
 __all__ = ["Index", "merged"]
 
-ENTRIES_MAX = 200_000
+ENTRIES_MAX = 50_000
 """How many ranges a broker remembers; beyond that it forgets the oldest intervals."""
 
 

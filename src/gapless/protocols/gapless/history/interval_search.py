@@ -9,6 +9,9 @@ from gapless.protocols.gapless.messages import FetchIntervals, Interval
 __all__ = ["IntervalSearch"]
 
 PATIENCE = 3
+"""After so many turns of the clock without an answer another broker is asked; then after twice as many."""
+PATIENCE_MAX = 40
+"""From there on who does not answer is asked no more. It is dead, and too far away to be known so."""
 
 
 class IntervalSearch:
@@ -49,11 +52,11 @@ class IntervalSearch:
     def wait(self, is_out: Callable[[str], bool]) -> bool:
         """Time passes; tell whether another broker should be asked."""
         self._waited += 1
-        if is_out(self.asked):
+        if is_out(self.asked) or self._waited >= PATIENCE_MAX:
             self._brokers.remove(self.asked)
         elif self._waited < self._patience:
             return False
         else:
-            self._patience *= 2
+            self._patience = min(2 * self._patience, PATIENCE_MAX)
             self._brokers.append(self._brokers.pop(0))
         return True

@@ -23,7 +23,9 @@ __all__ = ["Retrieval", "Source"]
 STRETCH = 4_096
 """So many events may be looked at in one stretch, or one interval."""
 PATIENCE = 3
-"""After so many turns of the clock without an answer another broker is asked; then after twice as many."""
+"""After so many turns of the clock without an answer others are asked; then, after twice as many, all again."""
+PATIENCE_MAX = 40
+"""From there on who does not answer is asked no more. It is dead, and too far away to be known so."""
 
 
 class Source:
@@ -70,8 +72,10 @@ class Source:
         self._waited += 1
         if self._waited < self._patience:
             return
+        if self._waited >= PATIENCE_MAX:
+            self.holders = []
         self._waited = 0
-        self._patience *= 2
+        self._patience = min(2 * self._patience, PATIENCE_MAX)
         if self.is_wide:
             self._asked = {}
         self.is_wide = True
