@@ -243,7 +243,7 @@ def test_intervals_that_are_not_known_are_asked_of_others() -> None:
         other.index.note(interval)
     other.receive("b0", message)
     [retrieval] = begun
-    assert retrieval.gap is None
+    assert retrieval.gaps == []
     assert desk.read(retrieval) == []
     assert retrieval.position == 90
 
@@ -263,13 +263,16 @@ def test_who_knows_only_what_came_later_is_not_asked_for_ever() -> None:
             desk.asked.pop(0)
             other.receive("b0", message)
     [retrieval] = begun
-    assert retrieval.until == 10, "nobody knows what there was"
+    assert retrieval.gaps == [(10, 50)], "nobody knows what there was"
 
 
 def test_what_nobody_knows_of_is_told_as_a_gap_between_positions() -> None:
     desk = Desk("b1", "b2", "b3")
     desk.library.index.note(between(50, 90))
-    assert desk.begin(10, 90).gap == (10, 50)
+    assert desk.begin(10, 90).gaps == [(10, 50)]
+    desk.library.index.note(between(120, 150))
+    assert desk.begin(10, 130).gaps == [(10, 50), (90, 120)]
+    assert desk.begin(95, 110).gaps == [(95, 110)]
 
 
 def test_nothing_is_read_beyond_what_is_known() -> None:

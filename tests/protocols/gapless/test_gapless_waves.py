@@ -219,3 +219,11 @@ def test_a_position_has_reached_everyone_when_the_wave_after_it_is_done() -> Non
     wave = root.start()
     assert (wave.final, wave.done, wave.reached) == (3, 2, 1)
     assert (root.waves.final, root.waves.reached) == (3, 1)
+
+
+def test_a_wave_is_completed_by_who_started_it() -> None:
+    root = Root()
+    wave = root.start()
+    assert root.waves.is_own
+    assert root.waves.begin(Wave(wave.number + 5, 0, 0, 0), [], {})
+    assert not root.waves.is_own, "it came from above"

@@ -100,6 +100,8 @@ class WaveCourse:
         if self._handovers.under_way:
             return
         state = self._state
+        if self._parent() is None and not state.waves.is_own:
+            return
         echo = state.waves.due_echo(state.clients.confirmed, state.journal.held)
         if echo is None:
             return

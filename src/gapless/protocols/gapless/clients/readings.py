@@ -19,7 +19,7 @@ from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.history.retrieval import Retrieval
-from gapless.protocols.gapless.messages import Reached, Unsubscribed
+from gapless.protocols.gapless.messages import Ranges, Reached, Unsubscribed
 from gapless.protocols.gapless.retention.waves import Waves
 
 __all__ = ["Reading", "Readings"]
@@ -248,7 +248,7 @@ class Readings:
         events = retrieval.take(min(room, PUT_AT_ONCE)) if room > 0 else []
         if retrieval.until <= reading.position:
             reading.stalled_at = self._waves.final
-        if retrieval.lost or retrieval.gap:
+        if retrieval.lost or retrieval.gaps:
             self._tell(reading, is_live=False)
         session.put_history([(event, [reading.name]) for event in events])
         is_over = retrieval.is_over
@@ -279,9 +279,11 @@ class Readings:
 
     def _tell(self, reading: Reading, *, is_live: bool) -> None:
         """Let the client know how far it got, and what is lost of it."""
-        lost, gap = {}, None
+        attempt, name = reading.session.attempt, reading.name
+        lost: Ranges = {}
         if reading.retrieval is not None:
+            for gap in reading.retrieval.gaps:
+                reading.session.note(Reached(attempt, name, reading.position, False, {}, gap))
+            reading.retrieval.gaps = []
             lost, reading.retrieval.lost = reading.retrieval.lost, {}
-            gap, reading.retrieval.gap = reading.retrieval.gap, None
-        message = Reached(reading.session.attempt, reading.name, reading.position, is_live, lost, gap)
-        reading.session.note(message)
+        reading.session.note(Reached(attempt, name, reading.position, is_live, lost))

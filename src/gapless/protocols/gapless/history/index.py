@@ -47,6 +47,15 @@ class Index:
         self._intervals = deque(known[until] for until in sorted(known))
         self._entries = sum(_entries(interval) for interval in self._intervals)
 
+    def between(self, since: int, until: int) -> list[Interval]:
+        """What is known between two positions."""
+        return [interval for interval in self._intervals if interval.until > since and interval.since < until]
+
+    @property
+    def last(self) -> int:
+        """The last position that is known to be final."""
+        return self._intervals[-1].until if self._intervals else 0
+
     def round_up(self, position: int) -> int:
         """The first final position that is not earlier, as far as it is known."""
         return next((i.until for i in self._intervals if i.since < position <= i.until), position)

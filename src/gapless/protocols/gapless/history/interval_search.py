@@ -31,11 +31,10 @@ class IntervalSearch:
 
     def advance(self, index: Index, send: Callable[[str, FetchIntervals], None]) -> Retrieval | None:
         """Ask, if there is a gap, and somebody to ask; else what is to be read."""
+        retrieval = Retrieval(self._text, self._since, self._until, index.between(self._since, self._until), index.last)
+        if not self._brokers or (not retrieval.gaps and retrieval.until == self._until):
+            return retrieval
         known = index.chain(self._since)
-        chain = [interval for interval in known if interval.since < self._until]
-        is_whole = bool(chain) and chain[0].since <= self._since and chain[-1].until >= self._until
-        if is_whole or not self._brokers:
-            return Retrieval(self._text, self._since, self._until, chain)
         self.asked = self._brokers[0]
         self._oldest = known[0].since if known else 0
         self._waited = 0

@@ -114,11 +114,12 @@ class Source:
 class Retrieval:
     """One reading of history, from a position to another, for one filter."""
 
-    def __init__(self, text: str, since: int, until: int, intervals: Sequence[Interval]) -> None:
+    def __init__(self, text: str, since: int, until: int, intervals: Sequence[Interval], last: int) -> None:
+        """`intervals` is what is known between the two; `last` the last position that is known to be final."""
         self.text = text
-        self.until = min(until, intervals[-1].until) if intervals else since
+        self.until = min(until, max(since, last))
         """Where it ends; sooner than was asked for, if it is not known yet what was admitted up to there."""
-        self.gap = (since, intervals[0].since) if intervals and intervals[0].since > since else None
+        self.gaps = _gaps(since, self.until, intervals)
         """Positions between which nobody knows what was admitted."""
         self.position = since
         """All up to here was taken, or told to be lost."""
@@ -206,6 +207,12 @@ class Retrieval:
                 heapreplace(heads, (_place(events[0]), number))
             else:
                 heappop(heads)
+
+
+def _gaps(since: int, until: int, intervals: Sequence[Interval]) -> list[tuple[int, int]]:
+    ends = [since, *(interval.until for interval in intervals)]
+    begins = [*(interval.since for interval in intervals), until]
+    return [(end, begin) for end, begin in zip(ends, begins, strict=True) if end < begin]
 
 
 def _place(event: Event) -> tuple[int, str, int]:

@@ -103,8 +103,18 @@ class Waves:
         self._admitted: dict[str, Ranges] = {}
         self._interval: Interval | None = None
         """At the root: what lies before the last final position."""
+        self._started = 0
         self._hurried = 0
         """At the root: how many waves are to follow at once, because someone waits for a position."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the last wave started here. Who becomes the root meanwhile must not take its echo for that of all.
+
+        The smallest story: b1, the root, dies while its wave is under way. b0 hears of it, stands in for it, and has
+        echoed already: nobody else has, and yet everything before the wave would be taken to have reached everyone.
+        """
+        return self._started == self.number
 
     def void(self, number: int) -> None:
         """A hand-over: no wave up to this number counts any more."""
@@ -132,7 +142,7 @@ class Waves:
         return None if self._open and not again else self._next()
 
     def _next(self) -> Wave:
-        number = max(self.number + 1, self._clock.next())
+        number = self._started = max(self.number + 1, self._clock.next())
         return Wave(number, self.final, self._before_done, self._done, self._interval, self.dropped)
 
     def begin(self, wave: Wave, children: Iterable[str], sessions: dict[str, int], journalled: int = 0) -> bool:
