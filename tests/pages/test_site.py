@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,8 +11,6 @@ import pytest
 import gapless
 import gapless.sync
 from tests.pages.page import ROOT
-
-pytestmark = pytest.mark.skipif(find_spec("sphinx") is None, reason="make setup brings sphinx, the extra docs")
 
 
 @pytest.fixture(scope="module")

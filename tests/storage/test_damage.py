@@ -231,7 +231,9 @@ def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
     room.mkdir()
     prefix = ("unshare", "-r", "-m", "sh", "-c", IN_A_SMALL_ROOM, str(room))
     if shutil.which("unshare") is None or subprocess.run([*prefix, "true"], capture_output=True).returncode:
-        pytest.skip("this system lets nobody mount a small disk")
+        pytest.skip(
+            "only the kernel can make a disk full, and here it lets no user mount one; RLIMIT_FSIZE is tried anyway"
+        )
     reported, told = _fails(room, *prefix)
     assert reported > 5
     assert f"{room}: the disk is full; nothing more is kept on it" in told
@@ -268,7 +270,9 @@ def test_a_sync_that_fails_is_told_and_not_tried_again(when: str, fold_bytes: in
     """Of the log, of the file it is folded into, or of the log that begins anew: one after the other, if it is folded
     after each commit."""
     if not _can_trace():
-        pytest.skip("this system has no way to make a sync fail")
+        pytest.skip(
+            "only strace can make a sync fail, and it is no package that setup could bring; where it is, this runs"
+        )
     reported, told = _fails(tmp_path, *_strace(when), fold_bytes=fold_bytes)
     assert 0 < reported < 25
     assert "the disk failed to sync what was written; nothing more is kept on it" in told

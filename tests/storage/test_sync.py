@@ -36,7 +36,9 @@ def _seen(path: Path, mode: str, interval_ms: float = 100) -> str:
     trace = path / "trace"
     strace = ["strace", "-f", "-y", "-qq", "-o", str(trace), "-e", "trace=fdatasync,fsync,write"]
     if shutil.which("strace") is None or subprocess.run([*strace, "true"], capture_output=True).returncode:
-        pytest.skip("this system does not show what a process asks of it")
+        pytest.skip(
+            "only strace shows what a process asks of its disk, and setup cannot bring it; where it is, this runs"
+        )
     command = [sys.executable, "-c", ONE_BY_ONE, str(path / "data"), mode, str(interval_ms)]
     subprocess.run([*strace, *command], check=True, capture_output=True)
     letters = {"reported": "r", "closing": "c", "data.sqlite-wal": "l", "data.sqlite": "f"}
