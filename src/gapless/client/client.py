@@ -20,6 +20,7 @@ from gapless.client.guarded_codec import GuardedCodec
 from gapless.client.hints import hint_at_filter
 from gapless.client.hold_up import HoldUp
 from gapless.client.introduction import Introduction
+from gapless.client.milestones import Milestones, Survey
 from gapless.client.pacing import Pacing
 from gapless.client.positions import Since, position_of
 from gapless.client.publications import EventLike, Payload, Publication
@@ -129,7 +130,7 @@ class Client:
         self._recording = start_recording(trace, welcome, self._spec, options, name) if trace else None
         if self._recording is not None:
             self._handlers = self._recording.wrap(self._handlers)
-        addresses = {**welcome.addresses, welcome.name: address}
+        addresses = self._addresses = {**welcome.addresses, welcome.name: address}
         self._introduction = Introduction(name, welcome, addresses, access, self._break)
         self._links = WatchedLinks(
             name,
@@ -258,10 +259,7 @@ class Client:
         in `subscribe`. If some of it is gone, a `SkippedError` says so in its place.
         """
         settings = self._settings_of(filter, None, 10_000)
-        begin = self._position_of("since", since)
-        end = _NOW if until is None else self._position_of("until", until)
-        if 0 <= end <= begin:
-            raise CallError(f"until ({until!r}) does not lie after since ({since!r}): nothing is between them")
+        begin, end = self._range_of(since, until)
         again: Any = partial(self.read, filter, since=since, until=until)
         if type is None:
             made: Any = Subscription(self, self._pacing.took, *settings, again)
@@ -276,6 +274,23 @@ class Client:
             with suppress(SkippedError):
                 await reading.take()
         return reading.position
+
+    async def milestones(self, *, since: Since = "earliest", until: Since | None = None) -> Milestones:
+        """Positions between two others, about equally many events apart: where a range of history can be divided.
+
+        Without `until` the last of them is the newest position: what `position` tells.
+        """
+        begin, end = self._range_of(since, until)
+        settings = self._settings_of("FALSE", None, 10_000)
+        survey = Survey(self, self._pacing.took, *settings, partial(self.read, "FALSE", since=since, until=until))
+        return await (await self._begin(survey, "whole", begin, end)).milestones(begin)
+
+    def _range_of(self, since: Since, until: Since | None) -> tuple[int, int]:
+        begin = self._position_of("since", since)
+        end = _NOW if until is None else self._position_of("until", until)
+        if 0 <= end <= begin:
+            raise CallError(f"until ({until!r}) does not lie after since ({since!r}): nothing is between them")
+        return begin, end
 
     def _position_of(self, what: str, value: Since) -> int:
         if not self._spec.keeps_history:
@@ -513,7 +528,7 @@ class Client:
     def _on_caught_up(self, effect: CaughtUp) -> None:
         subscription = self._subscriptions.get(effect.subscription)
         if subscription is not None:
-            subscription.position, subscription.is_live = effect.position, effect.is_live
+            subscription.reach(effect.position, is_live=effect.is_live)
 
     def _on_skipped(self, effect: Skipped) -> None:
         subscription = self._subscriptions.get(effect.subscription)
@@ -572,6 +587,11 @@ class Client:
     def broker(self) -> str:
         """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
         return "" if self._links.host.node is None else self._node.broker
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where the brokers of the network are, by name, as the first of them told."""
+        return dict(self._addresses)
 
     def changes(self) -> Changes:
         """What becomes of the client's place in the network: connected, lost, moved; first, how it is now."""

@@ -187,6 +187,10 @@ class BaseSubscription(ABC, Generic[T]):
         """The number of the first delivery that was not taken."""
         return self._queue[0][0] if self._queue else None
 
+    def reach(self, position: int, *, is_live: bool) -> None:
+        """Everything up to this position was delivered."""
+        self.position, self.is_live = position, is_live
+
     def put(self, number: int, event: Event) -> bool:
         """A delivery. False if that was one too many, and the subscription is over."""
         if self._is_over:

@@ -19,6 +19,7 @@ from gapless.client.connecting import CredentialsLike
 from gapless.client.connecting import connect as connect_asynchronously
 from gapless.client.feed import Feed
 from gapless.client.loop_thread import LoopThread
+from gapless.client.milestones import Milestones
 from gapless.client.positions import Since
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.subscription import OnFull
@@ -135,6 +136,10 @@ class Client:
         """The newest position: everything that was published, and confirmed, before this call lies up to it."""
         return self._loop.run(self._inner.position())
 
+    def milestones(self, *, since: Since = "earliest", until: Since | None = None) -> Milestones:
+        """Positions between two others, about equally many events apart: where a range of history can be divided."""
+        return self._loop.run(self._inner.milestones(since=since, until=until))
+
     def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
         """Ask for requests that match, to answer them. Returns when the starting cut is fixed."""
         return Requests(self._loop, self._loop.run(self._inner.answer(filter, on_full=on_full, queue=queue)))
@@ -204,6 +209,11 @@ class Client:
     def broker(self) -> str:
         """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
         return self._inner.broker
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where the brokers of the network are, by name, as the first of them told."""
+        return self._inner.addresses
 
     @property
     def is_connected(self) -> bool:

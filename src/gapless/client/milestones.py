@@ -1,0 +1,50 @@
+"""Positions between two others, about equally many events apart: where a range of history can be divided.
+
+Every position is a consistent cut, so those who share the work, each from one milestone to the next, read all of it
+once. Nothing is delivered for it: brokers go through what they keep, with a filter that matches nothing, and tell after
+each stretch how far they got.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gapless.client.subscription import Subscription
+from gapless.errors import SkippedError
+
+__all__ = ["Milestones", "Survey"]
+
+
+@dataclass(frozen=True)
+class Milestones:
+    """What `Client.milestones` found."""
+
+    positions: tuple[int, ...]
+    """Ascending, after the position that was asked from; the last is the end. Between two of them lie no more than a
+    few thousand events, of whatever kind, unless they were admitted almost at once."""
+    gone: tuple[SkippedError, ...]
+    """What no broker holds any more of what lies between them."""
+
+
+class Survey(Subscription):
+    """A reading that delivers nothing, and remembers how it got on."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._positions: dict[int, None] = {}
+
+    def reach(self, position: int, *, is_live: bool) -> None:
+        """All up to there was looked at."""
+        super().reach(position, is_live=is_live)
+        self._positions[position] = None
+
+    async def milestones(self, since: int) -> Milestones:
+        """When it is over."""
+        gone = []
+        while True:
+            try:
+                if not await self.take():
+                    break
+            except SkippedError as error:
+                gone.append(error)
+        between = (position for position in self._positions if since < position < self.position)
+        return Milestones((*sorted(between), self.position), tuple(gone))
