@@ -1,0 +1,91 @@
+"""A client of the network, for a process of Spark: its event loop runs in a thread."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from gapless.client import Client, connect
+from gapless.client.loop_thread import LoopThread
+from gapless.errors import SkippedError, SparkError
+from gapless.runtime.address import is_tls, parse_url
+from gapless_spark.stream.options import Options
+
+__all__ = ["LONG", "Connection", "handle_loss", "in_time", "urls"]
+
+SPARE = 3
+"""Brokers that a task may turn to, beside its first."""
+
+LONG = 60
+"""So many timeouts may pass while brokers go through all that they keep."""
+
+T = TypeVar("T")
+
+
+class Connection:
+    """Made where it is used: it cannot go from one process to another."""
+
+    def __init__(self, options: Options, url: str = "") -> None:
+        self._loop = LoopThread()
+        try:
+            self.client: Client = self.run(self._connect(options, url or options.brokers))
+        except BaseException:
+            self._loop.stop()
+            raise
+
+    async def _connect(self, options: Options, url: str) -> Client:
+        return await connect(url, name="spark", timeout_s=options.timeout_s, credentials=options.credentials)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Let the client's event loop do something, and wait."""
+        return self._loop.run(work)
+
+    def close(self) -> None:
+        """Leave the network."""
+        try:
+            self._loop.run(self.client.close())
+        finally:
+            self._loop.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+async def in_time(options: Options, work: Awaitable[T], times: int = 2) -> T:
+    """Wait for the network, but not for ever: who cannot get on says so."""
+    patience_s = times * options.timeout_s
+    try:
+        async with asyncio.timeout(patience_s):
+            return await work
+    except TimeoutError:
+        raise SparkError(
+            f"the network did not answer within {patience_s:g} s: no broker is there, or they wait for one that is "
+            "down; gapless status tells, and the option 'timeout' says how long to wait"
+        ) from None
+
+
+def urls(options: Options, client: Client, count: int) -> list[str]:
+    """For so many tasks, with which broker each begins, and who comes next if that one is down."""
+    told = [address for _, address in sorted(client.addresses.items())] or parse_url(options.brokers)
+    scheme = "gapless+tls://" if is_tls(options.brokers) else "gapless://"
+    return [
+        scheme + ",".join(told[(task + step) % len(told)] for step in range(min(1 + SPARE, len(told))))
+        for task in range(count)
+    ]
+
+
+def handle_loss(options: Options, error: SkippedError) -> int:
+    """Some of what is to be read is gone: end the query, or count what is known to be missing and go on."""
+    if options.fails_on_loss:
+        raise SparkError(
+            f"{error}; to go on without them set the option failOnDataLoss to false, and for the future let brokers "
+            "keep more (history_bytes)"
+        ) from None
+    logging.getLogger("gapless.spark").warning(f"{error}; failOnDataLoss is false, so the query goes on without them")
+    return sum(last - first + 1 for ranges in error.lost.values() for first, last in ranges)

@@ -1,0 +1,182 @@
+"""Where a micro-batch ends: the driver looks at what there is.
+
+It reads what tasks will read, and counts. If there is no limit, and much to read, it counts no further than it takes to
+know that, and lets brokers tell it where the range can be divided (`Client.milestones`).
+
+Events with the same position were published together. They are counted, and read, together: so a batch may exceed its
+limit by those of one position, if it would otherwise be empty.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gapless.client import Client, Subscription
+from gapless.errors import SkippedError
+from gapless.events import Event
+from gapless_spark.stream.connection import LONG, handle_loss, in_time
+from gapless_spark.stream.options import Options
+
+__all__ = ["Limit", "Lookout", "Portion", "thinned"]
+
+GLANCE = 8_192
+"""So many events are counted if there is no limit."""
+TAKE = 4_096
+STRETCH = 4_096
+"""About so many events lie between milestones."""
+PARTS_MAX = 1_000
+"""A batch is divided into no more parts."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Of one batch; 0: none."""
+
+    events: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Portion:
+    """What a batch will read, from a position on."""
+
+    until: int
+    cuts: tuple[int, ...]
+    """Where it is divided among tasks."""
+    is_empty: bool
+    gone: int
+    """Events that are known to be missing."""
+
+
+@dataclass
+class _Group:
+    """The events of one position."""
+
+    position: int
+    events: int = 0
+    size: int = 0
+
+    def add(self, other: "_Group") -> None:
+        """And those of the next."""
+        self.position = other.position
+        self.events += other.events
+        self.size += other.size
+
+
+class Lookout:
+    """Keeps one reading from call to call, as long as each begins where the last ended.
+
+    What a client has not taken of one reading stands in the way of all its others. So while this one is open, nothing
+    else is read with the same client.
+    """
+
+    def __init__(self, options: Options, client: Client) -> None:
+        self._options = options
+        self._client = client
+        self._reading: Subscription | None = None
+        self._end = 0
+        """Where the last reading that is over ended."""
+        self._groups: deque[_Group] = deque()
+        """What was taken and is in no portion. While it is read, the last of them may have more events."""
+        self._place = self._clear = -1
+        """Up to here all is in portions; or known not to be there, from `clear` on."""
+        self._gone = 0
+        self.newest = 0
+        """The newest position that is known."""
+
+    async def look(self, since: int, target: int | None, limit: Limit) -> Portion:
+        """What to read next, up to `target`, or up to now."""
+        if not self._clear <= since <= self._place:
+            await self._begin_at(since)
+        if target is not None and self._place >= target:
+            return Portion(self._place, (), is_empty=True, gone=0)
+        is_limited = limit.events > 0 or limit.size > 0
+        portion = await self._count(target, limit if is_limited else Limit(GLANCE))
+        is_all = self._reading is None and not self._groups
+        if not is_limited and not is_all:
+            portion = await self._divided(since, target)
+        if not portion.is_empty:
+            self._clear = self._place
+        return portion
+
+    async def _begin_at(self, since: int) -> None:
+        if self._reading is not None:
+            await in_time(self._options, self._reading.close())
+        self._reading = None
+        self._groups.clear()
+        self._place = self._clear = since
+
+    async def _divided(self, since: int, target: int | None) -> Portion:
+        """All that there is, divided where brokers say."""
+        await self._begin_at(since)
+        found = await in_time(self._options, self._client.milestones(since=since, until=target), LONG)
+        gone = sum(handle_loss(self._options, error) for error in found.gone)
+        *cuts, until = found.positions
+        await self._begin_at(until)
+        self.newest = until
+        step = max(1, self._options.partition // STRETCH)
+        return Portion(until, thinned(cuts[step - 1 :: step]), is_empty=False, gone=gone)
+
+    async def _count(self, target: int | None, limit: Limit) -> Portion:
+        """What fits the limit, as far as the reading goes."""
+        if self._reading is None and not self._groups:
+            reading = self._client.read(self._options.filter, since=self._place, until=target)
+            self._reading = await in_time(self._options, reading)
+        total, part = _Group(0), _Group(0)
+        cuts: list[int] = []
+        self._gone = 0
+        while (group := await self._next()) is not None:
+            if total.events and _exceeds(limit, total, group):
+                break
+            self._groups.popleft()
+            if part.events >= self._options.partition:
+                cuts.append(part.position)
+                part = _Group(0)
+            for sums in (total, part):
+                sums.add(group)
+            self._place = group.position
+        else:
+            self._place = self.newest = max(self._place, self._end)
+        return Portion(self._place, thinned(cuts), is_empty=not total.events, gone=self._gone)
+
+    async def _next(self) -> _Group | None:
+        """The next group that is whole; none when the reading is over."""
+        while self._reading is not None and len(self._groups) < 2:
+            if not await self._take(self._reading):
+                self._end, self._reading = self._reading.position, None
+        return self._groups[0] if self._groups else None
+
+    async def _take(self, reading: Subscription) -> bool:
+        while True:
+            try:
+                events = await in_time(self._options, reading.take(TAKE))
+            except SkippedError as error:
+                self._gone += handle_loss(self._options, error)
+                continue
+            for event in events:
+                if not self._groups or self._groups[-1].position != event.position:
+                    self._groups.append(_Group(event.position))
+                self._groups[-1].events += 1
+                self._groups[-1].size += _size(event)
+            return bool(events)
+
+
+def _exceeds(limit: Limit, total: _Group, group: _Group) -> bool:
+    return bool(
+        (limit.events and total.events + group.events > limit.events)
+        or (limit.size and total.size + group.size > limit.size)
+    )
+
+
+def _size(event: Event) -> int:
+    """Bytes, without what surrounds them."""
+    return len(event.payload) + sum(
+        len(name) + (len(value) if isinstance(value, str) else 8) for name, value in event.attributes.items()
+    )
+
+
+def thinned(cuts: Sequence[int]) -> tuple[int, ...]:
+    """Not too many of them, about evenly."""
+    if len(cuts) < PARTS_MAX:
+        return tuple(cuts)
+    return tuple(cuts[place * len(cuts) // PARTS_MAX] for place in range(1, PARTS_MAX))

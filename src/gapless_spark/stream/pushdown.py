@@ -1,0 +1,179 @@
+"""Conditions of a query as filters that brokers evaluate, and as ends of the range that is read.
+
+Spark hands over conditions that all have to hold. One that is handed on as a filter lets through at least the events
+for which it is true. If it lets through no other, Spark need not look again. In Spark's eyes an attribute of another
+type than its column is null, and null fulfils no comparison; in a filter's, such a comparison is unknown, which comes
+to the same. Where the two differ:
+
+- An integer column is null for a float, but `n > 5` is true of 5.5: Spark looks again.
+- A double column holds integers rounded. Beyond 2^53 that matters, so such bounds are left to Spark.
+- A float column holds everything rounded, so it is left to Spark altogether.
+- `IS NULL` would have to let through what is of another type: it is left to Spark.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from math import isfinite
+from typing import Any
+
+from pyspark.sql import datasource as ds
+from pyspark.sql.types import FloatType, StructType
+
+from gapless.errors import FilterError
+from gapless.filters import parse
+from gapless.filters.names import render_name
+from gapless_spark.stream.columns import ATTRIBUTES, STANDARD
+
+__all__ = ["Pushdown"]
+
+_EXACT = 2**53
+
+
+@dataclass(frozen=True)
+class _Translation:
+    text: str
+    is_exact: bool
+
+
+class Pushdown:
+    """What was taken over of a query's conditions."""
+
+    def __init__(self, schema: StructType) -> None:
+        self.since = 0
+        self.until: int | None = None
+        """Only events after the one and up to the other can fulfil them."""
+        self._texts: list[str] = []
+        self._kinds = {
+            field.name: ATTRIBUTES[type(field.dataType)]
+            for field in schema.fields
+            if field.name not in STANDARD and not isinstance(field.dataType, FloatType)
+        }
+
+    def take(self, condition: ds.Filter) -> bool:
+        """Take it over, as far as possible; tell whether nobody need look again."""
+        column = _column(condition)
+        if column == "position" or column == "published_at":
+            return self._narrow(condition)
+        found = _translated(condition, column, self._kinds[column]) if column in self._kinds else None
+        if found is None or not _is_good(found.text):
+            return False
+        self._texts.append(found.text)
+        return found.is_exact
+
+    def filter(self, text: str) -> str:
+        """What brokers are asked for, by a query that asks for this and has these conditions."""
+        return " AND ".join(f"({part})" for part in (text, *self._texts)) if self._texts else text
+
+    def _narrow(self, condition: ds.Filter) -> bool:
+        """The range of positions to which a condition limits the query."""
+        if isinstance(condition, ds.IsNotNull):
+            return True
+        if not isinstance(
+            condition, ds.EqualTo | ds.GreaterThan | ds.GreaterThanOrEqual | ds.LessThan | ds.LessThanOrEqual
+        ):
+            return False
+        position = _position(condition.value)
+        if position is None:
+            return False
+        if not isinstance(condition, ds.LessThan | ds.LessThanOrEqual):
+            self.since = max(self.since, position - (not isinstance(condition, ds.GreaterThan)))
+        if not isinstance(condition, ds.GreaterThan | ds.GreaterThanOrEqual):
+            last = position - isinstance(condition, ds.LessThan)
+            self.until = last if self.until is None else min(self.until, last)
+        return True
+
+
+def _column(condition: ds.Filter) -> str:
+    inner = condition.child if isinstance(condition, ds.Not) else condition
+    path: tuple[str, ...] = getattr(inner, "attribute", ())
+    return path[0] if len(path) == 1 else ""
+
+
+def _position(value: Any) -> int | None:
+    if isinstance(value, datetime):
+        seconds = value.timestamp()
+        return int(seconds // 1) * 1_000_000 + value.microsecond
+    return value if type(value) is int else None
+
+
+def _is_good(text: str) -> bool:
+    """Whether brokers take it; they refuse what is too long."""
+    try:
+        parse(text)
+    except FilterError:
+        return False
+    return True
+
+
+def _translated(condition: ds.Filter, column: str, kind: type) -> _Translation | None:
+    name = render_name(column)
+    match condition:
+        case ds.Not(inner):
+            # What lets through too much would, negated, let through too little.
+            if isinstance(inner, ds.EqualTo | ds.In | ds.StringStartsWith | ds.StringEndsWith | ds.StringContains):
+                found = _translated(inner, column, kind)
+                if found is not None and found.is_exact:
+                    return _Translation(f"NOT ({found.text})", is_exact=True)
+        case ds.IsNotNull():
+            return _not_null(name, kind)
+        case ds.EqualTo(_, value):
+            return _compared(name, "=", value, kind)
+        case ds.In(_, values):
+            options = [_literal(value, kind) for value in values]
+            if options and None not in options and kind is not bool:
+                return _Translation(f"{name} IN ({', '.join(map(str, options))})", kind is not int)
+        case ds.LessThan(_, value):
+            return _compared(name, "<", value, kind)
+        case ds.LessThanOrEqual(_, value):
+            return _compared(name, "<=", value, kind)
+        case ds.GreaterThan(_, value):
+            return _compared(name, ">", value, kind)
+        case ds.GreaterThanOrEqual(_, value):
+            return _compared(name, ">=", value, kind)
+        case ds.StringStartsWith(_, value) if kind is str:
+            return _like(name, f"{_escaped(value)}%")
+        case ds.StringEndsWith(_, value) if kind is str:
+            return _like(name, f"%{_escaped(value)}")
+        case ds.StringContains(_, value) if kind is str:
+            return _like(name, f"%{_escaped(value)}%")
+    return None
+
+
+def _not_null(name: str, kind: type) -> _Translation:
+    """There is a value of the column's type."""
+    if kind is str:
+        return _Translation(f"{name} LIKE '%'", is_exact=True)
+    if kind is bool:
+        return _Translation(f"{name} = TRUE OR {name} = FALSE", is_exact=True)
+    if kind is float:
+        return _Translation(f"{name} < 0 OR {name} >= 0", is_exact=True)
+    return _Translation(f"{name} IS NOT NULL", is_exact=False)
+
+
+def _compared(name: str, operator: str, value: Any, kind: type) -> _Translation | None:
+    literal = _literal(value, kind)
+    if literal is None or (operator != "=" and kind in (str, bool)):
+        return None
+    return _Translation(f"{name} {operator} {literal}", kind is not int)
+
+
+def _literal(value: Any, kind: type) -> str | None:
+    """The value as a filter writes it; None if it cannot, or would mean something else."""
+    if kind is str:
+        return "'" + value.replace("'", "''") + "'" if type(value) is str else None
+    if kind is bool:
+        return ("TRUE" if value else "FALSE") if type(value) is bool else None
+    if type(value) is int and -_EXACT < value < _EXACT:
+        return str(value)
+    if type(value) is float and isfinite(value) and abs(value) < _EXACT and kind is float:
+        return repr(value)
+    return None
+
+
+def _like(name: str, pattern: str) -> _Translation:
+    quoted = pattern.replace("'", "''")
+    return _Translation(f"{name} LIKE '{quoted}' ESCAPE '!'", is_exact=True)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")

@@ -1,0 +1,73 @@
+"""What a task does: it reads a range of positions, through a broker of its own, and makes batches of Arrow."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from gapless.client import Subscription
+from gapless.errors import SkippedError
+from gapless.events import Event
+from gapless_spark.stream.columns import Columns
+from gapless_spark.stream.connection import Connection, handle_loss, in_time
+from gapless_spark.stream.options import Options
+
+__all__ = ["Range", "ranges", "read"]
+
+ROWS = 8_192
+BYTES = 16 * 1024 * 1024
+"""A batch has no more rows, and not many more bytes of payload."""
+
+
+@dataclass
+class Range(InputPartition):
+    """All that matches after one position and up to another, and whom to ask for it."""
+
+    since: int
+    until: int
+    url: str
+
+
+def ranges(positions: list[int], urls: list[str]) -> list[InputPartition]:
+    """Those between each position and the next."""
+    return [
+        Range(since, until, url) for (since, until), url in zip(pairwise(positions), urls, strict=True) if since < until
+    ]
+
+
+def read(options: Options, schema: StructType, text: str, part: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The events of a range, in causal order."""
+    if not isinstance(part, Range):
+        return  # Spark makes one of its own where there is nothing to read
+    columns = Columns(schema)
+    with Connection(options, part.url) as connection:
+        client = connection.client
+        reading = connection.run(in_time(options, client.read(text, since=part.since, until=part.until)))
+        while events := connection.run(_portion(options, reading)):
+            yield columns.batch(events)
+    if columns.misfits:
+        logging.getLogger("gapless.spark").warning(
+            f"{columns.misfits:,} attributes between positions {part.since} and {part.until} are of another type than "
+            "their columns, and null there"
+        )
+
+
+async def _portion(options: Options, reading: Subscription) -> list[Event]:
+    """The next events; none at the end."""
+    found: list[Event] = []
+    size = 0
+    while len(found) < ROWS and size < BYTES:
+        try:
+            events = await in_time(options, reading.take(ROWS - len(found)))
+        except SkippedError as error:
+            handle_loss(options, error)
+            continue
+        if not events:
+            break
+        found += events
+        size += sum(len(event.payload) for event in events)
+    return found

@@ -1,0 +1,218 @@
+"""The data source: `spark.read.format("gapless")` and `spark.readStream.format("gapless")`.
+
+Spark makes readers in processes of its own, several of them for one query, and hands some on to its tasks. So a reader
+holds what was asked for, and connects when it is asked for something.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from gapless.client import Client
+from gapless.errors import SkippedError
+from gapless_spark.stream.columns import Columns, default_schema
+from gapless_spark.stream.connection import LONG, Connection, handle_loss, in_time, urls
+from gapless_spark.stream.lookout import STRETCH, Limit, Lookout, thinned
+from gapless_spark.stream.offsets import check_offset, offset, positions
+from gapless_spark.stream.options import EARLIEST, LATEST, Options
+from gapless_spark.stream.pushdown import Pushdown
+from gapless_spark.stream.reading import ranges, read
+from gapless_spark.stream.told import sentences
+
+__all__ = ["GaplessSource", "register"]
+
+IDLE_US = 60_000_000
+"""When nothing that matches has come for so long the offset moves on, so that it does not fall behind what is kept."""
+
+
+def register(spark: SparkSession) -> None:
+    """Let this session know the format `gapless`."""
+    if spark.conf.get("spark.sql.python.filterPushdown.enabled", "false") != "true":
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(GaplessSource)
+
+
+class GaplessSource(DataSource):
+    """What Spark asks for readers."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "gapless"
+
+    def schema(self) -> StructType:
+        """The columns, if the query does not say which it wants."""
+        with sentences():
+            return default_schema(is_variant=Options.of(self.options).is_variant)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Of a range that ends."""
+        with sentences():
+            return Reader(Options.of(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's word
+        """Of a stream."""
+        with sentences():
+            return StreamReader(Options.of(self.options), schema)
+
+
+class Reader(DataSourceReader):
+    """Reads what lies between two positions."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        Columns(schema)  # so that a column that cannot be filled is known at once
+        self._options = options
+        self._schema = schema
+        self._pushdown = Pushdown(schema)
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802
+        """What brokers cannot decide alone is left to Spark."""
+        for condition in filters:
+            if not self._pushdown.take(condition):
+                yield condition
+
+    def partitions(self) -> list[InputPartition]:
+        """The range, divided among tasks."""
+        with sentences(), Connection(self._options) as connection:
+            client = connection.client
+            since, until = connection.run(in_time(self._options, self._range(client)))
+            if since >= until:
+                return []
+            found = connection.run(in_time(self._options, client.milestones(since=since, until=until), LONG))
+            for error in found.gone:
+                handle_loss(self._options, error)
+            step = max(1, self._options.partition // STRETCH)
+            ends = [since, *thinned(found.positions[:-1][step - 1 :: step]), until]
+            return ranges(ends, urls(self._options, client, len(ends) - 1))
+
+    async def _range(self, client: Client) -> tuple[int, int]:
+        newest = await client.position()
+        start, end = self._options.start or EARLIEST, self._options.end
+        if isinstance(start, str):
+            start = await earliest(client) if start == EARLIEST else newest
+        until = 0 if end == EARLIEST else newest if isinstance(end, str) else min(end, newest)
+        pushed = self._pushdown
+        return max(start, pushed.since), until if pushed.until is None else min(until, pushed.until)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """One part of it."""
+        with sentences():
+            yield from read(self._options, self._schema, self._pushdown.filter(self._options.filter), partition)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads from position to position: each batch holds the causes of all that it holds, or an earlier one does."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        Columns(schema)
+        self._options = options
+        self._schema = schema
+        self._connection: Connection | None = None
+        self._lookout: Lookout | None = None
+        self._initial: dict[str, Any] | None = None
+        self._target: int | None = None
+        """If it shall end: where."""
+
+    # ---- at the driver ------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a new query begins; Spark asks more than once."""
+        with sentences():
+            if self._initial is None:
+                client = self._client
+                self._initial = offset(client.network, self._run(in_time(self._options, self._start(client))))
+            return self._initial
+
+    async def _start(self, client: Client) -> int:
+        start = self._options.start or LATEST
+        if not isinstance(start, str):
+            return start
+        return await (client.position() if start == LATEST else earliest(client))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """It shall end with what is there now."""
+        with sentences():
+            self._target = self._run(in_time(self._options, self._client.position()))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """What the options allow in one batch."""
+        if self._options.events_max:
+            return ReadMaxRows(self._options.events_max)
+        return ReadMaxBytes(self._options.bytes_max) if self._options.bytes_max else ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Where the next batch ends; where it starts, if there is nothing for it."""
+        with sentences():
+            client = self._client
+            since = check_offset(client.network, start)
+            assert self._lookout is not None
+            portion = self._run(self._lookout.look(since, self._target, self._limit(limit)))
+            gone = start.get("gone", 0) + portion.gone
+            if portion.is_empty and not portion.gone and portion.until - since < IDLE_US:
+                return start
+            return offset(client.network, portion.until, portion.cuts, gone)
+
+    def _limit(self, limit: ReadLimit) -> Limit:
+        if isinstance(limit, ReadMaxRows):
+            return Limit(limit.max_rows, self._options.bytes_max)
+        return Limit(0, limit.max_bytes) if isinstance(limit, ReadMaxBytes) else Limit()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """For those who watch: the newest position that is known."""
+        if self._lookout is None or self._connection is None or not self._lookout.newest:
+            return None
+        return offset(self._connection.client.network, self._lookout.newest)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The parts of a batch; the same whenever it is read."""
+        with sentences():
+            client = self._client
+            ends = positions(client.network, start, end)
+            return ranges(ends, urls(self._options, client, len(ends) - 1))
+
+    def stop(self) -> None:
+        """The query is over."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @property
+    def _client(self) -> Client:
+        if self._connection is None:
+            self._connection = Connection(self._options)
+            self._lookout = Lookout(self._options, self._connection.client)
+        return self._connection.client
+
+    def _run(self, work: Any) -> Any:
+        assert self._connection is not None
+        return self._connection.run(work)
+
+    # ---- at tasks -----------------------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """One part of a batch."""
+        with sentences():
+            yield from read(self._options, self._schema, self._options.filter, partition)
+
+
+async def earliest(client: Client) -> int:
+    """The position after which all lies that brokers keep."""
+    reading = await client.read("TRUE")
+    while True:
+        try:
+            events = await reading.take(1)
+        except SkippedError:
+            continue
+        await reading.close()
+        return events[0].position - 1 if events else reading.position

@@ -1,0 +1,82 @@
+"""A network of real brokers, each a process, for tests of the source; and what is published to it."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from gapless import Event, sync
+from gapless.overlay import chain
+from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.network_file import ProtocolEntry
+from gapless.runtime.settings import RuntimeSettings
+from gapless_spark.stream.columns import default_schema
+from gapless_spark.stream.options import Options
+from gapless_spark.stream.source import StreamReader
+
+__all__ = ["PATIENCE_S", "history", "rows_between", "schema", "served", "speak", "stream_reader"]
+
+PATIENCE_S = 120.0
+PATIENT = RuntimeSettings(suspect_ms=5_000)
+"""On a machine that is busy with other tests nobody should be taken for dead."""
+
+
+@contextmanager
+def served(folder: Path, brokers: int = 3, *, name: str = "shop", **options: float) -> Iterator[Fleet]:
+    """Brokers in a row, that take part."""
+    config = local_network(
+        chain(brokers), f=min(1, brokers - 1), name=name, protocol=ProtocolEntry("gapless", options), runtime=PATIENT
+    )
+    with Fleet(config, folder) as fleet:
+        fleet.start_all()
+        asyncio.run(fleet.until_whole(PATIENCE_S))
+        yield fleet
+
+
+def schema(**kinds: str) -> StructType:
+    """Columns of these types, by the names that Spark gives them in JSON: no session is needed for that."""
+    made = StructType()
+    for name, kind in kinds.items():
+        made = made.add(name, kind)
+    return made
+
+
+def speak(fleet: Fleet, broker: str, events: list[dict[str, Any]], payload: bytes = b"", at_once: int = 100) -> None:
+    """Publish at one of them, so many at a time: those get the same position."""
+    url = f"gapless://{fleet.config.addresses[broker]}"
+    with sync.connect(url, name=f"at-{broker}", timeout_s=PATIENCE_S) as client:
+        client.advertise("TRUE")
+        for first in range(0, len(events), at_once):
+            client.publish_many([(event, payload) for event in events[first : first + at_once]])
+
+
+def history(fleet: Fleet, text: str = "TRUE") -> list[Event]:
+    """All that matches, as a client reads it."""
+    with sync.connect(fleet.config.url, timeout_s=PATIENCE_S) as client:
+        return list(client.read(text))
+
+
+def stream_reader(fleet: Fleet, schema: StructType | None = None, **options: str) -> StreamReader:
+    """As Spark makes one."""
+    given = Options.of({"brokers": fleet.config.url, "timeout": str(int(PATIENCE_S)), **options})
+    return StreamReader(given, schema or default_schema(is_variant=False))
+
+
+def rows_between(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the tasks of a micro-batch make, all at the same time, one after the other."""
+    parts = reader.partitions(start, end)
+    found: dict[int, list[dict[str, Any]]] = {}
+
+    def run(place: int) -> None:
+        found[place] = [row for batch in reader.read(parts[place]) for row in batch.to_pylist()]
+
+    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(parts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    return [row for place in range(len(parts)) for row in found[place]]
