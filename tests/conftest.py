@@ -58,7 +58,8 @@ def spark() -> "Iterator[SparkSession]":
 
 WITHOUT_THE_SESSION = (
     "test_lab_cluster.py", "test_lab_experiment_file.py", "test_lab_figures.py", "test_lab_workloads.py",
-    "test_chains.py", "test_glance.py", "test_streams.py",
+    "test_chains.py", "test_glance.py", "test_streams.py", "stream/test_causes.py", "stream/test_columns.py",
+    "stream/test_lookout.py", "stream/test_options.py", "stream/test_pushdown.py",
 )  # fmt: skip
 """Files of `tests/spark` and `tests/lab` that do not use the session of Spark."""
 

@@ -1,0 +1,107 @@
+"""No micro-batch holds an effect whose cause is neither in it nor in an earlier one.
+
+An asker at one end of a network and an answerer at the other talk while batches are made. Batches whose ends are taken
+broker by broker, each at its own moment, as offsets of partitions are, hold answers without their questions: the same
+judge sees that.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
+
+from gapless import Event, sync
+from gapless.runtime.fleet import Fleet
+
+from .network import PATIENCE_S, history, rows_between, served, stream_reader
+
+QUESTIONS = 60
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    with served(tmp_path_factory.mktemp("talk")) as fleet:
+        yield fleet
+
+
+class Talk:
+    """A question at b0, its answer at b2, and so on."""
+
+    def __init__(self, fleet: Fleet, topic: str) -> None:
+        self.topic = topic
+        self._fleet = fleet
+
+    def ask(self, count: int) -> None:
+        with self._at("b0") as asker, self._at("b2") as answerer:
+            for client in (asker, answerer):
+                client.advertise(f"topic = '{self.topic}'")
+            heard = answerer.subscribe(f"topic = '{self.topic}' AND part = 'question'")
+            for number in range(count):
+                asker.publish({"topic": self.topic, "part": "question", "n": number})
+                question = next(heard)
+                answerer.publish({"topic": self.topic, "part": "answer", "n": question.attributes["n"]})
+
+    def _at(self, broker: str) -> sync.Client:
+        return sync.connect(f"gapless://{self._fleet.config.addresses[broker]}", timeout_s=PATIENCE_S)
+
+
+def without_cause(batches: Iterable[Iterable[tuple[str, int]]]) -> list[tuple[int, int]]:
+    """Answers, and their batches, whose questions come in no batch up to theirs."""
+    asked: set[int] = set()
+    found = []
+    for place, batch in enumerate(map(list, batches)):
+        asked |= {number for part, number in batch if part == "question"}
+        found += [(place, number) for part, number in batch if part == "answer" and number not in asked]
+    return found
+
+
+def told(events: Iterable[Event]) -> list[tuple[str, int]]:
+    return [(str(event.attributes["part"]), int(event.attributes["n"])) for event in events]
+
+
+@contextmanager
+def meanwhile(talk: Talk, count: int) -> Iterator[threading.Thread]:
+    thread = threading.Thread(target=talk.ask, args=(count,))
+    thread.start()
+    yield thread
+    thread.join(PATIENCE_S)
+
+
+def test_batches_made_during_a_talk_hold_no_answer_without_its_question(fleet: Fleet) -> None:
+    talk = Talk(fleet, "talk")
+    reader = stream_reader(fleet, filter="topic = 'talk'", maxEventsPerPartition="2")
+    batches: list[list[tuple[str, int]]] = []
+    start: dict[str, Any] = reader.initialOffset()
+    try:
+        with meanwhile(talk, QUESTIONS) as talking:
+            while talking.is_alive() or sum(map(len, batches)) < 2 * QUESTIONS:
+                end = reader.latestOffset(start, ReadMaxRows(7))
+                rows = rows_between(reader, start, end) if end != start else []
+                texts = [dict(row["attributes"]) for row in rows]
+                batches.append([(text["part"], int(text["n"])) for text in texts])
+                start = end
+    finally:
+        reader.stop()
+    assert len([batch for batch in batches if batch]) > 5
+    assert sorted(pair for batch in batches for pair in batch) == sorted(told(history(fleet, "topic = 'talk'")))
+    assert without_cause(batches) == []
+
+
+def test_batches_cut_broker_by_broker_hold_answers_without_their_questions(fleet: Fleet) -> None:
+    talk = Talk(fleet, "partitions")
+    batches: list[list[tuple[str, int]]] = []
+    with sync.connect(fleet.config.url, timeout_s=PATIENCE_S) as client:
+        at = {"question": client.position(), "answer": client.position()}
+        for _ in range(3):
+            batch = []
+            for part, since in list(at.items()):
+                # All questions are admitted by b0, all answers by b2: each broker's part up to a moment of its own.
+                at[part] = client.position()
+                mine = f"topic = 'partitions' AND part = '{part}'"
+                batch += told(client.read(mine, since=since, until=at[part]))
+                talk.ask(2)
+            batches.append(batch)
+    assert without_cause(batches), "or the judge sees nothing"
