@@ -299,7 +299,7 @@ def test_imports_stay_light(statement: str, unwanted: set[str]) -> None:
     assert not unwanted & set(loaded)
 
 
-MIRRORS = {"spark": "gapless_spark", "lab": "gapless_spark/lab"}
+MIRRORS = {"spark": "gapless_spark", "spark/stream": "gapless_spark/stream", "lab": "gapless_spark/lab"}
 """Directories of tests whose part has another place than `src/gapless/…`."""
 
 BESIDE = {"bench", "deploy", "fuzz", "fuzz/targets", "package", "pages"}

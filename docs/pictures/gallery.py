@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from docs.pictures.layers import draw_layers
+from docs.pictures.micro_batch import draw_micro_batch
 from docs.pictures.space_time import SpaceTime
 
 __all__ = ["PICTURES"]
@@ -78,5 +79,6 @@ _RUNS = {
 
 PICTURES: dict[str, Callable[[], str]] = {
     "layers.svg": draw_layers,
+    "micro-batch.svg": draw_micro_batch,
     **{f"{name}.svg": run.draw for name, run in _RUNS.items()},
 }

@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 WIDTH, BOX, STEP = 860, (122, 44), 84
 INK, FILL, EDGE = "#1f3d66", "#eef3fa", "#8aa0bd"
 WORDS = {
-    "gapless_spark": ("audit, laboratory", 0.5),
+    "gapless_spark": ("streams, audit, lab", 0.5),
     "cli": ("the command", 0.33),
     "sync": ("without a loop", 0.82),
     "client": ("connect, publish", 0.75),

@@ -1,13 +1,17 @@
-"""What the page about Spark shows is run, on the trace that the page about the simulator shows how to write."""
+"""What the page about Spark shows is run: on a network, and on the trace that the page about the simulator shows how to
+write."""
 
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.conftest import Cli
+
+from .stream.network import patiently, served, speak
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "SPARK.md").read_text(encoding="utf-8")
@@ -18,7 +22,21 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_what_is_shown_works(
+def test_the_stream_that_is_shown_works(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found: dict[str, Any] = {}
+    exec(compile(blocks("python")[0], "docs/SPARK.md", "exec"), found)
+    with served(tmp_path / "network", 1) as fleet:
+        trades = [{"topic": "trade", "symbol": "AB"[n % 2], "price": 9.5 + n, "amount": n} for n in range(10)]
+        speak(fleet, "b0", trades)
+        patiently(lambda: found["volumes"](spark, fleet.config.url, str(tmp_path / "checkpoint")))
+    printed = capsys.readouterr().out
+    assert "|     A|         20|" in printed, "without what costs less than 10"
+    assert "|     B|         25|" in printed
+
+
+def test_what_is_shown_of_traces_works(
     spark: SparkSession,
     cli: Cli,
     tmp_path: Path,
@@ -33,8 +51,7 @@ def test_what_is_shown_works(
     ran = cli(*shlex.split(command)[1:])
     assert (ran.code, ran.err) == (0, "")
     assert "VALID" in ran.out
-    [program] = blocks("python")
-    exec(compile(program, "docs/SPARK.md", "exec"), {})
+    exec(compile(blocks("python")[1], "docs/SPARK.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "median" in printed
     assert "|   40|" in printed, "each of alice's 40 events came to bob once"

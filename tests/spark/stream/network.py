@@ -2,11 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import StructType
 
 from gapless import Event, sync
@@ -18,9 +20,10 @@ from gapless_spark.stream.columns import default_schema
 from gapless_spark.stream.options import Options
 from gapless_spark.stream.source import StreamReader
 
-__all__ = ["PATIENCE_S", "history", "rows_between", "schema", "served", "speak", "stream_reader"]
+__all__ = ["PATIENCE_S", "history", "patiently", "rows_between", "schema", "served", "speak", "stream_reader"]
 
 PATIENCE_S = 120.0
+T = TypeVar("T")
 PATIENT = RuntimeSettings(suspect_ms=5_000)
 """On a machine that is busy with other tests nobody should be taken for dead."""
 
@@ -52,6 +55,17 @@ def speak(fleet: Fleet, broker: str, events: list[dict[str, Any]], payload: byte
         client.advertise("TRUE")
         for first in range(0, len(events), at_once):
             client.publish_many([(event, payload) for event in events[first : first + at_once]])
+
+
+def patiently(query: Callable[[], T]) -> T:
+    """Spark gives a process of Python ten seconds to start, which on a busy machine may be short: then try again."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return query()
+        except StreamingQueryException as error:
+            if "failed to connect back" not in str(error) or time.monotonic() > deadline:
+                raise
 
 
 def history(fleet: Fleet, text: str = "TRUE") -> list[Event]:

@@ -16,7 +16,7 @@ from gapless import Event, sync
 from gapless.runtime.fleet import Fleet
 from gapless_spark.stream import register
 
-from .network import PATIENCE_S, history, rows_between, served, speak, stream_reader
+from .network import PATIENCE_S, history, patiently, rows_between, served, speak, stream_reader
 
 TRADES = 1_200
 LIMIT = 500
@@ -49,18 +49,15 @@ def streaming(spark: SparkSession, fleet: Fleet, **options: str) -> DataFrame:
 
 
 def run(stream: DataFrame, checkpoint: Path, each: Callable[[DataFrame, int], None]) -> Any:
-    """All that there is; Spark gives a process of Python ten seconds to start, which on a busy machine may be short."""
+    """All that there is; then how the last batch went."""
     query = stream.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
+
+    def go() -> Any:
         started = query.trigger(availableNow=True).start()
-        try:
-            started.awaitTermination()
-        except StreamingQueryException as error:
-            if "failed to connect back" not in str(error) or time.monotonic() > deadline:
-                raise
-        else:
-            return started.lastProgress
+        started.awaitTermination()
+        return started.lastProgress
+
+    return patiently(go)
 
 
 def row_of(event: Event) -> tuple[Any, ...]:
