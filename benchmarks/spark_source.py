@@ -1,0 +1,180 @@
+"""How fast events come into Spark: our source beside Spark's own `rate`, beside Parquet, and beside our client alone.
+
+    python benchmarks/spark_source.py                 # minutes
+    python benchmarks/spark_source.py --quick         # a glance
+    python benchmarks/spark_source.py --events 1e6    # so many
+
+All read the same events, of about 100 bytes, on two cores: brokers, Spark and its workers together. Spark's are
+streaming queries with one micro-batch into nothing (`noop`), timed by Spark itself from the trigger to the commit. Each
+is run several times, in turns; the best counts, because Spark's first runs are those of its compiler.
+
+Beside events a second it counts the time of processors that one event takes, in all processes together: brokers, Java,
+its workers, and this one. That does not depend on what else the machine does. Fails if it is more than `MOST_US`, for
+one broker.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from gapless import sync
+from gapless.overlay import chain
+from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.network_file import ProtocolEntry
+from gapless_spark.session import spark_session
+from gapless_spark.stream import register
+
+CORES = 2
+MOST_US = 30.0
+PATIENCE_S = 120.0
+BYTES = 60
+
+
+@contextmanager
+def published(folder: Path, brokers: int, events: int) -> Iterator[str]:
+    """A network whose history holds so many events; where it is."""
+    protocol = ProtocolEntry("gapless", {"history_bytes": 600 * events})
+    config = local_network(chain(brokers), f=min(1, brokers - 1), protocol=protocol)
+    with Fleet(config, folder) as fleet:
+        fleet.start_all()
+        asyncio.run(fleet.until_whole(PATIENCE_S))
+        share = events // brokers
+        for name in fleet.names:
+            with sync.connect(f"gapless://{config.addresses[name]}", timeout_s=PATIENCE_S) as client:
+                client.advertise("TRUE")
+                client.publish_many(({"topic": "trade", "n": n, "price": n / 8}, bytes(BYTES)) for n in range(share))
+        yield config.url
+
+
+def client_alone(url: str) -> tuple[int, float]:
+    """Events, and seconds to read them."""
+    with sync.connect(url, timeout_s=PATIENCE_S) as client:
+        end = client.position()
+        begun = time.perf_counter()
+        reading = client.read("TRUE", until=end)
+        count = 0
+        while events := reading.take(8_192):
+            count += len(events)
+        return count, time.perf_counter() - begun
+
+
+def query(stream: DataFrame, folder: Path) -> tuple[int, float]:
+    """Rows of the stream, and seconds that Spark took for them."""
+    writer = stream.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp(dir=folder))
+    started = writer.trigger(availableNow=True).start()
+    started.awaitTermination()
+    told = [progress for progress in started.recentProgress if progress["numInputRows"]]
+    rows = sum(progress["numInputRows"] for progress in told)
+    return rows, sum(progress["durationMs"]["triggerExecution"] for progress in told) / 1_000
+
+
+def gapless_stream(spark: SparkSession, url: str, **options: str) -> DataFrame:
+    """All that there is."""
+    source = spark.readStream.format("gapless").option("brokers", url).option("startingPosition", "earliest")
+    return source.options(**options).load()
+
+
+def rate_stream(spark: SparkSession, events: int) -> DataFrame:
+    """Spark makes up rows, of two columns: as much as a source that has nothing to read can do."""
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", events)
+    return source.option("numPartitions", CORES).load()
+
+
+def parquet_stream(spark: SparkSession, url: str, folder: Path) -> DataFrame:
+    """The same events, with the same columns, from files."""
+    table = spark.read.format("gapless").option("brokers", url).load()
+    table.write.mode("overwrite").parquet(str(folder))
+    return spark.readStream.schema(table.schema).parquet(str(folder))
+
+
+def processor_s() -> float:
+    """What this process and all that it has started, and they have started, have used."""
+    parents: dict[int, list[int]] = {}
+    used: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            fields = entry.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+            number = int(entry.parent.name)
+            parents.setdefault(int(fields[1]), []).append(number)
+            used[number] = sum(map(int, fields[11:15]))
+    total, rest = 0, [os.getpid()]
+    while rest:
+        number = rest.pop()
+        total += used.get(number, 0)
+        rest += parents.get(number, [])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def best(turns: int, runs: dict[str, Callable[[], tuple[int, float]]]) -> dict[str, dict[str, float]]:
+    """Events a second, and microseconds of processors for each; each of the best of its turns."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
+    for _ in range(turns):
+        for name, run in runs.items():
+            before = processor_s()
+            count, seconds = run()
+            found[name].append((count / seconds, (processor_s() - before) / count * 1e6))
+    return {
+        name: {"per_s": max(rate for rate, _ in each), "cpu_us": min(cost for _, cost in each)}
+        for name, each in found.items()
+    }
+
+
+def measure(spark: SparkSession, brokers: int, events: int, turns: int) -> dict[str, Any]:
+    """All of them over one network."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        with published(folder / "network", brokers, events) as url:
+            files = parquet_stream(spark, url, folder / "parquet")
+            runs: dict[str, Callable[[], tuple[int, float]]] = {
+                "client": lambda: client_alone(url),
+                "source": lambda: query(gapless_stream(spark, url), folder),
+                "one_task": lambda: query(gapless_stream(spark, url, maxEventsPerPartition=str(10**9)), folder),
+                "parquet": lambda: query(files, folder),
+                "rate": lambda: query(rate_stream(spark, events), folder),
+            }
+            return {"brokers": brokers, "events": events, "found": best(turns, runs)}
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a glance")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
+    parser.add_argument("--events", type=float, help="how many")
+    chosen = parser.parse_args()
+    events = int(chosen.events or (30_000 if chosen.quick else 300_000))
+    turns, networks = (2, (1,)) if chosen.quick else (4, (1, 3))
+    settings = {"spark.driver.memory": "2g"}
+    with spark_session(master=f"local[{CORES}]", settings=settings) as spark:
+        register(spark)
+        rows = [measure(spark, brokers, events, turns) for brokers in networks]
+    if chosen.out:
+        chosen.out.write_text(json.dumps({"rows": rows, "cores": CORES, "most_us": MOST_US}), encoding="utf-8")
+    names = {"client": "client", "source": "source", "one_task": "one task", "parquet": "Parquet", "rate": "rate"}
+    table = Table(title=f"{events:,} events of about 100 bytes; events/s, and processor time for each; best of {turns}")
+    table.add_column("brokers", justify="right")
+    for name in names.values():
+        table.add_column(name, justify="right")
+    for row in rows:
+        found = [row["found"][name] for name in names]
+        table.add_row(str(row["brokers"]), *(f"{each['per_s']:,.0f}\n{each['cpu_us']:.1f} µs" for each in found))
+    Console().print(table)
+    cost = rows[0]["found"]["source"]["cpu_us"]
+    print(f"one broker: an event takes {cost:.1f} µs of processors ({MOST_US:g} are allowed)")
+    return 0 if chosen.quick or cost <= MOST_US else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
