@@ -12,8 +12,7 @@ from gapless.client import Client, connect
 from gapless.events import Event
 from gapless.filters.lexer import TEXT_LENGTH_MAX
 from gapless.protocols.gapless.bounds import TEXT_MAX
-from gapless.protocols.gapless.clients.claims import NUMBER_MAX
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Attach,
     Attached,
     ClientAdvertise,
@@ -26,6 +25,7 @@ from gapless.protocols.gapless.messages import (
     Stable,
     SubscriptionProgress,
 )
+from gapless.protocols.gapless.clients.claims import NUMBER_MAX
 from gapless.runtime import wire
 from gapless.runtime.codec import message_types
 from gapless.runtime.event_loop import run
