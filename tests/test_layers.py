@@ -64,7 +64,7 @@ ROOMS = {
         "history",
     },
     "recovery": {"messages", "options", "lives", "members", "retention", "routing", "history", "clients"},
-    "client": {"messages", "client_messages", "options", "bounds"},
+    "client": {"messages", "client_messages", "options", "bounds", "ranges"},
     "demands": {"client_messages"},
     "overview": {"recovery"},
     "turns": {"options", "clients", "recovery"},

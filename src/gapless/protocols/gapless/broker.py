@@ -28,6 +28,7 @@ from gapless.protocol import (
 from gapless.protocols.gapless.channel import Channel
 from gapless.protocols.gapless.client_messages import Attach
 from gapless.protocols.gapless.clients.desk import Desk
+from gapless.protocols.gapless.clients.lagging import LAG
 from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.event_course import LOCAL, EventCourse
@@ -158,6 +159,7 @@ class GaplessBroker(BrokerNode):
                 self._options.delivery_window,
                 desk.enter,
                 desk.flush,
+                self._table.match,
                 hurry=lambda: self._course.hurry(),
             ),
         )
@@ -327,6 +329,9 @@ class GaplessBroker(BrokerNode):
             self._refresh()
         elif kind == LIBRARY:
             self._library.tick()
+        elif kind == LAG:
+            self._clients.lagging.check(self._clock.now, self._waves.reached)
+            self._course.echo_if_due()
         elif kind == "return":
             self._handovers.send_home(rest)
         elif kind == "session":

@@ -75,6 +75,7 @@ class WaveCourse:
                 self._send_tree(state.table.links[peer], wave)
             self.echo_if_due()
             state.clients.readings.final()
+            state.clients.lagging.watch(state.clients.now)
 
     def hurry(self, *, again: bool = False) -> None:
         """Somebody waits for a later final position, or a wave did not get through: let the root know."""
