@@ -37,7 +37,7 @@ from gapless_spark.session import spark_session
 from gapless_spark.stream import register
 
 CORES = 2
-MOST_US = 30.0
+MOST_US = 40.0
 PATIENCE_S = 120.0
 BYTES = 60
 
