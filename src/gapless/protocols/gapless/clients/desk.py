@@ -152,7 +152,7 @@ class Desk:
             if name not in fresh and name not in voided:
                 session.reconcile(progress)
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
-        late, position = session.find_late(brought.values(), known_late, fresh + voided)
+        late, position = session.find_late(brought.values(), known_late, fresh + voided, self.readings.reached)
         session.claim(message, EPOCH_STEP, voided, late)
         self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts))
         for name, progress in brought.items():

@@ -351,12 +351,13 @@ class Session:
             self._sent -= count
 
     def find_late(
-        self, brought: Iterable[SubscriptionProgress], known: Container[str], anew: Container[str]
+        self, brought: Iterable[SubscriptionProgress], known: Container[str], anew: Container[str], reached: int
     ) -> tuple[list[str], int]:
         """The subscriptions that their client must read again out of history, and from where on.
 
         The client says so of those of which it was told that it lies behind. If the session is an orphan's, or nothing
-        is known here of what it was told, all others may lie behind as its record does.
+        is known here of what it was told, all others may lie behind as its record does. What its record says it has,
+        or everyone has if it says nothing, it does not lack, whatever the client says.
         """
         if self.is_falling:
             self.is_falling, self.behind = False, -1
@@ -367,7 +368,7 @@ class Session:
             if name not in anew and (progress.is_behind or is_unsure or name in known):
                 late.append(name)
                 position = min(position, progress.since if progress.is_behind else self.behind)
-        return late, position
+        return late, max(position, self.behind if self.behind >= 0 else reached)
 
     def claim(self, message: Attach, epoch_step: int, voided: list[str], late: Container[str] = ()) -> None:
         """The client is back: keep of the deliveries what it lacks, and number them anew.
