@@ -81,7 +81,7 @@ def test_what_lies_within_works_and_what_lies_outside_is_refused_with_a_sentence
 
 def test_history_is_a_right_of_its_own(tmp_path: Path) -> None:
     async def main() -> None:
-        users = {"ann": {**SHOP, "history": True}, "ben": SHOP}
+        users: dict[str, dict[str, Any]] = {"ann": {**SHOP, "history": True}, "ben": SHOP}
         async with secure(chain(2), tmp_path, users=users) as network:
             ann, ben = await _comes(network, "ann"), await _comes(network, "ben", "b1")
             await ann.advertise("topic = 'shop/shoes'")

@@ -50,7 +50,7 @@ __all__ = ["GeneratorLimits", "generate"]
 _TOPICS = ("a", "b", "c")
 _RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
 """Each within the one before."""
-_CONSUME_MS = (20.0, 100.0, 300.0)
+_CONSUME_MS = (5.0, 20.0, 80.0)
 _LAG_MS = (1.0, 20.0, 100.0, 500.0)
 _READING_MS = 8_000.0
 _LOSSES = (0.02, 0.1, 0.3)
@@ -142,7 +142,7 @@ class _Draft:
         is_reading = any(getattr(action, "since_ms", -1) >= 0 for action in self._actions)
         reading_ms = _READING_MS if is_reading else 0.0
         slowest_ms = max(client.consume_ms for client in self._clients)
-        return self._limits.settle_ms * (3 if "loss" in self._kinds else 1) + reading_ms + 100 * slowest_ms
+        return self._limits.settle_ms * (3 if "loss" in self._kinds else 1) + reading_ms + 600 * slowest_ms
 
     # ---- the network
 
@@ -335,7 +335,7 @@ class _Draft:
         for place, client in enumerate(self._clients):
             if rng.random() < 0.4:
                 self._clients[place] = msgspec.structs.replace(client, consume_ms=rng.choice(_CONSUME_MS))
-        return {"lag_ms": rng.choice(_LAG_MS), "delivery_window": rng.choice([1, 3, 4096])}
+        return {"lag_ms": rng.choice(_LAG_MS), "delivery_window": rng.choice([3, 16, 4096])}
 
     def _draw_leaving(self) -> None:
         rng = self._rng
