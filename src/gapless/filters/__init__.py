@@ -18,9 +18,8 @@ False
 """
 
 from gapless.errors import FilterError
-from gapless.filters.cover_index import CoverIndex
 from gapless.filters.filter import Filter, parse
 from gapless.filters.hints import attribute_hint, filter_hints
 from gapless.filters.index import FilterIndex
 
-__all__ = ["CoverIndex", "Filter", "FilterError", "FilterIndex", "attribute_hint", "filter_hints", "parse"]
+__all__ = ["Filter", "FilterError", "FilterIndex", "attribute_hint", "filter_hints", "parse"]

@@ -1,6 +1,7 @@
 """What the routing table knows: links, subscriptions and advertisements."""
 
-from gapless.filters import CoverIndex, Filter
+from gapless.filters import Filter
+from gapless.filters.cover_index import CoverIndex
 from gapless.protocols.gapless.messages import Cuts
 
 __all__ = ["Advertisement", "Link", "Subscription"]
