@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from gapless.filters.alphabet import ABSENT, Alphabet
 from gapless.filters.checks import Checks
-from gapless.filters.column import Column, NumberBits
+from gapless.filters.column import Column, NumberBits, NumberCodes
 from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER, Number
@@ -131,7 +131,7 @@ class Segment:
             for code in codes:
                 column.give_meaning(code)
 
-    def number_bits(self, name: str, cuts: list[Number]) -> Generator[None, None, NumberBits | None]:
+    def number_bits(self, name: str, cuts: list[Number]) -> Generator[None, None, NumberCodes | None]:
         """The attribute's bit sets of numbers for new cuts, step by step; None if nobody here asks for it."""
         if name not in self._columns:
             return None
@@ -146,9 +146,11 @@ class Segment:
             if done >= CUT_PER_STEP:
                 done = 0
                 yield
-        return bits
+        if len(self.members) > CUT_PER_STEP:
+            yield
+        return bits.finish()
 
-    def put_in(self, name: str, bits: NumberBits | None) -> None:
+    def put_in(self, name: str, bits: NumberCodes | None) -> None:
         """The attribute's new cuts count from now on."""
         if bits is not None:
             bits.put_into(self._columns[name])

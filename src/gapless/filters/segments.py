@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 
 from gapless.filters.alphabet import Alphabet, choose_cuts
-from gapless.filters.column import NumberBits
+from gapless.filters.column import NumberCodes
 from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, NumberSet
@@ -174,7 +174,7 @@ class Segments:
         """Choose the cuts of an attribute anew."""
         alphabet.note_choice()
         cuts = choose_cuts(self._sample(name))
-        made: list[tuple[Segment, NumberBits | None]] = []
+        made: list[tuple[Segment, NumberCodes | None]] = []
         for segment in list(self._old):
             bits = yield from segment.number_bits(name, cuts)
             made.append((segment, bits))
@@ -227,11 +227,11 @@ class Segments:
             self._old.remove(segment)
 
 
-def _result(steps: Generator[None, None, NumberBits | None]) -> NumberBits | None:
+def _result(steps: Generator[None, None, NumberCodes | None]) -> NumberCodes | None:
     """What the steps come to, all taken now."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            bits: NumberBits | None = end.value
+            bits: NumberCodes | None = end.value
             return bits
