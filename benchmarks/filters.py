@@ -21,6 +21,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,7 @@ def changes(count: int) -> dict[str, float]:
     gc.disable()
     try:
         for number, each in enumerate(fresh):
-            for action in (lambda n=number: index.remove(n), lambda n=number, f=each: index.add(count + n, f)):
+            for action in (partial(index.remove, number), partial(index.add, count + number, each)):
                 start = time.process_time()
                 action()
                 seconds_taken = time.process_time() - start
