@@ -4,9 +4,10 @@
     python benchmarks/subscribing.py --quick    # 4,000 of each kind
     python benchmarks/subscribing.py --json     # figures for a machine
 
-A binary tree of 7 brokers in the simulator, a publisher at each of them that advertises everything, 200 clients, and
-subscriptions that are all different, one after the other. Counted is the processor's time in the brokers' steps, all
-seven together, and the longest single step. Four kinds, since what a broker has to look at depends on how filters lie:
+A binary tree of 7 brokers in the simulator, a publisher at each of them that advertises everything, clients with 10
+subscriptions each, and all subscriptions different, one after the other. Counted is the processor's time in the
+brokers' steps, all seven together, and the longest single step. Four kinds, since what a broker has to look at depends
+on how filters lie:
 
     conditions   3 to 5 conditions on some of 20 attributes, as in `benchmarks/filters.py`: hardly any covers another
     topics       ranges of prices under 1,000 topics: some of them cover others
@@ -38,7 +39,8 @@ from gapless.registry import find_protocol
 from gapless.simulator import Latency, Settings, Simulation
 
 DEPTH = 2
-CLIENTS = 200
+PER_CLIENT = 10
+"""Subscriptions of one client: its broker hands the record of all of them to the backups with each change."""
 LATENCY_US = 100
 APART_US = 1_000
 """Between two subscriptions: long enough for each to be everywhere before the next one comes."""
@@ -95,7 +97,7 @@ class Clock(BrokerNode):
         return self._node.state_size()
 
 
-def measure(kind: str, count: int, seed: int) -> dict[str, Any]:
+def measure(kind: str, count: int, per_client: int, seed: int) -> dict[str, Any]:
     """One row: the cost of a subscription in the first and in the last part of the run."""
     dice = random.Random(seed)
     overlay = binary(DEPTH)
@@ -114,11 +116,12 @@ def measure(kind: str, count: int, seed: int) -> dict[str, Any]:
     for broker in overlay.brokers:
         simulation.add_client(f"p-{broker}", broker)
         simulation.call(f"p-{broker}", Advertise(f"a-{broker}", "TRUE"), at=0)
-    for number in range(CLIENTS):
+    clients = max(1, count // per_client)
+    for number in range(clients):
         simulation.add_client(f"c{number}", dice.choice(overlay.brokers))
     for number, text in enumerate(_different(KINDS[kind], dice, count)):
         at = BEGIN_US + number * APART_US
-        simulation.call(f"c{number % CLIENTS}", Subscribe(f"s{number}", text), at=at)
+        simulation.call(f"c{number % clients}", Subscribe(f"s{number}", text), at=at)
     Clock.spent, Clock.longest = [0.0] * PARTS, 0.0
     gc.collect()
     result = simulation.run(settle=APART_US)
@@ -127,6 +130,7 @@ def measure(kind: str, count: int, seed: int) -> dict[str, Any]:
     return {
         "kind": kind,
         "subscriptions": count,
+        "per_client": per_client,
         "entries": known,
         "first_us": first * 1e6,
         "last_us": last * 1e6,
@@ -161,6 +165,7 @@ def main() -> int:
     parser.add_argument(
         "--kind", choices=list(KINDS), action="append", help="only this kind; may be said several times"
     )
+    parser.add_argument("--per-client", type=int, default=PER_CLIENT, help="subscriptions of one client")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
     parser.add_argument("--seed", type=int, default=0, help="of filters, and of where everybody sits")
@@ -168,7 +173,7 @@ def main() -> int:
     rows = []
     for count in arguments.count or ((4_000,) if arguments.quick else (10_000, 100_000)):
         for kind in arguments.kind or KINDS:
-            rows.append(measure(kind, count, arguments.seed))
+            rows.append(measure(kind, count, arguments.per_client, arguments.seed))
             if not arguments.json:
                 show(rows[-1])
     figures = json.dumps({"rows": rows, "most_growth": GROWTH_MOST})
