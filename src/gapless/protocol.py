@@ -374,6 +374,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 
     subscriptions: Mapping[str, str] = {}
     """Filters, by name."""
+    histories: Sequence[str] = ()
+    """Those of them that ask for what was published before."""
     advertisements: Mapping[str, str] = {}
     events: Sequence[Event] = ()
     ended: str = ""
