@@ -51,6 +51,13 @@ def spark() -> "Iterator[SparkSession]":
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # Hundreds of steps hand on a few kilobytes each: packing and summing them costs more than it saves.
+        "spark.shuffle.compress": "false",
+        "spark.shuffle.spill.compress": "false",
+        "spark.shuffle.checksum.enabled": "false",
+        "spark.broadcast.compress": "false",
+        "spark.broadcast.checksum": "false",
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
     }
     with spark_session(master="local[2]", settings=settings) as session:
         yield session
