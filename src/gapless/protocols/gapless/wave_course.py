@@ -66,7 +66,7 @@ class WaveCourse:
 
     def _begin(self, wave: Wave) -> None:
         state = self._state
-        state.clients.admit_lagging_clients()
+        state.clients.publications.admit_lagging_clients()
         parent = self._parent()
         children = [peer for peer in state.table.links if peer != parent]
         sessions = {client: session.owed for client, session in state.clients.sessions.items()}
@@ -75,6 +75,7 @@ class WaveCourse:
                 self._send_tree(state.table.links[peer], wave)
             self.echo_if_due()
             state.clients.readings.final()
+            state.clients.lagging.watch(state.clients.now)
 
     def hurry(self, *, again: bool = False) -> None:
         """Somebody waits for a later final position, or a wave did not get through: let the root know."""

@@ -25,17 +25,17 @@ from gapless.errors import CallError, EventError
 from gapless.events import Event
 from gapless.filters import Filter, parse
 from gapless.protocols.gapless.bounds import check_readings, check_texts
-from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.lives import is_life
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Attach,
     ClientAdvertise,
     ClientGot,
     ClientPublish,
     ClientSubscribe,
     ClientUnadvertise,
-    Cuts,
 )
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.lives import is_life
+from gapless.protocols.gapless.messages import Cuts
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 
 __all__ = ["NUMBER_MAX", "Claims"]
@@ -66,7 +66,7 @@ class Claims:
             raise CallError(f"{client!r} attaches with attempt {message.attempt}: attempts are counted from 1")
         _check_numbers(client, (message.attempt, message.first, message.unread))
         _check_home(client, message.home)
-        check_readings(client, sum(progress.since >= 0 for progress in message.brought))
+        check_readings(client, sum(not progress.is_live for progress in message.brought))
         for progress in message.brought:
             _check_positions(client, progress.since, progress.until)
             _check_name(client, progress.subscription)

@@ -4,7 +4,6 @@ See `sessions` for what a session promises. This is the desk that carries it out
 changes of the routing table and the journal, and what they cause into messages to clients.
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +11,7 @@ import msgspec
 
 from gapless.events import Event
 from gapless.protocol import SetTimer
-from gapless.protocols.gapless.clients.claims import Claims
-from gapless.protocols.gapless.clients.latencies import Latencies
-from gapless.protocols.gapless.clients.readings import Readings
-from gapless.protocols.gapless.clients.session_state import Turn
-from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.lives import broker_of
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Attach,
     Attached,
     ClientAdvertise,
@@ -28,17 +21,23 @@ from gapless.protocols.gapless.messages import (
     ClientUnadvertise,
     ClientUnsubscribe,
     Cut,
-    Cuts,
     Expired,
     Gone,
     Invite,
     NotYet,
     Redirect,
-    Safe,
-    SessionRecord,
     Stable,
     Unsubscribed,
-)  # fmt: skip
+)
+from gapless.protocols.gapless.clients.claims import Claims
+from gapless.protocols.gapless.clients.lagging import Lagging
+from gapless.protocols.gapless.clients.latencies import Latencies
+from gapless.protocols.gapless.clients.publications import Publications
+from gapless.protocols.gapless.clients.readings import Readings
+from gapless.protocols.gapless.clients.session_state import Turn
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.lives import broker_of
+from gapless.protocols.gapless.messages import Cuts, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
@@ -53,10 +52,6 @@ EPOCH_STEP = 1_000
 KEPT_STEP = 3
 """One more than an heir adds to what it is told, which is one more than what was held."""
 TOMBSTONES_MAX = 10_000
-ADMITTED_MAX = 512
-"""Publications that are admitted at once: what they weigh is known only then, so they may exceed the window."""
-BEHIND = 4
-"""How many windows are open to clients that everybody waits for."""
 
 
 class Desk:
@@ -80,10 +75,7 @@ class Desk:
         """Whether this broker can do anything for clients."""
         self.now = 0
         """The clock, in microseconds; for measures only."""
-        self.published = 0
         self.delivered = 0
-        self.confirming = Latencies()
-        """From when publications come until they are safe."""
         self.taking = Latencies()
         """From when deliveries are due until the application has taken them."""
         self._home = home
@@ -93,15 +85,16 @@ class Desk:
         self._journal = journal
         self._send = send
         self._set_timer = set_timer
-        self._process = process
         self._find_home = find_home
         self._contacts = list(contacts)
         self._claims = Claims(table, options.client_window)
         self.readings = readings(self)
-        self._admissions: deque[tuple[int, Session, list[Event]]] = deque()
+        self.lagging = Lagging(options, self.sessions, self.readings, self.secure, set_timer)
+        self.publications = Publications(
+            options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held()
+        )
         self._insecure: dict[str, None] = {}
         self._gathered: dict[str, None] | None = None
-        self._stuck: dict[str, None] = {}
         self._expired: dict[str, None] = {}
         self._unready: dict[str, None] = {}
         """Clients that wait for a subscription to become ready."""
@@ -130,7 +123,7 @@ class Desk:
             if where != self._home:
                 self._send(client, Redirect(message.attempt, broker_of(where)))
                 return
-            if any(progress.got and progress.since < 0 for progress in message.brought):
+            if any(progress.got and progress.is_live for progress in message.brought):
                 self._send(client, Expired(message.attempt))
                 return
             session = self.sessions[client] = Session(client, 0)
@@ -147,9 +140,10 @@ class Desk:
 
     def _resume(self, session: Session, message: Attach) -> None:
         self._claims.check_resume(session, message)
+        known_late = self.readings.late(session.client)
         self.readings.drop(session.client)
-        read = {progress.subscription: progress for progress in message.brought if progress.since >= 0}
-        brought = {progress.subscription: progress for progress in message.brought if progress.since < 0}
+        read = {progress.subscription: progress for progress in message.brought if not progress.is_live}
+        brought = {progress.subscription: progress for progress in message.brought if progress.is_live}
         for name in [name for name in session.subscriptions if name not in brought and name not in read]:
             self._end_subscription(session, name)
         fresh = [name for name in brought if name not in session.subscriptions]
@@ -158,7 +152,8 @@ class Desk:
             if name not in fresh and name not in voided:
                 session.reconcile(progress)
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
-        session.claim(message, EPOCH_STEP, voided)
+        late, position = session.find_late(brought.values(), known_late, fresh + voided)
+        session.claim(message, EPOCH_STEP, voided, late)
         self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts))
         for name, progress in brought.items():
             if name not in fresh:
@@ -181,16 +176,18 @@ class Desk:
                 self._advertise(session, name, text, max(first, passed + 1))
         for name in fresh:
             self._subscribe(session, name, brought[name].filter)
+        if late:
+            self.lagging.resume(session, late, position)
         for name, progress in read.items():
             if name in session.subscriptions:
                 self._make_ready(session, name)
             self._read(session, name, progress.filter, progress.since, progress.until)
         session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)
         session.queued = max(session.queued, session.admitted, passed)
-        self._queue(session, message.publications)
+        self.publications.queue(session, message.publications, self.now)
         self.secure(session)
-        self._confirm(session)
-        self._advance(session)
+        self.publications.confirm(session)
+        self.publications.advance(session)
 
     def inherit(self, record: SessionRecord) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
@@ -202,6 +199,7 @@ class Desk:
         self._unready.pop(record.client, None)
         session.admitted = session.queued = record.admitted
         session.place = record.place
+        session.behind = record.behind
         self._table.moved[record.client] = None
         self._await(session.client)
         return session
@@ -213,8 +211,7 @@ class Desk:
         """
         session = self.sessions.get(event.publisher)
         if session is not None:
-            session.in_flight += 1
-            self._admissions.append((number, session, [event]))
+            self.publications.hold_back(session, event, number)
         for other in self.sessions.values():
             other.secure_at = max(other.secure_at, number)
             self._insecure[other.client] = None
@@ -302,7 +299,7 @@ class Desk:
             if session.is_deaf:
                 self._send(session.client, Gone(session.attempt))
             else:
-                self._advance(session)
+                self.publications.advance(session)
                 self.flush(session)
 
     def yield_session(self, client: str, owner: str) -> Session | None:
@@ -349,10 +346,11 @@ class Desk:
                 session.timed_delivery = None
                 self.taking.note(self.now - timed[1])
             self.readings.go_on(client)
+            self.lagging.release(session)
             self.flush(session)
         elif kind is ClientPublish:
-            self._queue(session, message.events)
-            self._advance(session)
+            self.publications.queue(session, message.events, self.now)
+            self.publications.advance(session)
         elif kind is ClientSubscribe:
             if message.since < 0:
                 self._subscribe(session, message.subscription, message.filter)
@@ -366,7 +364,7 @@ class Desk:
             self.secure(session)
         elif kind is ClientUnadvertise:
             session.inbox.append(message)
-            self._advance(session)
+            self.publications.advance(session)
         else:
             raise AssertionError(f"no such message of a client: {kind.__name__}")
 
@@ -375,6 +373,7 @@ class Desk:
             return
         subscription = self._table.enter_subscription(name, text, None, {}, session.client)
         session.subscriptions[name] = subscription
+        session.began[name] = self._journal.clock.last
         self._table.note_arrival(subscription)
         self._make_ready(session, name)
         self._table.spread(subscription)
@@ -411,6 +410,12 @@ class Desk:
             return
         if subscription is None:
             return
+        if name in self.readings.late(session.client):
+            self._end_subscription(session, name)
+            self.secure(session)
+            session.note(Unsubscribed(session.attempt, name, {}))
+            self.flush(session)
+            return
         last = {p: max(self._table.passed.get(p, 0), cut - 1) for p, cut in subscription.cuts.items()}
         self._end_subscription(session, name)
         self.secure(session)
@@ -420,6 +425,8 @@ class Desk:
     def _end_subscription(self, session: Session, name: str) -> None:
         del session.subscriptions[name]
         session.unready.pop(name, None)
+        session.began.pop(name, None)
+        self.readings.leave(session.client, name)
         self._table.remove_subscription(name)
 
     def _advertise(self, session: Session, name: str, text: str, first: int) -> None:
@@ -433,6 +440,13 @@ class Desk:
         if "late-publishers" in self._options.switched_off:
             advertisement.waiting.clear()
         self._table.conclude(advertisement)
+
+    def _withdraw(self, session: Session, name: str) -> None:
+        """The client took back what it offered, and all that it published before is out."""
+        if name in session.advertisements:
+            self._end_advertisement(session, name)
+            self.secure(session)
+            self.recheck_cuts()
 
     def _end_advertisement(self, session: Session, name: str) -> None:
         del session.advertisements[name]
@@ -458,7 +472,7 @@ class Desk:
         if not session.is_orphan:
             self._send(session.client, Stable(session.attempt, advertisement.name))
         self.secure(session)
-        self._advance(session)
+        self.publications.advance(session)
 
     def recheck_cuts(self) -> None:
         """Tell the clients whose subscriptions are ready: the cut is whole, and the backups know the subscription.
@@ -477,7 +491,8 @@ class Desk:
                     if name in self.readings.of(client):
                         self.readings.is_whole(session, name)
                     else:
-                        self._send(client, Cut(session.attempt, name, {}, is_whole=True))
+                        began = session.began.get(name, self._journal.clock.last)
+                        self._send(client, Cut(session.attempt, name, {}, is_whole=True, began=began))
             if not session.unready:
                 self._unready.pop(client, None)
 
@@ -489,63 +504,7 @@ class Desk:
                 self._make_ready(session, name)
             self.secure(session)
 
-    # ---- publications -------------------------------------------------------------------------------------
-
-    def _queue(self, session: Session, events: list[Event]) -> None:
-        before = session.queued
-        for event in events:
-            if event.seq == session.queued + 1:
-                session.queued = event.seq
-                session.inbox.append(event)
-        self.published += session.queued - before
-        if session.timed_publication is None and session.queued > before:
-            session.timed_publication = (session.queued, self.now)
-
-    def _advance(self, session: Session) -> None:
-        """Carry out what the client did, in order, as far as nothing holds it back."""
-        while session.inbox and not session.is_leaving:
-            head = session.inbox[0]
-            if isinstance(head, ClientUnadvertise):
-                if session.in_flight:
-                    return
-                if head.advertisement in session.advertisements:
-                    self._end_advertisement(session, head.advertisement)
-                    self.secure(session)
-                    self.recheck_cuts()
-                session.inbox.popleft()
-            else:
-                room = self._room(session)
-                if not room:
-                    self._stuck[session.client] = None
-                    return
-                events = session.take_publications(room)
-                if not events:
-                    return
-                events = self._journal.stamp(events)
-                session.in_flight += len(events)
-                self._admissions.append((self._journal.admit(events), session, events))
-            self.held()
-
-    def _room(self, session: Session) -> int:
-        """How many more of its publications may go out.
-
-        None of a client that was another broker's before, while a part of the tree is handed over: among the logs may
-        be what it published there, and that comes first.
-        Who lies behind with what it was delivered may go beyond the window: everybody waits for it, and it may itself
-        wait for what it publishes, as one who answers each event before it takes the next.
-        """
-        if session.client in self._table.moved and not self._table.is_intact:
-            return 0
-        window = self._options.window * (BEHIND if session.released < session.owed else 1)
-        return min(self._journal.room(window), ADMITTED_MAX)
-
-    def admit_lagging_clients(self) -> None:
-        """Go on with those that had no room and lie behind by now."""
-        for client in list(self._stuck):
-            session = self.sessions.get(client)
-            if session is not None and session.released < session.owed:
-                del self._stuck[client]
-                self._advance(session)
+    # ---- journal --------------------------------------------------------------------------------------------
 
     def secure(self, session: Session) -> None:
         """Write the session to the journal; deliveries wait until the backups hold it."""
@@ -571,41 +530,22 @@ class Desk:
 
     def held(self) -> None:
         """The backups hold more: admit what waited for it, and deliver."""
-        held = self._journal.held
-        while self._admissions and self._admissions[0][0] <= held:
-            number, session, events = self._admissions.popleft()
-            session.in_flight -= len(events)
-            session.admitted = events[-1].seq
-            timed = session.timed_publication
-            if timed is not None and timed[0] <= session.admitted:
-                session.timed_publication = None
-                self.confirming.note(self.now - timed[1])
-            self._confirm(session)
-            self._process(events, number - len(events) + 1)
-            if session.inbox and isinstance(session.inbox[0], ClientUnadvertise):
-                self._advance(session)
+        self.publications.admit(self.now)
         for client in [c for c in self._insecure if c in self.sessions]:
             if self.sessions[client].secure_at <= self._journal.held:
                 del self._insecure[client]
+                if self.sessions[client].is_falling:
+                    self.lagging.fall(self.sessions[client], self.sessions[client].behind)
                 self.flush(self.sessions[client])
         self.recheck_cuts()
-
-    def go_on(self) -> None:
-        """The journal has room again, or nothing is handed over any more: go on with those that had to wait."""
-        stuck, self._stuck = self._stuck, {}
-        for client in stuck:
-            if client in self.sessions:
-                self._advance(self.sessions[client])
-
-    def _confirm(self, session: Session) -> None:
-        if not session.is_orphan:
-            self._send(session.client, Safe(session.attempt, session.admitted))
 
     # ---- deliveries ---------------------------------------------------------------------------------------
 
     def deliver(self, client: str, deliveries: list[tuple[Event, list[str]]]) -> None:
         """Events, each for some of a client's subscriptions."""
         session = self.sessions[client]
+        if not session.collects:
+            return
         if self.readings.of(client):
             deliveries = self.readings.divert(session, deliveries)
             if not deliveries:

@@ -181,10 +181,12 @@ class Retrieval:
         """The next events, in order; none while an answer is missing that may contain an earlier one."""
         found: list[Event] = []
         safe = min((source.since for source in self.sources if not source.is_over), default=self._end)
-        for event in self._in_order(safe, most):
+        for event in self._in_order(safe):
             if self._begin < event.stamp <= self.until:
                 found.append(event)
             self.position = max(self.position, min(event.stamp, self.until) - 1)
+            if len(found) >= most:
+                break
         if self.sources and all(source.is_over and not source.events for source in self.sources):
             self._finish_stretch()
         return found
@@ -193,13 +195,11 @@ class Retrieval:
         self.sources = []
         self.position = min(self._end, self.until)
 
-    def _in_order(self, safe: int, most: int) -> Iterator[Event]:
-        """The next events up to a stamp."""
+    def _in_order(self, safe: int) -> Iterator[Event]:
+        """The next events up to a stamp, each taken out as it comes."""
         heads = [(_place(source.events[0]), n) for n, source in enumerate(self.sources) if source.events]
         heapify(heads)
-        for _ in range(most):
-            if not heads or heads[0][0][0] > safe:
-                return
+        while heads and heads[0][0][0] <= safe:
             number = heads[0][1]
             events = self.sources[number].events
             yield events.popleft()

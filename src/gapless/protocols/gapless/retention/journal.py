@@ -126,7 +126,7 @@ class Journal:
         self.keep: Callable[[list[Event]], int] = lambda events: len(_encode(events))
         """Puts what is noted into the history; returns how many bytes that takes."""
         self._send = send
-        self._clock = clock
+        self.clock = clock
         self._number = 0
         self._forgotten = 0
         self._done: set[int] = set()
@@ -163,7 +163,7 @@ class Journal:
 
     def stamp(self, events: list[Event]) -> list[Event]:
         """The publications as they are admitted: with a stamp, one for all, as one client published them in order."""
-        stamp = self._clock.next()
+        stamp = self.clock.next()
         return [Event(event.publisher, event.seq, event.attributes, event.payload, stamp) for event in events]
 
     def admit(self, events: list[Event], original: Cuts | None = None) -> int:
