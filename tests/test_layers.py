@@ -52,7 +52,7 @@ ROOMS = {
     "members": {"messages"},
     "retention": {"clock", "messages", "ranges"},
     "routing": {"messages"},
-    "history": {"messages", "ranges"},
+    "history": {"messages", "ranges", "retention"},
     "clients": {
         "messages",
         "client_messages",
@@ -69,7 +69,7 @@ ROOMS = {
     "demands": {"client_messages"},
     "overview": {"recovery"},
     "turns": {"options", "clients", "recovery"},
-    "wave_course": {"messages", "recovery", "routing"},
+    "wave_course": {"messages", "recovery", "routing", "history"},
     "tree_course": {"messages", "recovery", "routing", "event_course", "wave_course"},
     "event_course": {"messages", "recovery", "routing", "clients", "retention"},
     "broker": {

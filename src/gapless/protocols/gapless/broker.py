@@ -33,6 +33,7 @@ from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.event_course import LOCAL, EventCourse
 from gapless.protocols.gapless.history.library import LIBRARY, Library
+from gapless.protocols.gapless.history.refill import Refill
 from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
@@ -140,6 +141,15 @@ class GaplessBroker(BrokerNode):
             clock=self._clock,
             archive=self._library,
         )
+        self._refill = Refill(
+            self._library,
+            self._waves,
+            (self._name, *self._near),
+            lambda journal: (journal, *self._overlay.within(journal, self._radius)),
+            self._f + 1,
+            self._membership.excluded,
+            is_first=life == 0,
+        )
         history = self._library.history
         self._estates = Estates(self._home, self._membership, self._journal, history, self._tell_near)
         self._clients = Desk(
@@ -186,7 +196,9 @@ class GaplessBroker(BrokerNode):
                 learn=self._learn,
             ),
         )
-        self._course = WaveCourse(state, self._handovers, self._send_tree, lambda effect: self._effects.append(effect))
+        self._course = WaveCourse(
+            state, self._handovers, self._refill, self._send_tree, lambda effect: self._effects.append(effect)
+        )
         self._tree = TreeCourse(state, self._handovers, self._events, self._course, self._send_tree)
         self._table.is_complete = life == 0
         if life == 0:
@@ -452,6 +464,7 @@ class GaplessBroker(BrokerNode):
         self._clients.serve(not self._membership.is_cut_off())
         self._choose_backups()
         self._handovers.follow()
+        self._refill.follow()
         self._course.tick_if_root()
 
     def _choose_backups(self) -> None:

@@ -50,7 +50,15 @@ class State(Enum):
 class Reading:
     """One subscription that reads history."""
 
-    def __init__(self, session: Session, name: str, text: str, since: int, until: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        text: str,
+        since: int,
+        until: int,
+        advanced: Callable[["Reading", Retrieval], None],
+    ) -> None:
         self.session = session
         self.name = name
         self.text = text
@@ -69,6 +77,11 @@ class Reading:
         self.aside: list[tuple[Event, list[str]]] = []
         self.names: dict[str, None] = {name: None}
         """The subscriptions that it is for."""
+        self._advanced = advanced
+
+    def advance(self, retrieval: Retrieval) -> None:
+        """It is known what is to be read, or more of it has come."""
+        self._advanced(self, retrieval)
 
 
 class Readings:
@@ -96,7 +109,6 @@ class Readings:
         self._hurry = hurry
         self._of: dict[str, dict[str, Reading]] = {}
         """By client and name."""
-        library.advanced = self._on_advanced
 
     def of(self, client: str) -> Mapping[str, Reading]:
         """The readings of a client, by name."""
@@ -107,7 +119,8 @@ class Readings:
         now (less)."""
         if until < 0:
             until = max(self._clock.now, self._clock.last)
-        reading = Reading(session, name, text, since or self._library.index.round_up(self._waves.dropped), until)
+        begin = since or self._library.index.round_up(self._waves.dropped)
+        reading = Reading(session, name, text, begin, until, self._on_advanced)
         self._of.setdefault(session.client, {})[name] = reading
         session.read_texts[name] = text
         self._advance(reading)
@@ -123,8 +136,9 @@ class Readings:
         """A client that lay behind goes on with these subscriptions from a position on."""
         self.end(session.client, CATCH_UP)
         text = " OR ".join(f"({session.subscriptions[name].filter.text})" for name in names)
-        reading = Reading(session, CATCH_UP, text if len(text) <= TEXT_MAX else "TRUE", position, 0)
-        reading.position = position or self._library.index.round_up(self._waves.dropped)
+        text = text if len(text) <= TEXT_MAX else "TRUE"
+        begin = position or self._library.index.round_up(self._waves.dropped)
+        reading = Reading(session, CATCH_UP, text, begin, 0, self._on_advanced)
         reading.names = dict.fromkeys(names)
         self._of.setdefault(session.client, {})[CATCH_UP] = reading
         self._advance(reading)
@@ -197,10 +211,9 @@ class Readings:
         for reading in list(self.of(client).values()):
             self._advance(reading)
 
-    def _on_advanced(self, reader: object, retrieval: Retrieval) -> None:
+    def _on_advanced(self, reading: Reading, retrieval: Retrieval) -> None:
         """The library has found out what is to be read, or got more of it."""
-        assert isinstance(reader, Reading)
-        reading, reading.is_searching = reader, False
+        reading.is_searching = False
         reading.retrieval = retrieval
         self._advance(reading)
 

@@ -112,9 +112,11 @@ class Source:
 
 
 class Retrieval:
-    """One reading of history, from a position to another, for one filter."""
+    """One reading of history, from a position to another, for one filter, in one journal or in all."""
 
-    def __init__(self, text: str, since: int, until: int, intervals: Sequence[Interval], last: int) -> None:
+    def __init__(
+        self, text: str, since: int, until: int, intervals: Sequence[Interval], last: int, journal: str = ""
+    ) -> None:
         """`intervals` is what is known between the two; `last` the last position that is known to be final."""
         self.text = text
         self.until = min(until, max(since, last))
@@ -126,6 +128,7 @@ class Retrieval:
         self.lost: Ranges = {}
         """What nobody has: whoever reads must be told."""
         self.sources: list[Source] = []
+        self._journal = journal
         self._begin = since
         self._end = since
         """Of the stretch."""
@@ -158,7 +161,9 @@ class Retrieval:
             return []
         since = stretch[0].since
         self.sources = [
-            Source(journal, since, self._end, ranges, holders(journal)) for journal, ranges in merged(stretch).items()
+            Source(journal, since, self._end, ranges, holders(journal))
+            for journal, ranges in merged(stretch).items()
+            if journal == self._journal or not self._journal
         ]
         if not self.sources:
             self._finish_stretch()
