@@ -303,7 +303,7 @@ class Client:
         """Publish a request, and return the first reply to it; with a `type`, as a value of that.
 
         `reply` is a filter that replies match; the narrower it is, the fewer brokers have to know of it. If none comes
-        in time, a `NoReplyError` says whether the request is safe, and was thus seen by all who answer such.
+        in time, a `NoReplyError` says whether the request is safe, and so reaches everyone who answers such requests.
         """
         _check_filter(reply)
         reader = None if type is None else Reader(type)
