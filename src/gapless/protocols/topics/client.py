@@ -1,9 +1,8 @@
 """A client of topics, attached to one broker for good; `vcube` and `srpt` share it.
 
-It numbers its calls, and turns its broker's answers into effects. Who
-subscribes to a topic or advertises it may publish on it. The connection is FIFO, so what has been delivered when a
-subscription ends is an exact ending cut: everything of each publisher up to its last event, and nothing after.
-Whatever is still on its way then is dropped.
+It numbers its calls, and turns its broker's answers into effects. A client that subscribes to a topic or advertises it
+may publish on it. The connection is FIFO, so what has been delivered when a subscription ends is an exact ending cut:
+everything of each publisher up to its last event, and nothing after. Whatever is still on its way then is dropped.
 """
 
 from collections import Counter
