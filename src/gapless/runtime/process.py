@@ -1,9 +1,9 @@
 """A broker as a process: from its start to its exit code.
 
-SIGTERM and SIGINT let it leave in good order. SIGHUP, which a terminal sends that is closed, too, lets it read its
-certificates and users again, if there are any, and does nothing else. A bug of
-ours ends it at once, without a goodbye: its state is in doubt, and the others go round it. With `parent`, it leaves,
-too, when that process is gone, so that no broker outlives the network it was started with.
+SIGTERM and SIGINT let it leave in good order. On SIGHUP it reads its certificates and users again, if there are any,
+and does nothing else: a terminal that is closed sends SIGHUP, too. A bug of ours ends it at once, without a goodbye:
+its state is in doubt, and the others go round it. With `parent`, it also leaves when that process is gone, so that no
+broker outlives the network it was started with.
 """
 
 import asyncio

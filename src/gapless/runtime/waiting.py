@@ -10,7 +10,7 @@ and remembers. Four things can hold a broker up:
 | `cut-off` | it hears too few of the others to go on | no |
 | `client` | a client has not taken what it was delivered: no broker may forget that, and publishers stand still | yes |
 
-What is under way for less than `LONG_S` is how things go.
+A wait of less than `LONG_S` is nothing unusual.
 """
 
 import time
