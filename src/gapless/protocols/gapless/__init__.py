@@ -10,6 +10,7 @@ Arrows point down: a part knows those in the lines below it, and nothing in its 
     history/                               what was admitted, to be read again
     routing/    retention/    members/     who subscribes; what is kept; who lives
     channel     messages      options      streams between lives; words; what can be set
+    disk                                   what is put on it
     lives       bounds        clock        names of lives; what clients may; time that causality counts in
 """
 
@@ -33,6 +34,7 @@ PROTOCOL = ProtocolSpec(
     whole_cuts=True,
     ends_sessions=True,
     keeps_history=True,
+    keeps_disks=True,
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),
     copes_with=frozenset({"crash", "restart", "cut", "suspicion"}),

@@ -240,6 +240,10 @@ class Estate(_Message, frozen=True):
     before: Cuts
     """What precedes all admissions."""
     admissions: list[Admission]
+    number: int = 0
+    """Of the last entry of the journal that this copy knows; 0 where all copies are the same."""
+    is_found: bool = False
+    """It was found on a disk: the life may be over since long."""
 
 
 class LogEntry(_Message, frozen=True):

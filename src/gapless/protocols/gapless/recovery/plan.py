@@ -16,6 +16,7 @@ from gapless.protocols.gapless.members.contraction import Region, effective_link
 from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, Sync
 from gapless.protocols.gapless.recovery.contribution import MERGED
+from gapless.protocols.gapless.recovery.found import without_outdated
 from gapless.protocols.gapless.recovery.handover import (
     Inheritance,
     decide_owners,
@@ -106,6 +107,7 @@ def plan_takeover(view: TakeoverView, contributions: Mapping[str, Sync]) -> Take
 
 def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pieces[TakeoverPlan]:
     """The plan, in pieces. The contributions are given in rank order."""
+    contributions = without_outdated(contributions)
     inherited, heirs, estates = divide_estates(view.overlay, view.status, contributions)
     holders = find_holders(contributions, estates)
     owners = decide_owners(contributions, inherited)
