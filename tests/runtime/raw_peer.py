@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gapless.client import Client, connect
-from gapless.protocols.gapless.messages import Attach, Attached, Invite
+from gapless.protocols.gapless.client_messages import Attach, Attached, Invite
 from gapless.registry import find_protocol
 from gapless.runtime import wire
 from gapless.runtime.address import split_address

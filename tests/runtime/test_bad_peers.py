@@ -9,7 +9,8 @@ import pytest
 from gapless.client import connect
 from gapless.errors import ConnectError
 from gapless.events import Event
-from gapless.protocols.gapless.messages import Attach, ClientPublish, ClientSubscribe, Fenced, Invite
+from gapless.protocols.gapless.client_messages import Attach, ClientPublish, ClientSubscribe, Invite
+from gapless.protocols.gapless.messages import Fenced
 from gapless.runtime import wire
 from gapless.runtime.codec import Codec
 from gapless.runtime.event_loop import run

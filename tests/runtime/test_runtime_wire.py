@@ -11,6 +11,7 @@ import pytest
 from gapless.errors import ProtocolError, WireError
 from gapless.events import Event
 from gapless.protocol import ProtocolSpec
+from gapless.protocols.gapless import client_messages
 from gapless.protocols.gapless import messages as gapless_messages
 from gapless.registry import find_protocol, protocols
 from gapless.runtime import frames, wire
@@ -131,7 +132,7 @@ def test_a_batch_comes_back_as_it_was() -> None:
     event = Event("p", 7, {"name": "x", "price": 2.5, "count": -(2**63), "sold": True}, b"\x00\xff")
     told = [
         gapless_messages.Frame(0, 0, 1, 0, 0, gapless_messages.Tree(0, gapless_messages.Publication([event]))),
-        gapless_messages.Delivery(1, 2, [event], ["s"]),
+        client_messages.Delivery(1, 2, [event], ["s"]),
         gapless_messages.Ack(1, 2, 3),
     ]
     [body] = bodies(codec().frames(told))
@@ -139,7 +140,7 @@ def test_a_batch_comes_back_as_it_was() -> None:
 
 
 def test_a_batch_that_would_be_too_large_is_split() -> None:
-    told = [gapless_messages.ClientPublish(1, [Event("p", seq, {}, b"x" * 1000)]) for seq in range(1, 101)]
+    told = [client_messages.ClientPublish(1, [Event("p", seq, {}, b"x" * 1000)]) for seq in range(1, 101)]
     found = bodies(codec(frame_max=10_000).frames(told))
     assert len(found) > 10
     assert all(len(body) < 10_000 for body in found)
@@ -148,7 +149,7 @@ def test_a_batch_that_would_be_too_large_is_split() -> None:
 
 def test_a_message_that_fits_into_no_frame_is_named() -> None:
     with pytest.raises(WireError, match=r"a ClientPublish of .* does not fit into a frame of 1,000; raise frame_max"):
-        codec(frame_max=1_000).frames([gapless_messages.ClientPublish(1, [Event("p", 1, {}, b"x" * 1000)])])
+        codec(frame_max=1_000).frames([client_messages.ClientPublish(1, [Event("p", 1, {}, b"x" * 1000)])])
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def test_messages_that_cannot_travel_are_named() -> None:
     def nowhere(place: Any, options: Any) -> Any:
         raise NotImplementedError
 
-    lost: ProtocolSpec = msgspec.structs.replace(find_protocol("gapless"), broker=nowhere)
+    lost: ProtocolSpec = msgspec.structs.replace(find_protocol("gapless"), broker=nowhere, messages=())
     with pytest.raises(ProtocolError, match="does not say which messages it sends"):
         message_types(lost)
 

@@ -7,7 +7,8 @@ from typing import Any
 from gapless.client import connect
 from gapless.events import Event
 from gapless.protocol import Input, Received, TimerFired
-from gapless.protocols.gapless.messages import Attach, ClientPublish, Frame, Tree, Wave
+from gapless.protocols.gapless.client_messages import Attach, ClientPublish
+from gapless.protocols.gapless.messages import Frame, Tree, Wave
 from gapless.runtime.event_loop import run
 from gapless.runtime.logs import logger_of
 from gapless.runtime.turn_meter import LONG_MS, TurnMeter

@@ -11,7 +11,7 @@ from gapless.client import Client, connect
 from gapless.errors import ConfigError, DeniedError, WireError
 from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     CLIENT_MESSAGES,
     Attach,
     Attached,
@@ -19,10 +19,10 @@ from gapless.protocols.gapless.messages import (
     ClientPublish,
     ClientSubscribe,
     Delivery,
-    Fenced,
     Invite,
     SubscriptionProgress,
 )
+from gapless.protocols.gapless.messages import Fenced
 from gapless.registry import find_protocol
 from gapless.runtime import wire
 from gapless.runtime.access import Access

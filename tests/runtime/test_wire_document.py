@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from gapless.events import Event
-from gapless.protocols.gapless.messages import ClientGot, ClientPublish
+from gapless.protocols.gapless.client_messages import ClientGot, ClientPublish
 from gapless.registry import find_protocol
 from gapless.runtime import wire
 from gapless.runtime.codec import Codec

@@ -16,7 +16,7 @@ from gapless.events import Event
 from gapless.overlay import chain
 from gapless.protocol import BrokerPlace, Connected, Received, Send, Start, Suspected
 from gapless.protocols.gapless.broker import GaplessBroker
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Attach,
     ClientAdvertise,
     ClientPublish,

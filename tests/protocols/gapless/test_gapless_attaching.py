@@ -20,11 +20,9 @@ from gapless.protocol import (
     Trusted,
 )
 from gapless.protocols.gapless.broker import GaplessBroker
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Attach,
     Attached,
-    Backup,
-    BackupHeld,
     ClientAdvertise,
     ClientGot,
     ClientPublish,
@@ -33,17 +31,16 @@ from gapless.protocols.gapless.messages import (
     Cut,
     Delivery,
     Expired,
-    Frame,
     Gone,
     Invite,
     NotYet,
     Redirect,
     Safe,
-    SessionRecord,
     Stable,
     SubscriptionProgress,
     Unsubscribed,
 )
+from gapless.protocols.gapless.messages import Backup, BackupHeld, Frame, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
 
 

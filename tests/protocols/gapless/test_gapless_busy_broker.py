@@ -26,7 +26,13 @@ from gapless.protocol import (
     TimerFired,
 )
 from gapless.protocols.gapless.broker import GaplessBroker
-from gapless.protocols.gapless.messages import Attach, Attached, ClientPublish, ClientSubscribe, SubscriptionProgress
+from gapless.protocols.gapless.client_messages import (
+    Attach,
+    Attached,
+    ClientPublish,
+    ClientSubscribe,
+    SubscriptionProgress,
+)
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.turns import GO_ON
 from gapless.registry import find_protocol

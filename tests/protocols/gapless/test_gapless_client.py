@@ -31,7 +31,7 @@ from gapless.protocol import (
     Unsubscribe,
 )
 from gapless.protocols.gapless.client import GaplessClient
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Attach,
     Attached,
     ClientAdvertise,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from gapless.protocol import Received, Send
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Attach,
     Attached,
     ClientGot,
@@ -14,7 +14,7 @@ from gapless.protocols.gapless.messages import (
     Gone,
     NotYet,
     Safe,
-)  # fmt: skip
+)
 from gapless.simulator.scenario_file import load_scenario
 from gapless.simulator.scenario_run import prepare, run_prepared
 from tests.protocols.gapless.test_gapless_attaching import Desk, event, publishing_desk

@@ -5,8 +5,8 @@ import pytest
 from gapless.errors import CallError
 from gapless.events import Event
 from gapless.filters import parse
+from gapless.protocols.gapless.client_messages import Attach, Delivery, Reached, SubscriptionProgress, Unsubscribed
 from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.messages import Attach, Delivery, Reached, SubscriptionProgress, Unsubscribed
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 
 EPOCH_STEP = 1_000

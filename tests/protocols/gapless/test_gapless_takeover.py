@@ -2,6 +2,7 @@
 
 from gapless.events import Event
 from gapless.overlay import star
+from gapless.protocols.gapless.client_messages import Attach, Redirect
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.members.status import excluded_status
 from gapless.protocols.gapless.messages import (
@@ -9,11 +10,9 @@ from gapless.protocols.gapless.messages import (
     AddSubscription,
     Admission,
     AdvertisementStable,
-    Attach,
     Estate,
     Marker,
     Publication,
-    Redirect,
     RemoveAdvertisement,
     RemoveSubscription,
     SideAdvertisement,

@@ -1,10 +1,13 @@
 """`gapless`, the default: gapless causal delivery while subscribers, publishers and brokers come and go.
 
-A map. `broker` feeds each input to the part whose rule it is; `client` is the other end; `messages` is what they say.
-Arrows point down: a part knows those in the lines below it, and nothing in its own line or above.
+A map. `broker` feeds each input to the part whose rule it is; `client` is the other end; what they say is in
+`messages` and `client_messages`. Arrows point down: a part knows those in the lines below it, and nothing in its own
+line or above.
 
     broker                     client
-    turns       wave_course   overview     which input when; how waves travel; what operators are told
+    turns       overview                   which input when; what operators are told
+    tree_course                            what travels along the tree
+    event_course             wave_course   how events go their way, and waves
     recovery/                              going round the dead, and back
     clients/                               sessions, admission, delivery
     history/                               what was admitted, to be read again
@@ -17,8 +20,9 @@ Arrows point down: a part knows those in the lines below it, and nothing in its 
 from gapless.protocol import Judging, ProtocolSpec
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.client import GaplessClient
+from gapless.protocols.gapless.client_messages import ANSWERS, CLIENT_MESSAGES
 from gapless.protocols.gapless.demands import demand, rewrite
-from gapless.protocols.gapless.messages import CLIENT_MESSAGES
+from gapless.protocols.gapless.messages import BROKER_MESSAGES
 from gapless.protocols.gapless.options import GaplessOptions
 
 PROTOCOL = ProtocolSpec(
@@ -35,6 +39,7 @@ PROTOCOL = ProtocolSpec(
     ends_sessions=True,
     keeps_history=True,
     keeps_disks=True,
+    messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),
     copes_with=frozenset({"crash", "restart", "cut", "suspicion"}),

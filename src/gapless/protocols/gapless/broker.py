@@ -3,17 +3,13 @@
 The package is the map: reliable streams (`channel`), who lives (`members`), who subscribes from which cut on
 (`routing`), what is kept (`retention`), clients (`clients`), going round the dead (`recovery`).
 
-The broker itself holds one rule: `process`, the way of an event through it. An event is processed once (numbers of
-a publisher only grow), logged, sent over every link behind which someone wants it, and delivered here. On a tree
-with FIFO links that alone keeps effects behind their causes; everything else is there to make it true while
-subscriptions, publishers and brokers come and go.
+`tree_course` takes what travels along the tree: events (`event_course`), waves (`wave_course`), subscriptions.
 """
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, assert_never
 
-from gapless.events import Event
 from gapless.protocol import (
     BrokerNode,
     BrokerPlace,
@@ -31,12 +27,12 @@ from gapless.protocol import (
     Trusted,
 )  # fmt: skip
 from gapless.protocols.gapless.channel import Channel
+from gapless.protocols.gapless.client_messages import Attach
 from gapless.protocols.gapless.clients.desk import Desk
-from gapless.protocols.gapless.clients.dispatch import dispatch
 from gapless.protocols.gapless.clients.readings import Readings
-from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.disk import Disk
+from gapless.protocols.gapless.event_course import LOCAL, EventCourse
 from gapless.protocols.gapless.history.library import LIBRARY, Library
 from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.members.contraction import Region
@@ -46,33 +42,20 @@ from gapless.protocols.gapless.members.status import alive_status, life_of
 from gapless.protocols.gapless.messages import (
     Accuse,
     Ack,
-    AddAdvertisement,
-    AddSubscription,
-    AdvertisementStable,
-    Attach,
     Backup,
     BackupAll,
     BackupEnd,
     BackupHeld,
     Body,
     Completed,
-    Cuts,
-    Echo,
     Fenced,
     Frame,
-    Hurry,
-    Marker,
-    Publication,
-    RemoveAdvertisement,
-    RemoveSubscription,
     Resolved,
     Resume,
-    SubscriptionGone,
     Sync,
     Tree,
     TreeBody,
-    Wave,
-)  # fmt: skip
+)
 from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import overview
@@ -81,17 +64,17 @@ from gapless.protocols.gapless.recovery.found import Found, read_disk
 from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.keeper import Keeper
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
-from gapless.protocols.gapless.retention.event_log import EventLog, Logged
+from gapless.protocols.gapless.retention.event_log import EventLog
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.retention.waves import Waves
 from gapless.protocols.gapless.routing.records import Link
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.gapless.tree_course import TreeCourse
 from gapless.protocols.gapless.turns import Turns
 from gapless.protocols.gapless.wave_course import WAVE, WaveCourse
 
 __all__ = ["GaplessBroker"]
 
-LOCAL = ""
 LIFE_STEP = 1_000
 """A restart outranks any number of exclusions of the life before."""
 PRESSED = 32
@@ -160,7 +143,7 @@ class GaplessBroker(BrokerNode):
         self._journal.keep = lambda events: self._library.history.keep(self._name, events)
         self._waves = Waves(
             self._log.cut,
-            self._forget,
+            lambda done: self._events.forget(done),
             is_busy=lambda: len(self._log) > 0,
             is_pressed=lambda: PRESSED * self._journal.weight > self._options.window,
             clock=self._clock,
@@ -175,7 +158,7 @@ class GaplessBroker(BrokerNode):
             self._journal,
             send=self._send_client,
             set_timer=lambda effect: self._effects.append(effect),
-            process=lambda events, number: self._process(events, LOCAL, None, number),
+            process=lambda events, number: self._events.process(events, LOCAL, None, number),
             find_home=self._estates.find_home,
             contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
             readings=lambda desk: Readings(
@@ -198,23 +181,24 @@ class GaplessBroker(BrokerNode):
             self._estates,
             self._clients,
         )
+        self._events = EventCourse(state, lambda: self._handovers, self._send_tree)
         self._handovers = Handovers(
             state,
             Outlets(
                 send=self._send,
                 send_tree=self._send_tree,
-                process=self._process_merged,
-                replay=self._on_tree_body,
+                process=self._events.process_merged,
+                replay=lambda link, body: self._tree.take(link, body),
                 links_changed=self._links_changed,
                 set_timer=lambda effect: self._effects.append(effect),
                 learn=self._learn,
             ),
         )
-        self._inheriting: dict[str, Session] = {}
         self._course = WaveCourse(state, self._handovers, self._send_tree, lambda effect: self._effects.append(effect))
         self._keeper = Keeper(state, self._library, self._disk, life, self._answer_backup)
         if found is not None:
             self._keeper.take_over(found)
+        self._tree = TreeCourse(state, self._handovers, self._events, self._course, self._send_tree)
         self._table.is_complete = life == 0
         if life == 0:
             for peer in self._overlay.neighbours(self._name):
@@ -302,7 +286,7 @@ class GaplessBroker(BrokerNode):
     def _on_body(self, peer: str, body: Body) -> None:
         match body:
             case Tree():
-                self._on_tree(peer, body)
+                self._tree.receive(peer, body)
             case Backup():
                 self._on_backup(peer, body)
             case BackupHeld():
@@ -539,123 +523,3 @@ class GaplessBroker(BrokerNode):
         self._clients.held()
         self._estates.resolve()
         self._course.echo_if_due()
-
-    # ---- the tree -----------------------------------------------------------------------------------------
-
-    def _on_tree(self, peer: str, message: Tree) -> None:
-        link = self._table.links.get(peer)
-        if link is not None and link.tag == message.tag:
-            self._on_tree_body(link, message.body)
-        elif message.tag in self._handovers.under_way:
-            self._handovers.under_way[message.tag].early.append((peer, message.body))
-
-    def _on_tree_body(self, link: Link, body: TreeBody) -> None:
-        match body:
-            case Publication():
-                self._process(body.events, link.via, link)
-            case Wave():
-                self._course.receive_wave(link, body)
-            case Echo():
-                self._course.receive_echo(link, body)
-            case Hurry():
-                self._course.hurry(again=body.again)
-            case AddSubscription():
-                self._on_add_subscription(link, body)
-            case RemoveSubscription():
-                self._on_remove_subscription(link, body)
-            case SubscriptionGone():
-                self._table.receive_gone(link, body.subscription)
-            case Marker():
-                self._table.receive_marker(link, body.subscription, body.cuts)
-            case AddAdvertisement():
-                self._on_add_advertisement(link, body)
-            case AdvertisementStable():
-                self._table.receive_stable(link, body.advertisement)
-            case RemoveAdvertisement():
-                self._on_remove_advertisement(link, body)
-            case _:
-                assert_never(body)
-
-    def _on_add_subscription(self, link: Link, body: AddSubscription) -> None:
-        if body.subscription not in self._table.subscriptions:
-            self._table.receive_subscription(link, body)
-
-    def _on_remove_subscription(self, link: Link, body: RemoveSubscription) -> None:
-        subscription = self._table.subscriptions.get(body.subscription)
-        if subscription is not None and subscription.origin is link:
-            self._table.remove_subscription(body.subscription)
-        if body.answer:
-            self._send_tree(link, SubscriptionGone(body.subscription))
-
-    def _on_add_advertisement(self, link: Link, body: AddAdvertisement) -> None:
-        if body.advertisement not in self._table.advertisements:
-            self._table.add_advertisement(body.advertisement, body.publisher, body.filter, link, body.first)
-
-    def _on_remove_advertisement(self, link: Link, body: RemoveAdvertisement) -> None:
-        advertisement = self._table.advertisements.get(body.advertisement)
-        if advertisement is not None and advertisement.origin is link:
-            self._table.remove_advertisement(body.advertisement)
-            self._clients.recheck_cuts()
-
-    # ---- events -------------------------------------------------------------------------------------------
-
-    def _process(
-        self, events: list[Event], via: str, origin: Link | None, number: int = 0, after: Cuts | None = None
-    ) -> None:
-        """The way of events through the broker; those that it admits have numbers from `number` on."""
-        fresh = self._log_fresh(events, via, number, after)
-        dispatched = dispatch(fresh, self._table, self._clients.sessions, origin)
-        for link, passing in dispatched.onward.items():
-            if self._table.links.get(link.peer) is link:
-                self._send_tree(link, Publication(passing))
-        self._handovers.note(fresh, via)
-        for client, deliveries in dispatched.local.items():
-            if deliveries and client not in self._inheriting:
-                self._clients.deliver(client, deliveries)
-
-    def _log_fresh(self, events: list[Event], via: str, number: int, after: Cuts | None) -> list[Event]:
-        """Log those that this broker has not processed yet."""
-        passed, append = self._table.passed, self._log.append
-        fresh = []
-        own = number
-        for event in events:
-            publisher, seq = event.publisher, event.seq
-            if seq > passed.get(publisher, 0):
-                passed[publisher] = seq
-                append(Logged(event, via, own, after))
-                fresh.append(event)
-            elif own and not self._log.has_number(own):
-                self._journal.forget([own])
-            own += number > 0
-        self._journal.processed(fresh)
-        return fresh
-
-    def _process_merged(
-        self, event: Event, via: str, after: Cuts | None, inherited: dict[str, Session], number: int
-    ) -> None:
-        """An event of a merged log; sessions inherited here collect it even if this broker knew it already."""
-        if event.seq > self._table.passed.get(event.publisher, 0):
-            self._inheriting = inherited
-            self._process([event], via, None, number, after)
-            self._inheriting = {}
-        if not inherited:
-            return
-        found: dict[str, list[str]] = {}
-        for subscription in self._table.match(event):
-            session = inherited.get(subscription.client)
-            if session is not None and subscription.name in session.subscriptions:
-                found.setdefault(subscription.client, []).append(subscription.name)
-        for client, names in found.items():
-            if inherited[client].inferred:
-                inherited[client].pasts[event.publisher, event.seq] = after or {}
-            self._clients.deliver(client, [(event, names)])
-
-    # ---- what has reached everyone ------------------------------------------------------------------------
-
-    def _forget(self, done: int) -> None:
-        self._journal.forget(self._log.forget(done))
-        self._journal.prune(self._log.publishers)
-        self._table.forget_silent(lambda: self._log.publishers() | self._clients.sessions.keys())
-        if not self._log:
-            self._table.forget_former()
-        self._clients.go_on()

@@ -47,7 +47,7 @@ from gapless.protocol import (
     Unsubscribe,
 )  # fmt: skip
 from gapless.protocols.gapless.bounds import check_readings, check_texts
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Answer,
     Attach,
     Attached,
@@ -58,7 +58,6 @@ from gapless.protocols.gapless.messages import (
     ClientUnadvertise,
     ClientUnsubscribe,
     Cut,
-    Cuts,
     Delivery,
     Expired,
     Gone,
@@ -70,7 +69,8 @@ from gapless.protocols.gapless.messages import (
     Stable,
     SubscriptionProgress,
     Unsubscribed,
-)  # fmt: skip
+)
+from gapless.protocols.gapless.messages import Cuts
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.parts.held import Held
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from gapless.protocol import Demand
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Attach,
     ClientAdvertise,
     ClientPublish,

@@ -38,8 +38,8 @@ def overview(state: BrokerState, handovers: Handovers, life: int, near: Iterable
         "lag": {session.client: len(session.outbox) for session in lagging if session.outbox},
         "away": [session.client for session in sessions.values() if session.is_away and session.outbox][:SHOWN],
         "history": clients.readings.told(SHOWN),
-        "published": clients.published,
+        "published": clients.publications.published,
         "delivered": clients.delivered,
-        "confirming": clients.confirming.told(),
+        "confirming": clients.publications.confirming.told(),
         "taking": clients.taking.told(),
     }

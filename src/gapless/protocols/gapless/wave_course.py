@@ -66,7 +66,7 @@ class WaveCourse:
 
     def _begin(self, wave: Wave) -> None:
         state = self._state
-        state.clients.admit_lagging_clients()
+        state.clients.publications.admit_lagging_clients()
         parent = self._parent()
         children = [peer for peer in state.table.links if peer != parent]
         sessions = {client: session.owed for client, session in state.clients.sessions.items()}

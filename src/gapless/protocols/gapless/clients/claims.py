@@ -25,17 +25,17 @@ from gapless.errors import CallError, EventError
 from gapless.events import Event
 from gapless.filters import Filter, parse
 from gapless.protocols.gapless.bounds import check_readings, check_texts
-from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.lives import is_life
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Attach,
     ClientAdvertise,
     ClientGot,
     ClientPublish,
     ClientSubscribe,
     ClientUnadvertise,
-    Cuts,
 )
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.lives import is_life
+from gapless.protocols.gapless.messages import Cuts
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 
 __all__ = ["NUMBER_MAX", "Claims"]

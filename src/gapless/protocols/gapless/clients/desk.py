@@ -4,7 +4,6 @@ See `sessions` for what a session promises. This is the desk that carries it out
 changes of the routing table and the journal, and what they cause into messages to clients.
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +11,7 @@ import msgspec
 
 from gapless.events import Event
 from gapless.protocol import SetTimer
-from gapless.protocols.gapless.clients.claims import Claims
-from gapless.protocols.gapless.clients.latencies import Latencies
-from gapless.protocols.gapless.clients.readings import Readings
-from gapless.protocols.gapless.clients.session_state import Turn
-from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.lives import broker_of
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Attach,
     Attached,
     ClientAdvertise,
@@ -28,17 +21,22 @@ from gapless.protocols.gapless.messages import (
     ClientUnadvertise,
     ClientUnsubscribe,
     Cut,
-    Cuts,
     Expired,
     Gone,
     Invite,
     NotYet,
     Redirect,
-    Safe,
-    SessionRecord,
     Stable,
     Unsubscribed,
-)  # fmt: skip
+)
+from gapless.protocols.gapless.clients.claims import Claims
+from gapless.protocols.gapless.clients.latencies import Latencies
+from gapless.protocols.gapless.clients.publications import Publications
+from gapless.protocols.gapless.clients.readings import Readings
+from gapless.protocols.gapless.clients.session_state import Turn
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.lives import broker_of
+from gapless.protocols.gapless.messages import Cuts, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
@@ -53,10 +51,6 @@ EPOCH_STEP = 1_000
 KEPT_STEP = 3
 """One more than an heir adds to what it is told, which is one more than what was held."""
 TOMBSTONES_MAX = 10_000
-ADMITTED_MAX = 512
-"""Publications that are admitted at once: what they weigh is known only then, so they may exceed the window."""
-BEHIND = 4
-"""How many windows are open to clients that everybody waits for."""
 
 
 class Desk:
@@ -80,10 +74,7 @@ class Desk:
         """Whether this broker can do anything for clients."""
         self.now = 0
         """The clock, in microseconds; for measures only."""
-        self.published = 0
         self.delivered = 0
-        self.confirming = Latencies()
-        """From when publications come until they are safe."""
         self.taking = Latencies()
         """From when deliveries are due until the application has taken them."""
         self._home = home
@@ -93,15 +84,15 @@ class Desk:
         self._journal = journal
         self._send = send
         self._set_timer = set_timer
-        self._process = process
         self._find_home = find_home
         self._contacts = list(contacts)
         self._claims = Claims(table, options.client_window)
         self.readings = readings(self)
-        self._admissions: deque[tuple[int, Session, list[Event]]] = deque()
+        self.publications = Publications(
+            options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held()
+        )
         self._insecure: dict[str, None] = {}
         self._gathered: dict[str, None] | None = None
-        self._stuck: dict[str, None] = {}
         self._expired: dict[str, None] = {}
         self._unready: dict[str, None] = {}
         """Clients that wait for a subscription to become ready."""
@@ -187,10 +178,10 @@ class Desk:
             self._read(session, name, progress.filter, progress.since, progress.until)
         session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)
         session.queued = max(session.queued, session.admitted, passed)
-        self._queue(session, message.publications)
+        self.publications.queue(session, message.publications, self.now)
         self.secure(session)
-        self._confirm(session)
-        self._advance(session)
+        self.publications.confirm(session)
+        self.publications.advance(session)
 
     def inherit(self, record: SessionRecord) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
@@ -213,8 +204,7 @@ class Desk:
         """
         session = self.sessions.get(event.publisher)
         if session is not None:
-            session.in_flight += 1
-            self._admissions.append((number, session, [event]))
+            self.publications.hold_back(session, event, number)
         for other in self.sessions.values():
             other.secure_at = max(other.secure_at, number)
             self._insecure[other.client] = None
@@ -302,7 +292,7 @@ class Desk:
             if session.is_deaf:
                 self._send(session.client, Gone(session.attempt))
             else:
-                self._advance(session)
+                self.publications.advance(session)
                 self.flush(session)
 
     def yield_session(self, client: str, owner: str) -> Session | None:
@@ -351,8 +341,8 @@ class Desk:
             self.readings.go_on(client)
             self.flush(session)
         elif kind is ClientPublish:
-            self._queue(session, message.events)
-            self._advance(session)
+            self.publications.queue(session, message.events, self.now)
+            self.publications.advance(session)
         elif kind is ClientSubscribe:
             if message.since < 0:
                 self._subscribe(session, message.subscription, message.filter)
@@ -366,7 +356,7 @@ class Desk:
             self.secure(session)
         elif kind is ClientUnadvertise:
             session.inbox.append(message)
-            self._advance(session)
+            self.publications.advance(session)
         else:
             raise AssertionError(f"no such message of a client: {kind.__name__}")
 
@@ -434,6 +424,13 @@ class Desk:
             advertisement.waiting.clear()
         self._table.conclude(advertisement)
 
+    def _withdraw(self, session: Session, name: str) -> None:
+        """The client took back what it offered, and all that it published before is out."""
+        if name in session.advertisements:
+            self._end_advertisement(session, name)
+            self.secure(session)
+            self.recheck_cuts()
+
     def _end_advertisement(self, session: Session, name: str) -> None:
         del session.advertisements[name]
         session.stable.pop(name, None)
@@ -458,7 +455,7 @@ class Desk:
         if not session.is_orphan:
             self._send(session.client, Stable(session.attempt, advertisement.name))
         self.secure(session)
-        self._advance(session)
+        self.publications.advance(session)
 
     def recheck_cuts(self) -> None:
         """Tell the clients whose subscriptions are ready: the cut is whole, and the backups know the subscription.
@@ -489,63 +486,7 @@ class Desk:
                 self._make_ready(session, name)
             self.secure(session)
 
-    # ---- publications -------------------------------------------------------------------------------------
-
-    def _queue(self, session: Session, events: list[Event]) -> None:
-        before = session.queued
-        for event in events:
-            if event.seq == session.queued + 1:
-                session.queued = event.seq
-                session.inbox.append(event)
-        self.published += session.queued - before
-        if session.timed_publication is None and session.queued > before:
-            session.timed_publication = (session.queued, self.now)
-
-    def _advance(self, session: Session) -> None:
-        """Carry out what the client did, in order, as far as nothing holds it back."""
-        while session.inbox and not session.is_leaving:
-            head = session.inbox[0]
-            if isinstance(head, ClientUnadvertise):
-                if session.in_flight:
-                    return
-                if head.advertisement in session.advertisements:
-                    self._end_advertisement(session, head.advertisement)
-                    self.secure(session)
-                    self.recheck_cuts()
-                session.inbox.popleft()
-            else:
-                room = self._room(session)
-                if not room:
-                    self._stuck[session.client] = None
-                    return
-                events = session.take_publications(room)
-                if not events:
-                    return
-                events = self._journal.stamp(events)
-                session.in_flight += len(events)
-                self._admissions.append((self._journal.admit(events), session, events))
-            self.held()
-
-    def _room(self, session: Session) -> int:
-        """How many more of its publications may go out.
-
-        None of a client that was another broker's before, while a part of the tree is handed over: among the logs may
-        be what it published there, and that comes first.
-        Who lies behind with what it was delivered may go beyond the window: everybody waits for it, and it may itself
-        wait for what it publishes, as one who answers each event before it takes the next.
-        """
-        if session.client in self._table.moved and not self._table.is_intact:
-            return 0
-        window = self._options.window * (BEHIND if session.released < session.owed else 1)
-        return min(self._journal.room(window), ADMITTED_MAX)
-
-    def admit_lagging_clients(self) -> None:
-        """Go on with those that had no room and lie behind by now."""
-        for client in list(self._stuck):
-            session = self.sessions.get(client)
-            if session is not None and session.released < session.owed:
-                del self._stuck[client]
-                self._advance(session)
+    # ---- journal --------------------------------------------------------------------------------------------
 
     def secure(self, session: Session) -> None:
         """Write the session to the journal; deliveries wait until the backups hold it."""
@@ -571,35 +512,12 @@ class Desk:
 
     def held(self) -> None:
         """The backups hold more: admit what waited for it, and deliver."""
-        held = self._journal.held
-        while self._admissions and self._admissions[0][0] <= held:
-            number, session, events = self._admissions.popleft()
-            session.in_flight -= len(events)
-            session.admitted = events[-1].seq
-            timed = session.timed_publication
-            if timed is not None and timed[0] <= session.admitted:
-                session.timed_publication = None
-                self.confirming.note(self.now - timed[1])
-            self._confirm(session)
-            self._process(events, number - len(events) + 1)
-            if session.inbox and isinstance(session.inbox[0], ClientUnadvertise):
-                self._advance(session)
+        self.publications.admit(self.now)
         for client in [c for c in self._insecure if c in self.sessions]:
             if self.sessions[client].secure_at <= self._journal.held:
                 del self._insecure[client]
                 self.flush(self.sessions[client])
         self.recheck_cuts()
-
-    def go_on(self) -> None:
-        """The journal has room again, or nothing is handed over any more: go on with those that had to wait."""
-        stuck, self._stuck = self._stuck, {}
-        for client in stuck:
-            if client in self.sessions:
-                self._advance(self.sessions[client])
-
-    def _confirm(self, session: Session) -> None:
-        if not session.is_orphan:
-            self._send(session.client, Safe(session.attempt, session.admitted))
 
     # ---- deliveries ---------------------------------------------------------------------------------------
 

@@ -15,11 +15,12 @@ from enum import Enum
 from typing import Any
 
 from gapless.events import Event
+from gapless.protocols.gapless.client_messages import Reached, Unsubscribed
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.history.retrieval import Retrieval
-from gapless.protocols.gapless.messages import Ranges, Reached, Unsubscribed
+from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.retention.waves import Waves
 
 __all__ = ["Reading", "Readings"]

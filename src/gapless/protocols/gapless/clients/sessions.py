@@ -21,17 +21,16 @@ from itertools import islice
 from gapless.errors import CallError
 from gapless.events import Event
 from gapless.filters import Filter, parse
-from gapless.protocols.gapless.clients.session_state import Hearing, Presence, Turn, next_hearing, next_presence
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.client_messages import (
     Attach,
     ClientUnadvertise,
-    Cuts,
     Delivery,
     Reached,
-    SessionRecord,
     SubscriptionProgress,
     Unsubscribed,
 )
+from gapless.protocols.gapless.clients.session_state import Hearing, Presence, Turn, next_hearing, next_presence
+from gapless.protocols.gapless.messages import Cuts, SessionRecord
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 
 __all__ = ["Session"]

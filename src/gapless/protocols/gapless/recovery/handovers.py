@@ -306,7 +306,7 @@ class Handovers:
             self._table.answer(subscription)
             yield 1 + len(self._table.advertisements) // LOOKED_AT
         if not self.under_way:
-            self._clients.go_on()
+            self._clients.publications.go_on()
 
     def _settle_if_taken_in(self, region: Region) -> None:
         if self._name in region.core and region.tag in self._completed and not self._not_completed(region):

@@ -1,0 +1,202 @@
+"""What clients and brokers of the `gapless` protocol say to each other. All of it carries the client's attempt."""
+
+from typing import TypeAlias, get_args
+
+from gapless.events import Event
+from gapless.protocols.gapless.messages import Ranges
+from gapless.protocols.parts.messages import Cuts
+from gapless.protocols.parts.messages import Message as _Message
+
+
+class SubscriptionProgress(_Message, frozen=True):
+    """A subscription as its client holds it: what is fixed, and how far it got with each publisher."""
+
+    subscription: str
+    filter: str
+    cuts: Cuts
+    got: Cuts
+    is_whole: bool
+    """Whether the client was told that its cut is whole."""
+    since: int = -1
+    """If it still reads history: the position up to which it has got everything."""
+    until: int = 0
+    """If it reads nothing but history: the position at which it ends."""
+
+
+class Attach(_Message, frozen=True):
+    """A client begins or resumes its session. All that follows carries the same attempt number."""
+
+    attempt: int
+    home: str
+    """The life that held the session last (`name/life`), or empty."""
+    brought: list[SubscriptionProgress]
+    advertisements: dict[str, tuple[str, int]]
+    """Filter and first number."""
+    publications: list[Event]
+    """What the client published and nobody confirmed."""
+    first: int
+    """The first number not confirmed yet."""
+    unread: int = 0
+    """What it was delivered and its application has not taken: it counts as the first deliveries of this attempt."""
+    clock: int = 0
+    """No stamp of what it was delivered is larger."""
+
+
+class Invite(_Message, frozen=True):
+    """To a client without a session: name this life as your home, and attach. (So no session is ever begun that its
+    client could not find again.)"""
+
+    attempt: int
+    home: str
+
+
+class Attached(_Message, frozen=True):
+    """The broker holds the session. `fresh` subscriptions are new to it and get new cuts.
+
+    `contacts` are whom to ask if it is lost, the broker itself first.
+    """
+
+    attempt: int
+    home: str
+    fresh: list[str]
+    contacts: list[str]
+
+
+class Redirect(_Message, frozen=True):
+    """Your session is with that broker now."""
+
+    attempt: int
+    broker: str
+
+
+class NotYet(_Message, frozen=True):
+    """I cannot tell yet who holds your session; ask again."""
+
+    attempt: int
+
+
+class Gone(_Message, frozen=True):
+    """The broker that held this session no longer does: look for its heir."""
+
+    attempt: int
+
+
+class Expired(_Message, frozen=True):
+    """You were away for too long: your subscriptions ended where you stopped."""
+
+    attempt: int
+
+
+class ClientAdvertise(_Message, frozen=True):
+    """The client may publish what matches the filter, from its number `first` on."""
+
+    attempt: int
+    advertisement: str
+    filter: str
+    first: int
+
+
+class ClientUnadvertise(_Message, frozen=True):
+    attempt: int
+    advertisement: str
+
+
+class ClientSubscribe(_Message, frozen=True):
+    attempt: int
+    subscription: str
+    filter: str
+    since: int = -1
+    """A position: first what came after it."""
+    until: int = 0
+    """A position: nothing that came after it. `NEWEST` is the position when the broker gets this."""
+
+
+class ClientUnsubscribe(_Message, frozen=True):
+    attempt: int
+    subscription: str
+
+
+class ClientPublish(_Message, frozen=True):
+    attempt: int
+    events: list[Event]
+
+
+class ClientGot(_Message, frozen=True):
+    """The client's application has taken every delivery up to this number of the attempt."""
+
+    attempt: int
+    number: int
+
+
+NEWEST = -1
+"""As the end of a reading: all that was confirmed before it began."""
+CLIENT_MESSAGES = (
+    Attach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
+)  # fmt: skip
+"""All that a broker takes from a client."""
+
+
+class Delivery(_Message, frozen=True):
+    """Events for some of the client's subscriptions, all for the same; `number` is that of the first."""
+
+    attempt: int
+    number: int
+    events: list[Event]
+    subscriptions: list[str]
+
+
+class Cut(_Message, frozen=True):
+    """The starting cut of a subscription for some publishers.
+
+    If `is_whole`, none is on its way any more, and f + 1 brokers hold all of it.
+    """
+
+    attempt: int
+    subscription: str
+    cuts: Cuts
+    is_whole: bool = False
+
+
+class Unsubscribed(_Message, frozen=True):
+    """The subscription is over; the client got everything up to `last` of each publisher."""
+
+    attempt: int
+    subscription: str
+    last: Cuts
+
+
+class Reached(_Message, frozen=True):
+    """A subscription that reads history has been sent all up to a position.
+
+    What is `lost` of it nobody holds any more. If `is_live`, what follows is what is published.
+    """
+
+    attempt: int
+    subscription: str
+    position: int
+    is_live: bool
+    lost: Ranges
+    gap: tuple[int, int] | None = None
+    """Two positions: nobody knows any more what was admitted between them."""
+
+
+class Stable(_Message, frozen=True):
+    """The advertisement is stable."""
+
+    attempt: int
+    advertisement: str
+
+
+class Safe(_Message, frozen=True):
+    """Publications up to this number are held by f + 1 brokers."""
+
+    attempt: int
+    seq: int
+
+
+Answer: TypeAlias = (
+    Invite | Attached | Redirect | NotYet | Gone | Expired | Delivery | Cut | Unsubscribed | Reached | Stable
+    | Safe
+)  # fmt: skip
+"""All that a broker says to a client."""
+ANSWERS = get_args(Answer)

@@ -1,0 +1,140 @@
+"""What clients publish, until it is admitted: it waits in order, for room, and for the backups.
+
+What a client took back in between (`ClientUnadvertise`) waits in the same line: it counts after what was published
+before it, and before what follows.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from gapless.events import Event
+from gapless.protocols.gapless.client_messages import ClientUnadvertise, Safe
+from gapless.protocols.gapless.clients.latencies import Latencies
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.retention.journal import Journal
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
+
+__all__ = ["Publications"]
+
+ADMITTED_MAX = 512
+"""Publications that are admitted at once: what they weigh is known only then, so they may exceed the window."""
+BEHIND = 4
+"""How many windows are open to clients that everybody waits for."""
+
+
+class Publications:
+    """Those of all clients of one broker."""
+
+    def __init__(
+        self,
+        options: GaplessOptions,
+        sessions: dict[str, Session],
+        table: RoutingTable,
+        journal: Journal,
+        send: Callable[[str, Any], None],
+        process: Callable[[list[Event], int], None],
+        withdraw: Callable[[Session, str], None],
+        held: Callable[[], None],
+    ) -> None:
+        self.published = 0
+        self.confirming = Latencies()
+        """From when publications come until they are safe."""
+        self._window = options.window
+        self._sessions = sessions
+        self._table = table
+        self._journal = journal
+        self._send = send
+        self._process = process
+        self._withdraw = withdraw
+        self._held = held
+        self._admissions: deque[tuple[int, Session, list[Event]]] = deque()
+        self._stuck: dict[str, None] = {}
+
+    def queue(self, session: Session, events: list[Event], now: int) -> None:
+        """The client published these, or says so again."""
+        before = session.queued
+        for event in events:
+            if event.seq == session.queued + 1:
+                session.queued = event.seq
+                session.inbox.append(event)
+        self.published += session.queued - before
+        if session.timed_publication is None and session.queued > before:
+            session.timed_publication = (session.queued, now)
+
+    def advance(self, session: Session) -> None:
+        """Carry out what the client did, in order, as far as nothing holds it back."""
+        while session.inbox and not session.is_leaving:
+            head = session.inbox[0]
+            if isinstance(head, ClientUnadvertise):
+                if session.in_flight:
+                    return
+                self._withdraw(session, head.advertisement)
+                session.inbox.popleft()
+            else:
+                room = self._room(session)
+                if not room:
+                    self._stuck[session.client] = None
+                    return
+                events = session.take_publications(room)
+                if not events:
+                    return
+                events = self._journal.stamp(events)
+                session.in_flight += len(events)
+                self._admissions.append((self._journal.admit(events), session, events))
+            self._held()
+
+    def _room(self, session: Session) -> int:
+        """How many more of its publications may go out.
+
+        None of a client that was another broker's before, while a part of the tree is handed over: among the logs may
+        be what it published there, and that comes first.
+        Who lies behind with what it was delivered may go beyond the window: everybody waits for it, and it may itself
+        wait for what it publishes, as one who answers each event before it takes the next.
+        """
+        if session.client in self._table.moved and not self._table.is_intact:
+            return 0
+        window = self._window * (BEHIND if session.released < session.owed else 1)
+        return min(self._journal.room(window), ADMITTED_MAX)
+
+    def hold_back(self, session: Session, event: Event, number: int) -> None:
+        """An event of the client is in the journal already, and was processed: it waits for the backups alone."""
+        session.in_flight += 1
+        self._admissions.append((number, session, [event]))
+
+    def admit(self, now: int) -> None:
+        """The backups hold more: admit what waited for it."""
+        held = self._journal.held
+        while self._admissions and self._admissions[0][0] <= held:
+            number, session, events = self._admissions.popleft()
+            session.in_flight -= len(events)
+            session.admitted = events[-1].seq
+            timed = session.timed_publication
+            if timed is not None and timed[0] <= session.admitted:
+                session.timed_publication = None
+                self.confirming.note(now - timed[1])
+            self.confirm(session)
+            self._process(events, number - len(events) + 1)
+            if session.inbox and isinstance(session.inbox[0], ClientUnadvertise):
+                self.advance(session)
+
+    def confirm(self, session: Session) -> None:
+        """Tell the client up to where its publications are safe."""
+        if not session.is_orphan:
+            self._send(session.client, Safe(session.attempt, session.admitted))
+
+    def admit_lagging_clients(self) -> None:
+        """Go on with those that had no room and lie behind by now."""
+        for client in list(self._stuck):
+            session = self._sessions.get(client)
+            if session is not None and session.released < session.owed:
+                del self._stuck[client]
+                self.advance(session)
+
+    def go_on(self) -> None:
+        """The journal has room again, or nothing is handed over any more: go on with those that had to wait."""
+        stuck, self._stuck = self._stuck, {}
+        for client in stuck:
+            if client in self._sessions:
+                self.advance(self._sessions[client])

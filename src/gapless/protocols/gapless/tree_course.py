@@ -1,0 +1,103 @@
+"""What comes along the tree: events, waves, subscriptions, advertisements, each to the part whose rule it is."""
+
+from collections.abc import Callable
+from typing import assert_never
+
+from gapless.protocols.gapless.event_course import EventCourse
+from gapless.protocols.gapless.messages import (
+    AddAdvertisement,
+    AddSubscription,
+    AdvertisementStable,
+    Echo,
+    Hurry,
+    Marker,
+    Publication,
+    RemoveAdvertisement,
+    RemoveSubscription,
+    SubscriptionGone,
+    Tree,
+    TreeBody,
+    Wave,
+)
+from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.recovery.state import BrokerState
+from gapless.protocols.gapless.routing.records import Link
+from gapless.protocols.gapless.wave_course import WaveCourse
+
+__all__ = ["TreeCourse"]
+
+
+class TreeCourse:
+    """One life's part in it."""
+
+    def __init__(
+        self,
+        state: BrokerState,
+        handovers: Handovers,
+        events: EventCourse,
+        waves: WaveCourse,
+        send_tree: Callable[[Link, TreeBody], None],
+    ) -> None:
+        self._table = state.table
+        self._clients = state.clients
+        self._handovers = handovers
+        self._events = events
+        self._waves = waves
+        self._send_tree = send_tree
+
+    def receive(self, peer: str, message: Tree) -> None:
+        """Take what came over a link that is installed here; keep what comes over one that will be."""
+        link = self._table.links.get(peer)
+        if link is not None and link.tag == message.tag:
+            self.take(link, message.body)
+        elif message.tag in self._handovers.under_way:
+            self._handovers.under_way[message.tag].early.append((peer, message.body))
+
+    def take(self, link: Link, body: TreeBody) -> None:
+        """Something came over this link."""
+        match body:
+            case Publication():
+                self._events.process(body.events, link.via, link)
+            case Wave():
+                self._waves.receive_wave(link, body)
+            case Echo():
+                self._waves.receive_echo(link, body)
+            case Hurry():
+                self._waves.hurry(again=body.again)
+            case AddSubscription():
+                self._add_subscription(link, body)
+            case RemoveSubscription():
+                self._remove_subscription(link, body)
+            case SubscriptionGone():
+                self._table.receive_gone(link, body.subscription)
+            case Marker():
+                self._table.receive_marker(link, body.subscription, body.cuts)
+            case AddAdvertisement():
+                self._add_advertisement(link, body)
+            case AdvertisementStable():
+                self._table.receive_stable(link, body.advertisement)
+            case RemoveAdvertisement():
+                self._remove_advertisement(link, body)
+            case _:
+                assert_never(body)
+
+    def _add_subscription(self, link: Link, body: AddSubscription) -> None:
+        if body.subscription not in self._table.subscriptions:
+            self._table.receive_subscription(link, body)
+
+    def _remove_subscription(self, link: Link, body: RemoveSubscription) -> None:
+        subscription = self._table.subscriptions.get(body.subscription)
+        if subscription is not None and subscription.origin is link:
+            self._table.remove_subscription(body.subscription)
+        if body.answer:
+            self._send_tree(link, SubscriptionGone(body.subscription))
+
+    def _add_advertisement(self, link: Link, body: AddAdvertisement) -> None:
+        if body.advertisement not in self._table.advertisements:
+            self._table.add_advertisement(body.advertisement, body.publisher, body.filter, link, body.first)
+
+    def _remove_advertisement(self, link: Link, body: RemoveAdvertisement) -> None:
+        advertisement = self._table.advertisements.get(body.advertisement)
+        if advertisement is not None and advertisement.origin is link:
+            self._table.remove_advertisement(body.advertisement)
+            self._clients.recheck_cuts()
