@@ -82,6 +82,8 @@ PRESSED = 32
 SKEW_MAX_US = 3_600_000_000
 """How far ahead of this broker's clock a client may claim that another's is: an hour. Nobody can push it into a far
 future."""
+RETURNING = "returning"
+"""The key of a timer."""
 RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
 
@@ -253,7 +255,14 @@ class GaplessBroker(BrokerNode):
     def _on_start(self) -> None:
         if self._life:
             self._news.announce()
+            self._await_others()
         self._refresh()
+
+    def _await_others(self) -> None:
+        """With a disk: let those return who are later than this one."""
+        if self._disk.is_there:
+            self._membership.is_patient = True
+            self._effects.append(SetTimer(RETURNING, int(self._options.return_ms * 1000)))
 
     def _on_received(self, peer: str, message: Any) -> None:
         kind = type(message)
@@ -342,6 +351,9 @@ class GaplessBroker(BrokerNode):
                 self._on_suspected(Suspected(rest))
         elif kind == "overdue":
             self._membership.grow_overdue(rest)
+            self._refresh()
+        elif kind == RETURNING:
+            self._membership.is_patient = False
             self._refresh()
         elif kind == LIBRARY:
             self._library.tick()
@@ -446,6 +458,7 @@ class GaplessBroker(BrokerNode):
         for name in suspected:
             self._membership.suspect(name)
         self._news.announce()
+        self._await_others()
         self._refresh()
 
     def _on_fenced(self, peer: str, message: Fenced) -> None:

@@ -80,7 +80,7 @@ class Disk:
         blob = _encode(message)
         if afresh:
             self._changes.append(Drop(name))
-        self._changes.append(Snapshot(name, message.number, blob))
+        self._changes.append(Snapshot(name, max(0, message.number), blob))
         self._gathered[name] = 0
         self._wholes[name] = len(blob)
 

@@ -215,6 +215,8 @@ class SessionRecord(_Message, frozen=True):
     """By subscription: the publishers whose cuts are still on their way. None if the broker could not know them all."""
     place: str = ""
     """The broker at which the client began the session: when that one returns, it gets the session back."""
+    began: dict[str, int] = msgspec.field(default_factory=dict)
+    """By subscription, where brokers have disks: a stamp. What its broker had heard of before it has no larger one."""
 
 
 class Admission(_Message, frozen=True):
@@ -231,6 +233,10 @@ class Admission(_Message, frozen=True):
     """All that came before it, if that is known apart from the others."""
 
 
+PUT_TOGETHER = -1
+"""In the place of the number of a journal's last entry: the copy is what a hand-over made of all copies."""
+
+
 class Estate(_Message, frozen=True):
     """What the backups of one life of a broker hold of its clients."""
 
@@ -241,7 +247,7 @@ class Estate(_Message, frozen=True):
     """What precedes all admissions."""
     admissions: list[Admission]
     number: int = 0
-    """Of the last entry of the journal that this copy knows; 0 where all copies are the same."""
+    """Of the last entry of the journal that this copy knows; `PUT_TOGETHER` if that was in a hand-over."""
     is_found: bool = False
     """It was found on a disk: the life may be over since long."""
 

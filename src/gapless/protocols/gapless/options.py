@@ -38,6 +38,10 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     patience_ms: float = 1_000.0
     """How long a broker suspects another that nobody else suspects before it acts on it alone."""
 
+    return_ms: float = 5_000.0
+    """How long a broker that returns with a disk waits for any of those around it: after a blackout some are later than
+    others. If it misses more than f of them, it waits for as long as that is so."""
+
     session_s: float = 60.0
     """How long a session waits for its client; then its subscriptions end where the client stopped. If it is inherited
     again before the client came, it waits half as long each time."""
@@ -63,7 +67,7 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in ("window", "client_window", "delivery_window", "work_per_turn", "history_bytes", "journal_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
-        for name in ("wave_ms", "retry_ms", "patience_ms", "session_s"):
+        for name in ("wave_ms", "retry_ms", "patience_ms", "return_ms", "session_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0")
         if self.rest_ms < 0:

@@ -193,6 +193,7 @@ class Desk:
         self._unready.pop(record.client, None)
         session.admitted = session.queued = record.admitted
         session.place = record.place
+        session.began = dict(record.began)
         self._table.moved[record.client] = None
         self._await(session.client)
         return session
@@ -365,6 +366,8 @@ class Desk:
             return
         subscription = self._table.enter_subscription(name, text, None, {}, session.client)
         session.subscriptions[name] = subscription
+        if self._journal.is_on_disk:
+            session.began[name] = self._journal.last_stamp
         self._table.note_arrival(subscription)
         self._make_ready(session, name)
         self._table.spread(subscription)

@@ -76,6 +76,8 @@ class Session:
         """By inherited subscription: cuts that the heir had to infer, by publisher, and how early they may be."""
         self.untold: dict[str, None] = {}
         """Inherited subscriptions that were lost before the backups knew any cut: they have delivered nothing."""
+        self.began: dict[str, int] = {}
+        """By subscription: see `SessionRecord`."""
         self.place = ""
         """The broker at which the client began the session."""
         self._presence = Presence.ORPHAN
@@ -169,6 +171,7 @@ class Session:
             self.admitted,
             {name: subscription.still_awaited() for name, subscription in self.subscriptions.items()},
             self.place,
+            {name: self.began[name] for name in self.subscriptions if name in self.began},
         )
 
     @property

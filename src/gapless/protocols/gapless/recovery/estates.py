@@ -15,7 +15,7 @@ from gapless.protocols.gapless.history.store import History
 from gapless.protocols.gapless.lives import broker_of, name_life, parse_life
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
-from gapless.protocols.gapless.messages import Backup, BackupAll, Estate, Resolved, SessionRecord
+from gapless.protocols.gapless.messages import PUT_TOGETHER, Backup, BackupAll, Estate, Resolved, SessionRecord
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan
 from gapless.protocols.gapless.retention.journal import Journal, JournalCopy
 from gapless.protocols.parts.forgetting import forget_oldest
@@ -194,7 +194,8 @@ class Estates:
         copy.note_records(records.values())
         for item in plan.admissions[broker, life]:
             copy.keep(item)
-        self._disk.write(broker, life, copy.whole(0), afresh=True)
+        copy.number = PUT_TOGETHER
+        self._disk.write(broker, life, copy.whole(copy.number), afresh=True)
 
     # ---- clients ------------------------------------------------------------------------------------------
 

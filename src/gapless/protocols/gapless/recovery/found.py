@@ -9,7 +9,7 @@ But much may have happened since. What was found does not count
 - if the life is over and what it held is secured elsewhere: somebody knows its heir (`Sync.heirs`). If that was not
   secured yet, the members of that hand-over hold it themselves;
 - if somebody brings a later copy of the same journal: each contains what matters of those before it. What was put
-  together in an earlier hand-over (number 0) is later than all.
+  together in an earlier hand-over is later than all.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,10 @@ from gapless.protocols.gapless.history.mirror import Mirror, read_piece
 from gapless.protocols.gapless.history.store import History
 from gapless.protocols.gapless.lives import name_life, parse_life
 from gapless.protocols.gapless.members.status import Statuses, life_of
-from gapless.protocols.gapless.messages import Backup, BackupAll, Estate, Interval, Sync
+from gapless.protocols.gapless.messages import PUT_TOGETHER, Backup, BackupAll, Estate, Interval, Sync
 from gapless.protocols.gapless.retention.journal import JournalCopy
 
 __all__ = ["Found", "read_disk", "without_outdated"]
-
-PUT_TOGETHER = 0
 
 Life = tuple[str, int]
 _decode_entry = msgspec.msgpack.Decoder(Backup | BackupAll).decode

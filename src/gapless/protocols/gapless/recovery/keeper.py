@@ -41,6 +41,7 @@ class Keeper:
 
     def _connect(self) -> None:
         journal, index, name = self._state.journal, self._library.index, self._state.name
+        journal.is_on_disk = True
         journal.persisted = 0 if self._waits else None
         journal.note = lambda message: self._disk.append(name, self._life, message)
         journal.keep_inherited = lambda events: self._library.history.keep_inherited(name, events)

@@ -43,7 +43,7 @@ class JournalCopy:
     def __init__(self) -> None:
         self.records: dict[str, SessionRecord] = {}
         self.number = 0
-        """Of the last entry that it knows; 0 if it was put together from others."""
+        """Of the last entry that it knows; or `PUT_TOGETHER`."""
         self.is_found = False
         """Whether it was found on a disk, and nobody has said since that it counts."""
         self._base: Cuts = {}
@@ -143,6 +143,7 @@ class Journal:
         """Puts what is noted into the history; returns how many bytes that takes."""
         self.keep_inherited: Callable[[list[Event]], int] | None = None
         """The same, of what another broker had admitted, if that is to be told apart."""
+        self.is_on_disk = False
         self.note: Callable[[Backup], None] = lambda message: None
         """Puts an entry on the disk."""
         self.persisted: int | None = None
@@ -171,6 +172,11 @@ class Journal:
     def number(self) -> int:
         """The number of the last entry."""
         return self._number
+
+    @property
+    def last_stamp(self) -> int:
+        """No stamp that was heard of is larger; what is stamped elsewhere after it heard of this one is."""
+        return self._clock.last
 
     def processed(self, events: Iterable[Event]) -> None:
         """The broker processed events: whatever it notes from now on comes after them."""
