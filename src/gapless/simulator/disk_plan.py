@@ -1,9 +1,9 @@
 """Disks, and blackouts: what is drawn upon a scenario whose other faults are there already, with dice of its own.
 
-- `disk`: brokers have disks. Who restarts without memory comes back with its disk, mostly; or with an old one, or with
-  an empty one.
+- `disk`: brokers have disks. Who restarts without memory comes back with its disk, mostly; or with an old one, an
+  empty one, or one that is damaged.
 - `blackout`: all brokers that live crash at once, and come back with their disks, in any order, soon or late. Some do
-  not come back, or without their disks, or with old ones: no more than f of a neighbourhood, together with those that
+  not come back, or their disks are empty, old or damaged: no more than f of a neighbourhood, together with those that
   were in trouble before.
 
 What had begun before a blackout stays if it is a crash: such a broker is dead already, or for ever. Faults that would
@@ -26,8 +26,12 @@ __all__ = ["DISK_KINDS", "DiskPlan"]
 
 DISK_KINDS = ("disk", "blackout")
 RECOVERIES = 3
-"""So many margins after the last has come back, other faults may follow."""
-_STATES: tuple[DiskState | Literal["never"], ...] = ("kept", "kept", "kept", "old", "lost", "never")
+"""So many margins after the last has come back, other faults may follow, and who had lost its disk has it all again."""
+AGAIN = 0.3
+"""How often another blackout follows on the first, while the network comes back, or later."""
+_STATES: tuple[DiskState | Literal["never"], ...] = (
+    "kept", "kept", "kept", "old", "lost", "damaged", "never",
+)  # fmt: skip
 _BEGINNINGS = Crash | Cut | Suspect
 
 
@@ -77,39 +81,46 @@ class DiskPlan:
     def _draw_restart(self, fault: Fault) -> Fault:
         if not isinstance(fault, Restart) or fault.memory:
             return fault
-        state = self._rng.choice(["kept", "kept", "kept", "old", "lost"])
+        state = self._rng.choice(["kept", "kept", "kept", "old", "lost", "damaged"])
         return msgspec.structs.replace(fault, disk=state)
 
     def _draw_blackout(self, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
         rng, margin = self._rng, self._hazards.margin_ms
         begin = round(rng.uniform(0, self._hazards.until_ms), 3)
-        most = rng.choice([5.0, self._hazards.detection.min_ms, 4 * self._hazards.detection.max_ms, 3_000.0])
         spans = _spans(faults)
         before = [span for span in spans if span.start_ms < begin and (span.is_crash or span.end_ms < begin)]
-        dead = {span.broker for span in before if span.end_ms >= begin}
         budget = FaultBudget(self._overlay, self._hazards.f, margin)
         for span in before:
             budget.take(span.broker, span.start_ms, span.end_ms)
-        rows: list[Fault] = []
-        names = [name for name in self._overlay.brokers if name not in dead]
+        rows = [row for span in before for row in span.rows]
+        back = {span.broker: span.end_ms for span in before if span.is_crash and span.end_ms >= begin}
+        """When each comes back that is dead: in the end, all that ever do."""
+        end = self._black_out(begin, rows, back, budget)
+        if rng.random() < AGAIN:
+            again = round(end + rng.choice([1.0, margin, RECOVERIES * margin]) * rng.random(), 3)
+            end = self._black_out(again, rows, back, budget)
+        gone = {name for name, back_ms in back.items() if back_ms == inf}
+        rows += self._later(spans, end + RECOVERIES * margin, gone, budget)
+        return tuple(sorted(rows, key=lambda fault: fault.at_ms))
+
+    def _black_out(self, begin: float, rows: list[Fault], back: dict[str, float], budget: FaultBudget) -> float:
+        """All that live crash; returns when the last is back that comes back."""
+        rng, detection, margin = self._rng, self._hazards.detection, self._hazards.margin_ms
+        most = rng.choice([5.0, detection.min_ms, 4 * detection.max_ms, 3_000.0])
+        names = [name for name in self._overlay.brokers if back.get(name, -1.0) < begin]
         rng.shuffle(names)
-        end = begin
         for name in names:
             rows.append(Crash(begin, name))
-            back = round(begin + rng.uniform(0.1, most), 3)
+            back[name] = round(begin + rng.uniform(0.1, most), 3)
             state = rng.choice(_STATES)
-            if state != "kept" and not budget.take(name, begin, inf if state == "never" else back):
+            spent_ms = inf if state == "never" else back[name] + RECOVERIES * margin
+            if state != "kept" and not budget.take(name, begin, spent_ms):
                 state = "kept"
-            if state != "never":
-                rows.append(Restart(back, name, disk=state))
-                end = max(end, back)
-        rows += [row for span in before for row in span.rows]
-        end = max(end, *(span.end_ms for span in before if span.end_ms < inf), end) + RECOVERIES * margin
-        gone = {row.broker for row in rows if isinstance(row, Crash)} - {
-            row.broker for row in rows if isinstance(row, Restart) and row.at_ms >= begin
-        }
-        rows += self._later(spans, end, gone, budget)
-        return tuple(sorted(rows, key=lambda fault: fault.at_ms))
+            if state == "never":
+                back[name] = inf
+            else:
+                rows.append(Restart(back[name], name, disk=state))
+        return max((back_ms for back_ms in back.values() if back_ms < inf), default=begin)
 
     def _later(self, spans: list[_Span], since_ms: float, gone: set[str], budget: FaultBudget) -> list[Fault]:
         """What of the rest may happen when the network is back. Several rows of one fault are charged once."""

@@ -2,8 +2,9 @@
 
 A disk syncs one commit after the other; each takes all batches that have gathered meanwhile. When its broker crashes,
 of what was not synced a drawn number of batches survives, the first ones. A broker comes back with its disk, with an
-*old* one, as it was when half of the batches had been synced, or after it has *lost* what was on it. One that was only
-paused finds that everything was synced meanwhile.
+*old* one, as it was when half of the batches had been synced, after it has *lost* what was on it, or *damaged*: then
+about half of the journals cannot be read, nor about half of the history. One that was only paused finds that everything
+was synced meanwhile.
 """
 
 import random
@@ -31,7 +32,10 @@ from gapless.simulator.nodes import Slot
 
 __all__ = ["DiskState", "Disks", "replay"]
 
-DiskState: TypeAlias = Literal["kept", "old", "lost"]
+DiskState: TypeAlias = Literal["kept", "old", "lost", "damaged"]
+
+DAMAGED = 0.5
+STAMP_MAX = 1 << 62
 
 
 def replay(batches: Sequence[Sequence[Change]]) -> DiskContents:
@@ -107,7 +111,16 @@ class Disks:
             del disk.synced[len(disk.synced) // 2 :]
         elif state == "lost":
             disk.synced.clear()
+        elif state == "damaged":
+            self._damage(disk)
         return replay(disk.synced)
+
+    def _damage(self, disk: _Disk) -> None:
+        """Whoever reads the disk notices, and gives up what is damaged."""
+        contents = replay(disk.synced)
+        changes: list[Change] = [Drop(name) for name in contents.journals if disk.dice.random() < DAMAGED]
+        changes += [ForgetHistory(name, STAMP_MAX) for name in contents.history if disk.dice.random() < DAMAGED]
+        disk.synced.append(changes)
 
     def go_on(self, slot: Slot) -> None:
         """A broker goes on that was paused."""

@@ -93,7 +93,7 @@ attributes = { topic = "price", amount = 7 }
 
 `[[faults]]`
 : `at_ms` and `kind`: `crash` (`broker`), `restart` (`broker`, `memory = true` if it was only paused,
-  `disk = "old"` or `"lost"` if it comes back with what its disk held earlier, or with an empty one),
+  `disk = "old"`, `"lost"` or `"damaged"` if it comes back with what its disk held earlier, an empty one, or parts),
   `cut` and `heal` (`between = ["b0", "b1"]`, two brokers or a client and a broker),
   `suspect` and `trust` (`observer`, `target`: a false suspicion and its end),
   `relink` (`old = ["b0", "b1"]`, `new = ["b0", "b2"]`: a link of the tree goes and another joins the two parts, at once
@@ -268,7 +268,7 @@ class Restart(_Fault, frozen=True, tag="restart"):
 
     broker: str
     memory: bool = False
-    disk: Literal["kept", "old", "lost"] = "kept"
+    disk: Literal["kept", "old", "lost", "damaged"] = "kept"
     """What is on its disk, if it has one."""
 
 

@@ -45,10 +45,14 @@ class Found(msgspec.Struct, frozen=True):
     """Lives that are over, with their heirs."""
     history: History
     index: Index
+    is_used: bool = True
+    """Whether anything was ever put on the disk."""
 
     def last_life(self, name: str) -> int:
-        """The last life of that broker that is known; -1 if none is."""
+        """The last life of that broker, whose disk this is; -1 if it has not lived yet."""
         lives = [life for broker, life in self.copies if broker == name]
+        if self.is_used:
+            lives.append(0)
         if name in self.status:
             lives.append(life_of(self.status[name]))
         return max(lives, default=-1)
@@ -94,6 +98,7 @@ def _read(contents: DiskContents, disk: Disk, history_bytes: int) -> Found:
         },
         history=_read_history(contents, disk, history_bytes),
         index=index,
+        is_used=FORMAT_KEY in entries,
     )
 
 
