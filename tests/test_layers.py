@@ -57,7 +57,7 @@ ROOMS = {
     "members": {"messages"},
     "retention": {"clock", "messages", "ranges"},
     "routing": {"messages"},
-    "history": {"messages", "ranges", "disk"},
+    "history": {"messages", "ranges", "disk", "retention"},
     "clients": {
         "messages",
         "client_messages",
@@ -70,11 +70,11 @@ ROOMS = {
         "history",
     },
     "recovery": {"messages", "options", "lives", "disk", "members", "retention", "routing", "history", "clients"},
-    "client": {"messages", "client_messages", "options", "bounds"},
+    "client": {"messages", "client_messages", "options", "bounds", "ranges"},
     "demands": {"client_messages"},
     "overview": {"recovery"},
     "turns": {"options", "clients", "recovery"},
-    "wave_course": {"messages", "recovery", "routing"},
+    "wave_course": {"messages", "recovery", "routing", "history"},
     "tree_course": {"messages", "recovery", "routing", "event_course", "wave_course"},
     "event_course": {"messages", "recovery", "routing", "clients", "retention"},
     "broker": {

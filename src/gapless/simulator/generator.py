@@ -51,6 +51,8 @@ __all__ = ["GeneratorLimits", "generate"]
 _TOPICS = ("a", "b", "c")
 _RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
 """Each within the one before."""
+_CONSUME_MS = (20.0, 100.0, 300.0)
+_LAG_MS = (1.0, 20.0, 100.0, 500.0)
 _READING_MS = 8_000.0
 _LOSSES = (0.02, 0.1, 0.3)
 
@@ -124,6 +126,7 @@ class _Draft:
         known = protocols().get(protocol)
         if known is not None and known.keeps_history:
             self._draw_positions()
+            options = {**self._draw_slow(), **options}
         self._actions.sort(key=lambda action: action.at_ms)
         plan = FaultPlan(rng, self._tree, self._hazards(), rolling)
         network = self._with_losses()
@@ -158,8 +161,10 @@ class _Draft:
     def _settle_ms(self) -> float:
         """Where messages get lost, a repetition can too: it takes as many as luck wants, on each link of the way. Who
         reads history waits for waves and for others' answers, too."""
-        reading_ms = _READING_MS if any(getattr(action, "since_ms", -1) >= 0 for action in self._actions) else 0.0
-        return self._limits.settle_ms * (3 if "loss" in self._kinds else 1) + reading_ms
+        is_reading = any(getattr(action, "since_ms", -1) >= 0 for action in self._actions)
+        reading_ms = _READING_MS if is_reading else 0.0
+        slowest_ms = max(client.consume_ms for client in self._clients)
+        return self._limits.settle_ms * (3 if "loss" in self._kinds else 1) + reading_ms + 100 * slowest_ms
 
     # ---- the network
 
@@ -343,6 +348,16 @@ class _Draft:
             if action.subscription not in ending and rng.random() < 0.3:
                 until_ms = rng.choice([-1.0, round(rng.uniform(since_ms, action.at_ms + 300), 3) or -1.0])
             self._actions[place] = msgspec.structs.replace(action, since_ms=since_ms, until_ms=until_ms)
+
+    def _draw_slow(self) -> dict[str, Any]:
+        """Let some clients take their time, and brokers not wait for them for long; again with dice of their own."""
+        rng = random.Random(f"{self._seed}/slow")
+        if rng.random() < 0.5:
+            return {}
+        for place, client in enumerate(self._clients):
+            if rng.random() < 0.4:
+                self._clients[place] = msgspec.structs.replace(client, consume_ms=rng.choice(_CONSUME_MS))
+        return {"lag_ms": rng.choice(_LAG_MS), "delivery_window": rng.choice([1, 3, 4096])}
 
     def _draw_leaving(self) -> None:
         rng = self._rng

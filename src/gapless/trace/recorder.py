@@ -171,7 +171,7 @@ class Recorder:
         An event has no smaller stamp than the time when it was published, and its publisher's later ones have larger
         ones. What was delivered to nobody shows no stamp.
         """
-        if not self._spans:
+        if not (self._spans or self._gaps):
             return
         stamps = Stamps()
         for client, event, subscription_id, now_us in self._acts:

@@ -93,7 +93,7 @@ class Bench:
             send=lambda client, message: self.to_clients.append((client, message)), set_timer=lambda effect: None,
             process=lambda events, number: None, find_home=estates.find_home, contacts=(name,),
             readings=lambda desk: Readings(
-                library, waves, clock, options.delivery_window, desk.enter, desk.flush, hurry=lambda: None
+                library, waves, clock, options.delivery_window, desk.enter, desk.flush, table.match, hurry=lambda: None
             ),
         )  # fmt: skip
         self.state = BrokerState(options, membership, table, log, journal, waves, estates, desk)

@@ -109,9 +109,12 @@ class Desk:
             "b0", 1 << 20, lambda since, until: {}, chain(4), 3, out.__contains__,
             send=lambda peer, message: self.asked.append((peer, message)), set_timer=lambda effect: None,
         )  # fmt: skip
-        self.library.advanced = lambda reader, retrieval: None
+        self.begun: list[Retrieval] = []
         self.others = {name: History(1 << 20) for name in ("b1", "b2", "b3") if name not in out}
         self.silent: set[str] = set()
+
+    def advance(self, retrieval: Retrieval) -> None:
+        self.begun.append(retrieval)
 
     def begin(self, since: int, until: int) -> Retrieval:
         retrieval = self.library.begin(self, "TRUE", since, until)
@@ -229,8 +232,6 @@ def test_the_memory_of_who_is_out_is_lost() -> None:
 
 def test_intervals_that_are_not_known_are_asked_of_others() -> None:
     desk = Desk()
-    begun: list[Retrieval] = []
-    desk.library.advanced = lambda reader, retrieval: begun.append(retrieval)
     desk.library.index.note(between(50, 90))
     assert desk.library.begin(desk, "TRUE", 0, 90) is None
     [(peer, message)] = desk.asked
@@ -242,7 +243,7 @@ def test_intervals_that_are_not_known_are_asked_of_others() -> None:
     for interval in (between(0, 20), between(20, 50)):
         other.index.note(interval)
     other.receive("b0", message)
-    [retrieval] = begun
+    [retrieval] = desk.begun
     assert retrieval.gaps == []
     assert desk.read(retrieval) == []
     assert retrieval.position == 90
@@ -250,8 +251,6 @@ def test_intervals_that_are_not_known_are_asked_of_others() -> None:
 
 def test_who_knows_only_what_came_later_is_not_asked_for_ever() -> None:
     desk = Desk("b2", "b3")
-    begun: list[Retrieval] = []
-    desk.library.advanced = lambda reader, retrieval: begun.append(retrieval)
     assert desk.library.begin(desk, "TRUE", 10, 50) is None
     other = Library(
         "b1", 1, lambda since, until: {}, chain(4), 3, lambda name: False,
@@ -262,7 +261,7 @@ def test_who_knows_only_what_came_later_is_not_asked_for_ever() -> None:
         for _, message in desk.asked[:1]:
             desk.asked.pop(0)
             other.receive("b0", message)
-    [retrieval] = begun
+    [retrieval] = desk.begun
     assert retrieval.gaps == [(10, 50)], "nobody knows what there was"
 
 

@@ -5,7 +5,7 @@ import pytest
 from gapless.errors import CallError
 from gapless.events import Event
 from gapless.filters import parse
-from gapless.protocols.gapless.client_messages import Attach, Delivery, Reached, SubscriptionProgress, Unsubscribed
+from gapless.protocols.gapless.client_messages import Attach, Delivery, Note, SubscriptionProgress, Unsubscribed
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 
@@ -35,7 +35,7 @@ def progress(name: str, cuts: dict[str, int], got: dict[str, int]) -> Subscripti
     return SubscriptionProgress(name, "TRUE", cuts, got, True)
 
 
-def numbers(found: list[Delivery | Unsubscribed | Reached]) -> list[tuple[int, str]]:
+def numbers(found: list[Delivery | Note]) -> list[tuple[int, str]]:
     return [
         (item.number + place, event.id)
         for item in found

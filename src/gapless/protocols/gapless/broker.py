@@ -29,11 +29,13 @@ from gapless.protocol import (
 from gapless.protocols.gapless.channel import Channel
 from gapless.protocols.gapless.client_messages import Attach
 from gapless.protocols.gapless.clients.desk import Desk
+from gapless.protocols.gapless.clients.lagging import LAG
 from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.event_course import LOCAL, EventCourse
 from gapless.protocols.gapless.history.library import LIBRARY, Library
+from gapless.protocols.gapless.history.refill import Refill
 from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
@@ -151,6 +153,15 @@ class GaplessBroker(BrokerNode):
             clock=self._clock,
             archive=self._library,
         )
+        self._refill = Refill(
+            self._library,
+            self._waves,
+            (self._name, *self._near),
+            lambda journal: (journal, *self._overlay.within(journal, self._radius)),
+            self._f + 1,
+            self._membership.excluded,
+            is_first=life == 0,
+        )
         history = self._library.history
         self._estates = Estates(self._home, self._membership, self._journal, history, self._tell_near, self._disk)
         self._clients = Desk(
@@ -170,6 +181,7 @@ class GaplessBroker(BrokerNode):
                 self._options.delivery_window,
                 desk.enter,
                 desk.flush,
+                self._table.match,
                 hurry=lambda: self._course.hurry(),
             ),
         )
@@ -196,7 +208,9 @@ class GaplessBroker(BrokerNode):
                 learn=self._learn,
             ),
         )
-        self._course = WaveCourse(state, self._handovers, self._send_tree, lambda effect: self._effects.append(effect))
+        self._course = WaveCourse(
+            state, self._handovers, self._refill, self._send_tree, lambda effect: self._effects.append(effect)
+        )
         self._keeper = Keeper(state, self._library, self._disk, life, self._answer_backup)
         if found is not None:
             self._keeper.take_over(found)
@@ -357,6 +371,9 @@ class GaplessBroker(BrokerNode):
             self._refresh()
         elif kind == LIBRARY:
             self._library.tick()
+        elif kind == LAG:
+            self._clients.lagging.check(self._clock.now, self._waves.reached)
+            self._course.echo_if_due()
         elif kind == "return":
             self._handovers.send_home(rest)
         elif kind == "session":
@@ -479,6 +496,7 @@ class GaplessBroker(BrokerNode):
         self._clients.serve(not self._membership.is_cut_off())
         self._choose_backups()
         self._handovers.follow()
+        self._refill.follow()
         self._course.tick_if_root()
 
     def _choose_backups(self) -> None:

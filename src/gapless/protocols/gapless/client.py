@@ -51,6 +51,7 @@ from gapless.protocols.gapless.client_messages import (
     Answer,
     Attach,
     Attached,
+    Behind,
     ClientAdvertise,
     ClientGot,
     ClientPublish,
@@ -70,8 +71,9 @@ from gapless.protocols.gapless.client_messages import (
     SubscriptionProgress,
     Unsubscribed,
 )
-from gapless.protocols.gapless.messages import Cuts
+from gapless.protocols.gapless.messages import Cuts, Ranges
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.ranges import add_range, without
 from gapless.protocols.parts.held import Held
 
 __all__ = ["GaplessClient"]
@@ -93,7 +95,28 @@ class _Held(Held):
         self.until = until
         self.has_history = since >= 0
         self.is_whole = False
+        self.is_behind = False
+        """Whether it reads history because the client lay behind."""
+        self.began = 0
+        """Of publishers without a cut, what has a larger stamp is due: they came after the subscription."""
+        self.skipped: Ranges = {}
+        """What will not come, and the application was told so."""
         self.is_ending = False
+
+    def is_due(self, event: Event) -> bool:
+        """Whether an event that was read again comes from its cut on."""
+        cut = self.cuts.get(event.publisher)
+        return self.has_history or (event.stamp > self.began if cut is None else event.seq >= cut)
+
+    def miss(self, lost: Ranges) -> Ranges:
+        """Of what nobody has any more: what is due, has not come, and was not told before."""
+        starts = {} if self.has_history else self.cuts
+        past: Ranges = {p: [(1, max(self.got.get(p, 0), starts.get(p, 1) - 1))] for p in lost}
+        missed = without(without(lost, past), self.skipped)
+        for publisher, ranges in missed.items():
+            for first, last in ranges:
+                add_range(self.skipped, publisher, first, last)
+        return missed
 
     def last(self) -> Cuts:
         """The ending cut, if the subscription ended now."""
@@ -203,7 +226,7 @@ class GaplessClient(ClientNode):
             self._end(name, self._subscriptions[name].last())
         brought = [
             SubscriptionProgress(
-                name, held.text, dict(held.cuts), dict(held.got), held.is_whole, held.since, held.until
+                name, held.text, dict(held.cuts), dict(held.got), held.is_whole, held.since, held.until, held.is_behind
             )
             for name, held in self._subscriptions.items()
         ]
@@ -253,6 +276,8 @@ class GaplessClient(ClientNode):
                 self._on_unsubscribed(message)
             case Reached():
                 self._on_reached(message)
+            case Behind():
+                self._on_behind(message)
             case Attached():
                 self._on_attached(message)
             case NotYet() | Gone():
@@ -266,7 +291,7 @@ class GaplessClient(ClientNode):
                 self._attach()
             case Expired():
                 for name, held in list(self._subscriptions.items()):
-                    if held.since < 0:
+                    if held.since < 0 or held.is_behind:
                         self._end(name, held.last())
                 self._home = ""
                 self._attach()
@@ -289,6 +314,7 @@ class GaplessClient(ClientNode):
         for name in message.fresh:
             held = self._subscriptions[name]
             assert not held.got, "a subscription that delivered cannot be unknown to its heir"
+            held.is_behind, held.since = False, -1
             if held.cuts:
                 self._effects.append(CutsVoided(name))
                 held.cuts = {}
@@ -309,7 +335,8 @@ class GaplessClient(ClientNode):
         try:
             check_texts(self._name, (*self._texts(), (name, call.filter)))
             if isinstance(call, Subscribe) and call.since >= 0:
-                check_readings(self._name, 1 + sum(held.since >= 0 for held in self._subscriptions.values()))
+                reading = [held for held in self._subscriptions.values() if held.since >= 0 and not held.is_behind]
+                check_readings(self._name, 1 + len(reading))
             return parse(call.filter)
         except (CallError, FilterError) as error:
             self._effects.append(Rejected(call, str(error)))
@@ -386,18 +413,27 @@ class GaplessClient(ClientNode):
         if message.number != self._received + 1:
             return
         self._received += len(message.events)
-        asked = [(name, self._subscriptions[name].got) for name in message.subscriptions if name in self._subscriptions]
+        known = self._subscriptions
+        asked = [(name, known[name], known[name].got) for name in message.subscriptions if name in known]
         for event in message.events:
             publisher, seq = event.publisher, event.seq
             if event.stamp > self._clock:
                 self._clock = event.stamp
-            for name, got in asked:
-                if got.get(publisher, 0) < seq:
+            for name, held, got in asked:
+                if got.get(publisher, 0) < seq and (not held.is_behind or self._is_due(held, event)):
                     got[publisher] = seq
                     self._delivered += 1
                     self._effects.append(Deliver(event, name))
         self._untaken.append((self._delivered, self._received))
         self._tell_taken()
+
+    def _is_due(self, held: _Held, event: Event) -> bool:
+        if not held.is_due(event):
+            return False
+        if event.publisher not in held.cuts and not held.has_history:
+            held.cuts[event.publisher] = event.seq
+            self._effects.append(CutFixed(held.name, event.publisher, event.seq))
+        return True
 
     def _on_consumed(self, item: Consumed) -> None:
         self._taken = item.count
@@ -420,7 +456,8 @@ class GaplessClient(ClientNode):
                 held.cuts[publisher] = cut
                 if not held.has_history:
                     self._effects.append(CutFixed(message.subscription, publisher, cut))
-        held.is_whole = held.is_whole or message.is_whole
+        if message.is_whole and not held.is_whole:
+            held.is_whole, held.began = True, message.began
         if not held.is_active and (message.is_whole or held.ready == "first"):
             held.is_active = True
             self._effects.append(Activated(message.subscription))
@@ -442,18 +479,31 @@ class GaplessClient(ClientNode):
     def _on_unsubscribed(self, message: Unsubscribed) -> None:
         held = self._subscriptions.get(message.subscription)
         if held is not None:
-            last = {publisher: max(seq, held.got.get(publisher, 0)) for publisher, seq in message.last.items()}
+            last = {} if message.last else held.last()
+            last |= {publisher: max(seq, held.got.get(publisher, 0)) for publisher, seq in message.last.items()}
             is_complete = held.until != 0 and not held.is_ending
             self._end(message.subscription, {**held.got, **last} if held.has_history else last, is_complete)
 
+    def _on_behind(self, message: Behind) -> None:
+        for name in message.subscriptions:
+            held = self._subscriptions.get(name)
+            if held is not None:
+                held.is_behind, held.since = True, message.position
+                self._effects.append(CaughtUp(name, message.position, False))
+
     def _on_reached(self, message: Reached) -> None:
-        held = self._subscriptions.get(message.subscription)
-        if held is None:
-            return
-        held.since = -1 if message.is_live else message.position
-        if message.lost or message.gap:
-            self._effects.append(Skipped(message.subscription, message.lost, message.gap))
-        self._effects.append(CaughtUp(message.subscription, message.position, message.is_live))
+        if message.subscription:
+            names = [message.subscription] if message.subscription in self._subscriptions else []
+        else:
+            names = [name for name, held in self._subscriptions.items() if held.is_behind]
+        for name in names:
+            held = self._subscriptions[name]
+            held.since = -1 if message.is_live else message.position
+            held.is_behind = held.is_behind and not message.is_live
+            missed = held.miss(message.lost)
+            if missed or message.gap:
+                self._effects.append(Skipped(name, missed, message.gap))
+            self._effects.append(CaughtUp(name, message.position, message.is_live))
 
     def _end(self, name: str, last: Cuts, is_complete: bool = False) -> None:
         del self._subscriptions[name]

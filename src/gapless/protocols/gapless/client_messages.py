@@ -21,6 +21,13 @@ class SubscriptionProgress(_Message, frozen=True):
     """If it still reads history: the position up to which it has got everything."""
     until: int = 0
     """If it reads nothing but history: the position at which it ends."""
+    is_behind: bool = False
+    """Whether it reads history because its client lay behind, together with others (see `Behind`)."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is as any other for which nobody asked for history, or was so before its client lay behind."""
+        return self.since < 0 or self.is_behind
 
 
 class Attach(_Message, frozen=True):
@@ -155,10 +162,12 @@ class Cut(_Message, frozen=True):
     subscription: str
     cuts: Cuts
     is_whole: bool = False
+    began: int = 0
+    """If it is whole: of publishers without a cut, what has a larger stamp is due; they came after the subscription."""
 
 
 class Unsubscribed(_Message, frozen=True):
-    """The subscription is over; the client got everything up to `last` of each publisher."""
+    """The subscription is over; the client got everything up to `last` of each publisher, or ends where it is."""
 
     attempt: int
     subscription: str
@@ -166,7 +175,7 @@ class Unsubscribed(_Message, frozen=True):
 
 
 class Reached(_Message, frozen=True):
-    """A subscription that reads history has been sent all up to a position.
+    """A subscription that reads history has been sent all up to a position; without a name, all that lay behind have.
 
     What is `lost` of it nobody holds any more. If `is_live`, what follows is what is published.
     """
@@ -178,6 +187,18 @@ class Reached(_Message, frozen=True):
     lost: Ranges
     gap: tuple[int, int] | None = None
     """Two positions: nobody knows any more what was admitted between them."""
+
+
+class Behind(_Message, frozen=True):
+    """Nobody waits for the client any more: these subscriptions go on from a position, out of history."""
+
+    attempt: int
+    position: int
+    subscriptions: list[str]
+
+
+Note: TypeAlias = Unsubscribed | Reached | Behind
+"""What is told in its place among the deliveries."""
 
 
 class Stable(_Message, frozen=True):
@@ -195,8 +216,8 @@ class Safe(_Message, frozen=True):
 
 
 Answer: TypeAlias = (
-    Invite | Attached | Redirect | NotYet | Gone | Expired | Delivery | Cut | Unsubscribed | Reached | Stable
-    | Safe
+    Invite | Attached | Redirect | NotYet | Gone | Expired | Delivery | Cut | Unsubscribed | Reached | Behind
+    | Stable | Safe
 )  # fmt: skip
 """All that a broker says to a client."""
 ANSWERS = get_args(Answer)

@@ -215,8 +215,10 @@ class SessionRecord(_Message, frozen=True):
     """By subscription: the publishers whose cuts are still on their way. None if the broker could not know them all."""
     place: str = ""
     """The broker at which the client began the session: when that one returns, it gets the session back."""
+    behind: int = -1
+    """If the client lies behind: a position up to which it has got everything. What follows is in the history."""
     began: dict[str, int] = msgspec.field(default_factory=dict)
-    """By subscription, where brokers have disks: a stamp. What its broker had heard of before it has no larger one."""
+    """By subscription: a stamp. What its broker had heard of before it has no larger one."""
 
 
 class Admission(_Message, frozen=True):

@@ -46,6 +46,10 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long a session waits for its client; then its subscriptions end where the client stopped. If it is inherited
     again before the client came, it waits half as long each time."""
 
+    lag_ms: float = 2_000.0
+    """How long everyone waits for a client that has not taken what it was delivered, or is away. Then nobody does any
+    more, and it is served out of history."""
+
     history_bytes: int = 32 * 1024 * 1024
     """How much a broker keeps of what was admitted, to be read again, in bytes: of its own clients' events and of those
     that it is a backup for. Beyond that the oldest is dropped."""
@@ -67,7 +71,7 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in ("window", "client_window", "delivery_window", "work_per_turn", "history_bytes", "journal_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
-        for name in ("wave_ms", "retry_ms", "patience_ms", "return_ms", "session_s"):
+        for name in ("wave_ms", "retry_ms", "patience_ms", "return_ms", "session_s", "lag_ms"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0")
         if self.rest_ms < 0:

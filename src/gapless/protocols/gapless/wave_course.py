@@ -6,6 +6,7 @@ None starts, goes on or is echoed while a hand-over is under way: then the tree 
 from collections.abc import Callable
 
 from gapless.protocol import SetTimer
+from gapless.protocols.gapless.history.refill import Refill
 from gapless.protocols.gapless.messages import Echo, Hurry, TreeBody, Wave
 from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.state import BrokerState
@@ -24,11 +25,13 @@ class WaveCourse:
         self,
         state: BrokerState,
         handovers: Handovers,
+        refill: Refill,
         send_tree: Callable[[Link, TreeBody], None],
         set_timer: Callable[[SetTimer], None],
     ) -> None:
         self._state = state
         self._handovers = handovers
+        self._refill = refill
         self._send_tree = send_tree
         self._set_timer = set_timer
         self._is_ticking = False
@@ -75,6 +78,8 @@ class WaveCourse:
                 self._send_tree(state.table.links[peer], wave)
             self.echo_if_due()
             state.clients.readings.final()
+            state.clients.lagging.watch(state.clients.now)
+            self._refill.go_on()
 
     def hurry(self, *, again: bool = False) -> None:
         """Somebody waits for a later final position, or a wave did not get through: let the root know."""

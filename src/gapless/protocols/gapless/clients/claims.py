@@ -66,7 +66,7 @@ class Claims:
             raise CallError(f"{client!r} attaches with attempt {message.attempt}: attempts are counted from 1")
         _check_numbers(client, (message.attempt, message.first, message.unread))
         _check_home(client, message.home)
-        check_readings(client, sum(progress.since >= 0 for progress in message.brought))
+        check_readings(client, sum(not progress.is_live for progress in message.brought))
         for progress in message.brought:
             _check_positions(client, progress.since, progress.until)
             _check_name(client, progress.subscription)

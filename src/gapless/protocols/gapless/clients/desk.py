@@ -30,6 +30,7 @@ from gapless.protocols.gapless.client_messages import (
     Unsubscribed,
 )
 from gapless.protocols.gapless.clients.claims import Claims
+from gapless.protocols.gapless.clients.lagging import Lagging
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.publications import Publications
 from gapless.protocols.gapless.clients.readings import Readings
@@ -88,6 +89,7 @@ class Desk:
         self._contacts = list(contacts)
         self._claims = Claims(table, options.client_window)
         self.readings = readings(self)
+        self.lagging = Lagging(options, self.sessions, self.readings, self.secure, set_timer)
         self.publications = Publications(
             options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held()
         )
@@ -121,7 +123,7 @@ class Desk:
             if where != self._home:
                 self._send(client, Redirect(message.attempt, broker_of(where)))
                 return
-            if any(progress.got and progress.since < 0 for progress in message.brought):
+            if any(progress.got and progress.is_live for progress in message.brought):
                 self._send(client, Expired(message.attempt))
                 return
             session = self.sessions[client] = Session(client, 0)
@@ -138,9 +140,10 @@ class Desk:
 
     def _resume(self, session: Session, message: Attach) -> None:
         self._claims.check_resume(session, message)
+        known_late = self.readings.late(session.client)
         self.readings.drop(session.client)
-        read = {progress.subscription: progress for progress in message.brought if progress.since >= 0}
-        brought = {progress.subscription: progress for progress in message.brought if progress.since < 0}
+        read = {progress.subscription: progress for progress in message.brought if not progress.is_live}
+        brought = {progress.subscription: progress for progress in message.brought if progress.is_live}
         for name in [name for name in session.subscriptions if name not in brought and name not in read]:
             self._end_subscription(session, name)
         fresh = [name for name in brought if name not in session.subscriptions]
@@ -149,7 +152,8 @@ class Desk:
             if name not in fresh and name not in voided:
                 session.reconcile(progress)
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
-        session.claim(message, EPOCH_STEP, voided)
+        late, position = session.find_late(brought.values(), known_late, fresh + voided)
+        session.claim(message, EPOCH_STEP, voided, late)
         self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts))
         for name, progress in brought.items():
             if name not in fresh:
@@ -172,6 +176,8 @@ class Desk:
                 self._advertise(session, name, text, max(first, passed + 1))
         for name in fresh:
             self._subscribe(session, name, brought[name].filter)
+        if late:
+            self.lagging.resume(session, late, position)
         for name, progress in read.items():
             if name in session.subscriptions:
                 self._make_ready(session, name)
@@ -193,7 +199,9 @@ class Desk:
         self._unready.pop(record.client, None)
         session.admitted = session.queued = record.admitted
         session.place = record.place
-        session.began = dict(record.began)
+        session.behind = record.behind
+        if self._journal.is_on_disk:
+            session.began = dict(record.began)
         self._table.moved[record.client] = None
         self._await(session.client)
         return session
@@ -340,6 +348,7 @@ class Desk:
                 session.timed_delivery = None
                 self.taking.note(self.now - timed[1])
             self.readings.go_on(client)
+            self.lagging.release(session)
             self.flush(session)
         elif kind is ClientPublish:
             self.publications.queue(session, message.events, self.now)
@@ -366,8 +375,7 @@ class Desk:
             return
         subscription = self._table.enter_subscription(name, text, None, {}, session.client)
         session.subscriptions[name] = subscription
-        if self._journal.is_on_disk:
-            session.began[name] = self._journal.last_stamp
+        session.began[name] = self._journal.clock.last
         self._table.note_arrival(subscription)
         self._make_ready(session, name)
         self._table.spread(subscription)
@@ -404,6 +412,12 @@ class Desk:
             return
         if subscription is None:
             return
+        if name in self.readings.late(session.client):
+            self._end_subscription(session, name)
+            self.secure(session)
+            session.note(Unsubscribed(session.attempt, name, {}))
+            self.flush(session)
+            return
         last = {p: max(self._table.passed.get(p, 0), cut - 1) for p, cut in subscription.cuts.items()}
         self._end_subscription(session, name)
         self.secure(session)
@@ -413,6 +427,8 @@ class Desk:
     def _end_subscription(self, session: Session, name: str) -> None:
         del session.subscriptions[name]
         session.unready.pop(name, None)
+        session.began.pop(name, None)
+        self.readings.leave(session.client, name)
         self._table.remove_subscription(name)
 
     def _advertise(self, session: Session, name: str, text: str, first: int) -> None:
@@ -477,7 +493,8 @@ class Desk:
                     if name in self.readings.of(client):
                         self.readings.is_whole(session, name)
                     else:
-                        self._send(client, Cut(session.attempt, name, {}, is_whole=True))
+                        began = session.began.get(name, self._journal.clock.last)
+                        self._send(client, Cut(session.attempt, name, {}, is_whole=True, began=began))
             if not session.unready:
                 self._unready.pop(client, None)
 
@@ -519,6 +536,8 @@ class Desk:
         for client in [c for c in self._insecure if c in self.sessions]:
             if self.sessions[client].secure_at <= self._journal.held:
                 del self._insecure[client]
+                if self.sessions[client].is_falling:
+                    self.lagging.fall(self.sessions[client], self.sessions[client].behind)
                 self.flush(self.sessions[client])
         self.recheck_cuts()
 
@@ -527,6 +546,8 @@ class Desk:
     def deliver(self, client: str, deliveries: list[tuple[Event, list[str]]]) -> None:
         """Events, each for some of a client's subscriptions."""
         session = self.sessions[client]
+        if not session.collects:
+            return
         if self.readings.of(client):
             deliveries = self.readings.divert(session, deliveries)
             if not deliveries:

@@ -6,12 +6,16 @@ At that moment the broker's clock shows c. Everything with a larger stamp comes 
 a stamp up to c, and what the cut left out was admitted before its marker came, so it has, too. So the reading goes on
 up to a final position of at least c; then what was put aside follows, but for what has a stamp up to that position.
 
+A client that lies behind reads all its subscriptions in one stream, under no name: they are entered already, so it puts
+aside what comes in as soon as not much is left.
+
 While it reads, nothing that comes in for it is kept: it is in the history, and so it holds back nobody. If too much has
 to be put aside, because the client takes its time, it goes back to reading.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from itertools import islice
 from typing import Any
 
 from gapless.events import Event
@@ -22,12 +26,17 @@ from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.history.retrieval import Retrieval
 from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.retention.waves import Waves
+from gapless.protocols.gapless.routing.records import Subscription
 
 __all__ = ["Reading", "Readings"]
 
 CLOSE = 8
 """So many intervals before the end it begins to go over."""
 PUT_AT_ONCE = 1_024
+CATCH_UP = ""
+"""The name under which a client's subscriptions are read that lay behind."""
+TEXT_MAX = 10_000
+"""Characters in the filter of such a stream; beyond that, all is read, and what nobody wants left out here."""
 
 
 class State(Enum):
@@ -41,7 +50,15 @@ class State(Enum):
 class Reading:
     """One subscription that reads history."""
 
-    def __init__(self, session: Session, name: str, text: str, since: int, until: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        text: str,
+        since: int,
+        until: int,
+        advanced: Callable[["Reading", Retrieval], None],
+    ) -> None:
         self.session = session
         self.name = name
         self.text = text
@@ -57,7 +74,14 @@ class Reading:
         """The final position of which nobody could say what was admitted before it: a later one will tell."""
         self.is_searching = False
         """Whether it is not known yet what has to be read."""
-        self.aside: list[Event] = []
+        self.aside: list[tuple[Event, list[str]]] = []
+        self.names: dict[str, None] = {name: None}
+        """The subscriptions that it is for."""
+        self._advanced = advanced
+
+    def advance(self, retrieval: Retrieval) -> None:
+        """It is known what is to be read, or more of it has come."""
+        self._advanced(self, retrieval)
 
 
 class Readings:
@@ -71,6 +95,7 @@ class Readings:
         window: int,
         enter: Callable[[Session, str, str], bool],
         flush: Callable[[Session], None],
+        match: Callable[[Event], Iterable[Subscription]],
         hurry: Callable[[], None],
     ) -> None:
         """`enter` makes it a subscription as any other, if it is not, and tells whether its cut is whole already."""
@@ -80,10 +105,10 @@ class Readings:
         self._window = window
         self._enter = enter
         self._flush = flush
+        self._match = match
         self._hurry = hurry
         self._of: dict[str, dict[str, Reading]] = {}
         """By client and name."""
-        library.advanced = self._on_advanced
 
     def of(self, client: str) -> Mapping[str, Reading]:
         """The readings of a client, by name."""
@@ -94,10 +119,42 @@ class Readings:
         now (less)."""
         if until < 0:
             until = max(self._clock.now, self._clock.last)
-        reading = Reading(session, name, text, since or self._library.index.round_up(self._waves.dropped), until)
+        begin = since or self._library.index.round_up(self._waves.dropped)
+        reading = Reading(session, name, text, begin, until, self._on_advanced)
         self._of.setdefault(session.client, {})[name] = reading
         session.read_texts[name] = text
         self._advance(reading)
+
+    def widen(self, client: str, names: list[str], position: int) -> tuple[list[str], int]:
+        """These subscriptions and those that are caught up with already, and the earlier of both positions."""
+        known = self.of(client).get(CATCH_UP)
+        if known is None:
+            return names, position
+        return list({**known.names, **dict.fromkeys(names)}), min(position, known.position)
+
+    def catch_up(self, session: Session, names: list[str], position: int) -> None:
+        """A client that lay behind goes on with these subscriptions from a position on."""
+        self.end(session.client, CATCH_UP)
+        text = " OR ".join(f"({session.subscriptions[name].filter.text})" for name in names)
+        text = text if len(text) <= TEXT_MAX else "TRUE"
+        begin = position or self._library.index.round_up(self._waves.dropped)
+        reading = Reading(session, CATCH_UP, text, begin, 0, self._on_advanced)
+        reading.names = dict.fromkeys(names)
+        self._of.setdefault(session.client, {})[CATCH_UP] = reading
+        self._advance(reading)
+
+    def late(self, client: str) -> Mapping[str, None]:
+        """The subscriptions of a client that is caught up with."""
+        known = self.of(client).get(CATCH_UP)
+        return {} if known is None else known.names
+
+    def leave(self, client: str, name: str) -> None:
+        """A subscription is over, and was caught up with perhaps."""
+        known = self.of(client).get(CATCH_UP)
+        if known is not None:
+            known.names.pop(name, None)
+            if not known.names:
+                self.end(client, CATCH_UP)
 
     def end(self, client: str, name: str) -> None:
         """It is over."""
@@ -116,20 +173,23 @@ class Readings:
 
     def divert(self, session: Session, deliveries: list[tuple[Event, list[str]]]) -> list[tuple[Event, list[str]]]:
         """What comes in for the session, without what its readings will read, or have to put aside."""
-        readings = self._of[session.client]
+        readings, late = self._of[session.client], self.late(session.client)
         rest = []
         for event, names in deliveries:
-            kept = [name for name in names if name not in readings]
-            for name in names:
-                if name in readings:
-                    self._put_aside(readings[name], event)
+            kept = [name for name in names if name not in readings and name not in late]
             if kept:
                 rest.append((event, kept))
+            if len(kept) < len(names):
+                for name in names:
+                    if name in readings:
+                        self._put_aside(readings[name], event, [name])
+                if late:
+                    self._put_aside(readings[CATCH_UP], event, [name for name in names if name in late])
         return rest
 
-    def _put_aside(self, reading: Reading, event: Event) -> None:
-        if reading.state is State.JOINING:
-            reading.aside.append(event)
+    def _put_aside(self, reading: Reading, event: Event, names: list[str]) -> None:
+        if reading.state is State.JOINING and names:
+            reading.aside.append((event, names))
             if len(reading.aside) > self._window:
                 reading.aside.clear()
                 reading.state = State.READING
@@ -151,10 +211,9 @@ class Readings:
         for reading in list(self.of(client).values()):
             self._advance(reading)
 
-    def _on_advanced(self, reader: object, retrieval: Retrieval) -> None:
+    def _on_advanced(self, reading: Reading, retrieval: Retrieval) -> None:
         """The library has found out what is to be read, or got more of it."""
-        assert isinstance(reader, Reading)
-        reading, reading.is_searching = reader, False
+        reading.is_searching = False
         reading.retrieval = retrieval
         self._advance(reading)
 
@@ -169,7 +228,7 @@ class Readings:
             "waiting": [
                 {
                     "client": reading.session.client,
-                    "subscription": reading.name,
+                    "subscription": reading.name or ", ".join(islice(reading.names, most)),
                     "position": reading.position,
                     "waits_for": self._waits_for(reading),
                 }
@@ -200,6 +259,8 @@ class Readings:
                     return
             elif reading.state is State.READING and not self._is_close(reading):
                 self._search(reading, self._waves.final)
+            elif reading.state is State.READING and reading.name == CATCH_UP:
+                self._join(reading)
             elif reading.state is State.READING:
                 reading.state = State.ENTERING
                 if self._enter(reading.session, reading.name, reading.text) and reading.state is State.ENTERING:
@@ -251,7 +312,7 @@ class Readings:
             reading.stalled_at = self._waves.final
         if retrieval.lost or retrieval.gaps:
             self._tell(reading, is_live=False)
-        session.put_history([(event, [reading.name]) for event in events])
+        session.put_history([(event, names) for event in events if (names := self._names(reading, event))])
         is_over = retrieval.is_over
         moved = retrieval.position > reading.position
         reading.position = max(reading.position, retrieval.position)
@@ -263,11 +324,17 @@ class Readings:
             self._flush(session)
         return bool(events) or is_over or (moved and room > 0)
 
+    def _names(self, reading: Reading, event: Event) -> list[str]:
+        """The subscriptions that get the event."""
+        if reading.name != CATCH_UP:
+            return [reading.name]
+        return [item.name for item in self._match(event) if item.name in reading.names]
+
     def _go_live(self, reading: Reading) -> None:
         """Everything up to `wanted` was put: what was put aside follows."""
         session = reading.session
         self.end(session.client, reading.name)
-        session.put([(event, [reading.name]) for event in reading.aside if event.stamp > reading.wanted])
+        session.put([(event, names) for event, names in reading.aside if event.stamp > reading.wanted])
         self._tell(reading, is_live=True)
         self._flush(session)
 

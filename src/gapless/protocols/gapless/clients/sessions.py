@@ -15,7 +15,7 @@ rule for a lost connection and a lost broker.
 
 from bisect import insort
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 
 from gapless.errors import CallError
@@ -25,7 +25,7 @@ from gapless.protocols.gapless.client_messages import (
     Attach,
     ClientUnadvertise,
     Delivery,
-    Reached,
+    Note,
     SubscriptionProgress,
     Unsubscribed,
 )
@@ -76,8 +76,6 @@ class Session:
         """By inherited subscription: cuts that the heir had to infer, by publisher, and how early they may be."""
         self.untold: dict[str, None] = {}
         """Inherited subscriptions that were lost before the backups knew any cut: they have delivered nothing."""
-        self.began: dict[str, int] = {}
-        """By subscription: see `SessionRecord`."""
         self.place = ""
         """The broker at which the client began the session."""
         self._presence = Presence.ORPHAN
@@ -91,7 +89,17 @@ class Session:
         """One that is not safe yet: its number, and when it came."""
         self.timed_delivery: tuple[int, int] | None = None
         """One that the application has not taken yet: how many there were with it, and when it was due."""
-        self.notes: list[tuple[int, Unsubscribed | Reached]] = []
+        self.behind = -1
+        """If the client lies behind: a position up to which it has taken everything (see `lagging`)."""
+        self.is_falling = False
+        """Whether the backups may not know yet that it does."""
+        self.owes_since = -1
+        """Since when it keeps waves waiting; -1 if it does not."""
+        self.owes_until = 0
+        """How many deliveries it has to take so that this was another wait."""
+        self.began: dict[str, int] = {}
+        """By subscription: the broker's clock when it began (see `SessionRecord`)."""
+        self.notes: list[tuple[int, Note]] = []
         """What is to be told after that many deliveries."""
         self.read_texts: dict[str, str] = {}
         """The filters of what the client reads out of history, by name."""
@@ -171,6 +179,7 @@ class Session:
             self.admitted,
             {name: subscription.still_awaited() for name, subscription in self.subscriptions.items()},
             self.place,
+            self.behind,
             {name: self.began[name] for name in self.subscriptions if name in self.began},
         )
 
@@ -180,6 +189,21 @@ class Session:
         its advertisements stable."""
         is_busy = self.in_flight or self.unready or len(self.stable) < len(self.advertisements)
         return not (self.is_away or is_busy)
+
+    @property
+    def can_fall_behind(self) -> bool:
+        """Whether it may be served out of history: all its cuts are known for what they are, and it does not move."""
+        return not (self.is_falling or self.is_leaving or self.unready or self.inferred or self.untold)
+
+    @property
+    def has_history(self) -> bool:
+        """Whether anything that came out of history was not taken."""
+        return self._from_history > 0
+
+    @property
+    def collects(self) -> bool:
+        """Whether what is published is kept for it; not for an orphan that will read it out of history."""
+        return not (self.is_orphan and self.behind >= 0) or self.is_falling or bool(self.inferred)
 
     def filters(self) -> Iterator[Filter]:
         """All that the client asks for and offers."""
@@ -219,7 +243,26 @@ class Session:
         self._total += len(deliveries)
         self._from_history += len(deliveries)
 
-    def note(self, message: Unsubscribed | Reached) -> None:
+    def fall_behind(self) -> None:
+        """Drop what was not sent and is in the history; brokers wait for nothing of the rest any more.
+
+        Subscriptions that have ended meanwhile end where the client is.
+        """
+        confirmed = self.confirmed
+        kept: deque[tuple[Event, list[str]]] = deque()
+        places = []
+        for place, (event, names) in enumerate(self.outbox):
+            places.append(len(kept))
+            if place < self._sent or isinstance(names, _FromHistory):
+                kept.append((event, _FromHistory(names)))
+        places.append(len(kept))
+        self.notes = [(confirmed + places[max(0, count - confirmed)], _end_here(said)) for count, said in self.notes]
+        self._total -= len(self.outbox) - len(kept)
+        self.outbox = kept
+        self._from_history = len(kept)
+        self.timed_delivery = None
+
+    def note(self, message: Note) -> None:
         """Tell it after all deliveries that there are now."""
         self.notes.append((self._total, message))
 
@@ -263,10 +306,10 @@ class Session:
     def _cuts(self, name: str) -> Cuts:
         return {**self.subscriptions[name].cuts, **self.last_cuts.get(name, {})}
 
-    def unsent(self, window: int) -> list[Delivery | Unsubscribed | Reached]:
+    def unsent(self, window: int) -> list[Delivery | Note]:
         """The deliveries and notes that can go out now, in order: no more than a window ahead of the application."""
         end = max(self._sent, min(len(self.outbox), self._taken + window + 1 - self._first))
-        found: list[Delivery | Unsubscribed | Reached] = []
+        found: list[Delivery | Note] = []
         latest: list[str] | None = None
         events: list[Event] = []
         for place, (event, names) in enumerate(islice(self.outbox, self._sent, end), self._sent):
@@ -288,7 +331,7 @@ class Session:
             place -= 1
         insort(self.notes, (self.confirmed + place, message), key=lambda note: note[0])
 
-    def _say_notes(self, deliveries: int, found: list[Delivery | Unsubscribed | Reached]) -> None:
+    def _say_notes(self, deliveries: int, found: list[Delivery | Note]) -> None:
         while self.notes and self.notes[0][0] <= deliveries:
             found.append(self.notes.pop(0)[1])
 
@@ -308,8 +351,30 @@ class Session:
             self._first += count
             self._sent -= count
 
-    def claim(self, message: Attach, epoch_step: int, voided: list[str]) -> None:
-        """The client is back: keep of the deliveries what it lacks, and number them anew."""
+    def find_late(
+        self, brought: Iterable[SubscriptionProgress], known: Container[str], anew: Container[str]
+    ) -> tuple[list[str], int]:
+        """The subscriptions that their client must read again out of history, and from where on.
+
+        The client says so of those of which it was told that it lies behind. If the session is an orphan's, or nothing
+        is known here of what it was told, all others may lie behind as its record does.
+        """
+        if self.is_falling:
+            self.is_falling, self.behind = False, -1
+        is_unsure = self.behind >= 0 and (self.is_orphan or not known)
+        late, position = [], NEVER
+        for progress in brought:
+            name = progress.subscription
+            if name not in anew and (progress.is_behind or is_unsure or name in known):
+                late.append(name)
+                position = min(position, progress.since if progress.is_behind else self.behind)
+        return late, position
+
+    def claim(self, message: Attach, epoch_step: int, voided: list[str], late: Container[str] = ()) -> None:
+        """The client is back: keep of the deliveries what it lacks, and number them anew.
+
+        What is there for `late` subscriptions is read again.
+        """
         if not self.is_orphan:
             self._keep_cuts_of_outbox()
         self.attempt = message.attempt
@@ -317,11 +382,12 @@ class Session:
         self._hearing = next_hearing(self._hearing, Turn.CLAIMED)
         self.epoch = message.attempt * epoch_step
         self.notes.clear()
-        brought = {progress.subscription: progress for progress in message.brought if progress.since < 0}
+        brought = {progress.subscription: progress for progress in message.brought if progress.is_live}
         self.pasts = {}
         self.inferred = {}
         self.untold = {}
-        due = {name: self._due(brought[name], name in voided) for name in brought if name in self.subscriptions}
+        ours = [name for name in brought if name in self.subscriptions and name not in late]
+        due = {name: self._due(brought[name], name in voided) for name in ours}
         kept = []
         for event, names in self.outbox:
             if isinstance(names, _FromHistory):
@@ -361,3 +427,7 @@ class Session:
     def cuts_missing(self, name: str, held: Cuts) -> Cuts:
         """What the broker knows of the subscription's cuts and the client does not."""
         return {publisher: cut for publisher, cut in self._cuts(name).items() if publisher not in held}
+
+
+def _end_here(note: Note) -> Note:
+    return Unsubscribed(note.attempt, note.subscription, {}) if isinstance(note, Unsubscribed) else note

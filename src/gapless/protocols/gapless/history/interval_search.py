@@ -17,9 +17,12 @@ PATIENCE_MAX = 40
 class IntervalSearch:
     """Ask one broker after the other until there is no gap, or until all have answered."""
 
-    def __init__(self, number: int, text: str, since: int, until: int, brokers: Sequence[str]) -> None:
+    def __init__(
+        self, number: int, text: str, since: int, until: int, brokers: Sequence[str], journal: str = ""
+    ) -> None:
         self._number = number
         self._text = text
+        self._journal = journal
         self._since = since
         self._until = until
         self._brokers = list(brokers)
@@ -31,12 +34,13 @@ class IntervalSearch:
 
     def advance(self, index: Index, send: Callable[[str, FetchIntervals], None]) -> Retrieval | None:
         """Ask, if there is a gap, and somebody to ask; else what is to be read."""
-        retrieval = Retrieval(self._text, self._since, self._until, index.between(self._since, self._until), index.last)
+        known = index.between(self._since, self._until)
+        retrieval = Retrieval(self._text, self._since, self._until, known, index.last, self._journal)
         if not self._brokers or (not retrieval.gaps and retrieval.until == self._until):
             return retrieval
-        known = index.chain(self._since)
+        chain = index.chain(self._since)
         self.asked = self._brokers[0]
-        self._oldest = known[0].since if known else 0
+        self._oldest = chain[0].since if chain else 0
         self._waited = 0
         send(self.asked, FetchIntervals(self._number, self._since, self._oldest))
         return None

@@ -1,6 +1,7 @@
 """What a broker does for readers of history: it keeps it, lends it to other brokers, and reads for its own clients."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 from gapless.filters import parse
 from gapless.overlay import Overlay
@@ -19,13 +20,21 @@ from gapless.protocols.gapless.messages import (
     Ranges,
 )
 
-__all__ = ["LIBRARY", "Library"]
+__all__ = ["LIBRARY", "Library", "Reader"]
 
 LIBRARY = "library"
 """The key of its timer."""
 TICK_US = 100_000
 INTERVALS_MAX = 1_000
 """So many intervals are told in one answer."""
+
+
+class Reader(Protocol):
+    """Who reads history."""
+
+    def advance(self, retrieval: Retrieval) -> None:
+        """It is known what is to be read, or more of it has come."""
+        ...
 
 
 class Library:
@@ -47,18 +56,16 @@ class Library:
 
         `found` is what an earlier life left."""
         self.history, self.index = found or (History(bytes_max), Index())
-        self.advanced: Callable[[object, Retrieval], None] = lambda reader, retrieval: None
-        """Called with a reader for whom there may be more to take."""
-        self._name = name
+        self.name = self._name = name
         self._journal = journal
         self._overlay = overlay
         self._radius = radius
         self._is_out = is_out
         self._send = send
         self._set_timer = set_timer
-        self._requests: dict[int, tuple[object, Retrieval, Fetch]] = {}
+        self._requests: dict[int, tuple[Reader, Retrieval, Fetch]] = {}
         """What was asked for. The answer may be late, and others asked by then."""
-        self._searches: dict[int, tuple[object, IntervalSearch]] = {}
+        self._searches: dict[int, tuple[Reader, IntervalSearch]] = {}
         self._number = 0
         self._is_ticking = False
 
@@ -81,29 +88,29 @@ class Library:
 
     # ---- reading ------------------------------------------------------------------------------------------
 
-    def begin(self, reader: object, text: str, since: int, until: int) -> Retrieval | None:
-        """Read what lies between two final positions. Returns None if it is not known yet what that is; the reader is
-        told later (`advanced`)."""
+    def begin(self, reader: Reader, text: str, since: int, until: int, journal: str = "") -> Retrieval | None:
+        """Read what lies between two final positions, in one journal or in all. Returns None if it is not known yet
+        what that is; the reader is told later."""
         self._number += 1
         others = self._overlay.within(self._name, len(self._overlay.brokers))
-        search = IntervalSearch(self._number, text, since, until, [n for n in others if not self._is_out(n)])
+        search = IntervalSearch(self._number, text, since, until, [n for n in others if not self._is_out(n)], journal)
         self._searches[self._number] = reader, search
         return self._advance_search(self._number)
 
-    def go_on(self, reader: object, retrieval: Retrieval) -> None:
+    def go_on(self, reader: Reader, retrieval: Retrieval) -> None:
         """Ask for the next stretch, once the last was taken."""
         while not retrieval.sources and not retrieval.is_over:
             for source in retrieval.next_stretch(self._holders):
                 self._ask(reader, retrieval, source)
 
-    def end(self, reader: object) -> None:
+    def end(self, reader: Reader) -> None:
         """Nobody reads it any more."""
         for number in [n for n, (other, _) in self._searches.items() if other is reader]:
             del self._searches[number]
         for number in [n for n, request in self._requests.items() if request[0] is reader]:
             del self._requests[number]
 
-    def asked(self, reader: object) -> list[str]:
+    def asked(self, reader: Reader) -> list[str]:
         """Who was asked last what there is to read."""
         return [search.asked for other, search in self._searches.values() if other is reader]
 
@@ -122,9 +129,9 @@ class Library:
         reader = self._searches[number][0]
         retrieval = self._advance_search(number)
         if retrieval is not None:
-            self.advanced(reader, retrieval)
+            reader.advance(retrieval)
 
-    def _ask(self, reader: object, retrieval: Retrieval, source: Source) -> None:
+    def _ask(self, reader: Reader, retrieval: Retrieval, source: Source) -> None:
         """Ask those who may hold it; this broker itself may be one of them."""
         while not source.is_over:
             for holder in [holder for holder in source.holders if self._is_out(holder)]:
@@ -138,7 +145,7 @@ class Library:
             if self._name not in asked:
                 return
 
-    def _ask_one(self, reader: object, retrieval: Retrieval, source: Source, holder: str) -> None:
+    def _ask_one(self, reader: Reader, retrieval: Retrieval, source: Source, holder: str) -> None:
         if source.is_over:
             return
         self._number += 1
@@ -150,7 +157,7 @@ class Library:
             self._send(holder, fetch)
             self._keep_ticking()
 
-    def _take_page(self, reader: object, retrieval: Retrieval, source: Source, holder: str, page: Fetched) -> None:
+    def _take_page(self, reader: Reader, retrieval: Retrieval, source: Source, holder: str, page: Fetched) -> None:
         lacking = source.take(holder, page)
         if lacking:
             other = retrieval.divide(source, lacking)
@@ -186,7 +193,7 @@ class Library:
         for source in [source for source in retrieval.sources if source.fits(fetch)]:
             self._take_page(reader, retrieval, source, peer, message)
             self._ask(reader, retrieval, source)
-        self.advanced(reader, retrieval)
+        reader.advance(retrieval)
 
     def tick(self) -> None:
         """Ask others where no answer came."""
@@ -195,7 +202,7 @@ class Library:
             for source in [source for source in retrieval.sources if not source.is_over]:
                 source.wait()
                 self._ask(reader, retrieval, source)
-                self.advanced(reader, retrieval)
+                reader.advance(retrieval)
         for number, (_, search) in list(self._searches.items()):
             if search.wait(self._is_out):
                 self._go_on_searching(number)

@@ -112,9 +112,11 @@ class Source:
 
 
 class Retrieval:
-    """One reading of history, from a position to another, for one filter."""
+    """One reading of history, from a position to another, for one filter, in one journal or in all."""
 
-    def __init__(self, text: str, since: int, until: int, intervals: Sequence[Interval], last: int) -> None:
+    def __init__(
+        self, text: str, since: int, until: int, intervals: Sequence[Interval], last: int, journal: str = ""
+    ) -> None:
         """`intervals` is what is known between the two; `last` the last position that is known to be final."""
         self.text = text
         self.until = min(until, max(since, last))
@@ -126,6 +128,7 @@ class Retrieval:
         self.lost: Ranges = {}
         """What nobody has: whoever reads must be told."""
         self.sources: list[Source] = []
+        self._journal = journal
         self._begin = since
         self._end = since
         """Of the stretch."""
@@ -158,7 +161,9 @@ class Retrieval:
             return []
         since = stretch[0].since
         self.sources = [
-            Source(journal, since, self._end, ranges, holders(journal)) for journal, ranges in merged(stretch).items()
+            Source(journal, since, self._end, ranges, holders(journal))
+            for journal, ranges in merged(stretch).items()
+            if journal == self._journal or not self._journal
         ]
         if not self.sources:
             self._finish_stretch()
@@ -181,10 +186,12 @@ class Retrieval:
         """The next events, in order; none while an answer is missing that may contain an earlier one."""
         found: list[Event] = []
         safe = min((source.since for source in self.sources if not source.is_over), default=self._end)
-        for event in self._in_order(safe, most):
+        for event in self._in_order(safe):
             if self._begin < event.stamp <= self.until:
                 found.append(event)
             self.position = max(self.position, min(event.stamp, self.until) - 1)
+            if len(found) >= most:
+                break
         if self.sources and all(source.is_over and not source.events for source in self.sources):
             self._finish_stretch()
         return found
@@ -193,13 +200,11 @@ class Retrieval:
         self.sources = []
         self.position = min(self._end, self.until)
 
-    def _in_order(self, safe: int, most: int) -> Iterator[Event]:
-        """The next events up to a stamp."""
+    def _in_order(self, safe: int) -> Iterator[Event]:
+        """The next events up to a stamp, each taken out as it comes."""
         heads = [(_place(source.events[0]), n) for n, source in enumerate(self.sources) if source.events]
         heapify(heads)
-        for _ in range(most):
-            if not heads or heads[0][0][0] > safe:
-                return
+        while heads and heads[0][0][0] <= safe:
             number = heads[0][1]
             events = self.sources[number].events
             yield events.popleft()

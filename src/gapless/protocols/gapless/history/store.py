@@ -119,12 +119,24 @@ class History:
             return len(_encode(events))
         return self.keep(journal, events)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether more can be kept of what is old, so that nothing younger is dropped for it soon."""
+        return 10 * self.size < 9 * self._bytes_max
+
     def keep_again(self, journal: str, events: Iterable[Event]) -> None:
-        """That journal is told from its beginning: some of it may be here already."""
+        """That journal is told again: some of it may be here already."""
         shelf = self._shelves.get(journal)
+        run: list[Event] = []
         for event in events:
-            if shelf is None or not shelf.has(event):
-                self.keep(journal, [event])
+            if shelf is not None and shelf.has(event):
+                continue
+            if run and (event.stamp, event.publisher, event.seq) != (run[0].stamp, run[0].publisher, run[-1].seq + 1):
+                self.keep(journal, run)
+                run = []
+            run.append(event)
+        if run:
+            self.keep(journal, run)
 
     def _drop_oldest(self) -> None:
         journal = self._order.popleft()

@@ -107,6 +107,7 @@ def plan_takeover(view: TakeoverView, contributions: Mapping[str, Sync]) -> Take
 
 def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pieces[TakeoverPlan]:
     """The plan, in pieces. The contributions are given in rank order."""
+    is_return = any(estate.is_found for sync in contributions.values() for estate in sync.estates)
     contributions = without_outdated(contributions)
     inherited, heirs, estates = divide_estates(view.overlay, view.status, contributions)
     holders = find_holders(contributions, estates)
@@ -122,7 +123,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     if view.with_logs:
         events = yield from merge_logs(logs, list(admissions.values()))
         pasts = yield from find_pasts(events, logs, list(admissions.values()))
-    yield from _note_later_publishers(contributions, inherited, known_cuts, patterns, events)
+    yield from _note_later_publishers(contributions, inherited, known_cuts, patterns, events if is_return else [])
     filters = yield from _collect_filters(view, contributions, inherited, patterns)
     inference = Inference(contributions, inherited, events, pasts, filters, known_cuts, patterns)
     inferred = yield from inference.infer_cuts()
@@ -257,7 +258,7 @@ def _note_later_publishers(
         (item.publisher, item.filter, item.first) for sync in contributions.values() for item in sync.advertisements
     ]
     published: dict[str, list[Event]] = {}
-    for event in events if any(share.record.began for share in inherited) else ():
+    for event in events:
         published.setdefault(event.publisher, []).append(event)
     for share in inherited:
         offers += [(share.record.client, text, first) for text, first, _ in share.record.advertisements.values()]

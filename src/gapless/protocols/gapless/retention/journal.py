@@ -149,7 +149,7 @@ class Journal:
         self.persisted: int | None = None
         """The disk has everything up to this number; None if there is no disk to wait for."""
         self._send = send
-        self._clock = clock
+        self.clock = clock
         self._number = 0
         self._forgotten = 0
         self._done: set[int] = set()
@@ -173,11 +173,6 @@ class Journal:
         """The number of the last entry."""
         return self._number
 
-    @property
-    def last_stamp(self) -> int:
-        """No stamp that was heard of is larger; what is stamped elsewhere after it heard of this one is."""
-        return self._clock.last
-
     def processed(self, events: Iterable[Event]) -> None:
         """The broker processed events: whatever it notes from now on comes after them."""
         self._fresh.update([(event.publisher, event.seq) for event in events])
@@ -192,7 +187,7 @@ class Journal:
 
     def stamp(self, events: list[Event]) -> list[Event]:
         """The publications as they are admitted: with a stamp, one for all, as one client published them in order."""
-        stamp = self._clock.next()
+        stamp = self.clock.next()
         return [Event(event.publisher, event.seq, event.attributes, event.payload, stamp) for event in events]
 
     def admit(self, events: list[Event], original: Cuts | None = None) -> int:

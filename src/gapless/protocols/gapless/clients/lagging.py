@@ -1,0 +1,107 @@
+"""Who lies behind is served out of history, and holds back nobody.
+
+A wave waits until clients have taken what they were delivered before it came by, and with it everybody who publishes.
+A client that has kept waves waiting for `lag_ms`, because it is slow or away, *falls behind*:
+
+1. Its record says so, with a position up to which the client has taken everything. That is the last position that has
+   reached everyone: waves have waited for this client, too.
+2. Once the backups hold the record, what was not sent to the client is dropped, and nobody waits for what was.
+3. Its subscriptions are read again from that position on, all in one stream (`readings`), and become live again when
+   they have caught up. What the client has got already comes again, and the client leaves it out.
+
+The record says so until the client has taken all that came out of history. An heir that finds such a record reads from
+its position on, unless the client itself knows a later one. That it need not know is why the record comes first. The
+smallest story: the broker forgets what was not sent, tells the client, and dies; the client has not heard it, and the
+heir, which finds nothing in the logs, takes it that nothing was published.
+"""
+
+from collections.abc import Callable
+
+from gapless.protocol import SetTimer
+from gapless.protocols.gapless.client_messages import Behind
+from gapless.protocols.gapless.clients.readings import Readings
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.options import GaplessOptions
+
+__all__ = ["LAG", "Lagging"]
+
+LAG = "lag"
+"""The key of the timer."""
+
+
+class Lagging:
+    """Watches over the sessions of one broker."""
+
+    def __init__(
+        self,
+        options: GaplessOptions,
+        sessions: dict[str, Session],
+        readings: Readings,
+        secure: Callable[[Session], None],
+        set_timer: Callable[[SetTimer], None],
+    ) -> None:
+        self._lag_us = int(options.lag_ms * 1000)
+        self._sessions = sessions
+        self._readings = readings
+        self._secure = secure
+        self._set_timer = set_timer
+        self._is_watching = False
+
+    def watch(self, now: int) -> None:
+        """A wave has come by: note who has not taken what it waits for."""
+        if any(self._owes(session, now) for session in self._sessions.values()) and not self._is_watching:
+            self._is_watching = True
+            self._set_timer(SetTimer(LAG, self._lag_us))
+
+    def _owes(self, session: Session, now: int) -> bool:
+        if session.released >= session.owed:
+            session.owes_since = -1
+            return False
+        if session.owes_since < 0:
+            session.owes_since = now
+            session.owes_until = session.owed
+        elif session.released >= session.owes_until:
+            session.owes_since, session.owes_until = now, session.owed
+        return True
+
+    def check(self, now: int, reached: int) -> None:
+        """Let those fall behind who have owed something for too long; everything up to `reached` they have."""
+        self._is_watching = False
+        for session in list(self._sessions.values()):
+            if self._owes(session, now) and now - session.owes_since >= self._lag_us and session.can_fall_behind:
+                session.owes_since = -1
+                session.is_falling = session.behind < 0
+                if session.is_falling:
+                    session.behind = reached
+                    self._secure(session)
+                else:
+                    self.fall(session, reached)
+        self.watch(now)
+
+    def fall(self, session: Session, position: int) -> None:
+        """The backups know: keep nothing for the client that is in the history, and go on there from a position."""
+        session.is_falling = False
+        session.fall_behind()
+        if not session.is_orphan:
+            names = [name for name in session.subscriptions if name not in self._readings.of(session.client)]
+            if names or self._readings.late(session.client):
+                self.catch_up(session, names, position)
+
+    def catch_up(self, session: Session, names: list[str], position: int) -> None:
+        """Read these subscriptions again from a position on, together with those that are read so already."""
+        names, position = self._readings.widen(session.client, names, position)
+        session.note(Behind(session.attempt, position, names))
+        self._readings.catch_up(session, names, position)
+
+    def resume(self, session: Session, names: list[str], position: int) -> None:
+        """The client has come back, and lacks what came after the position."""
+        if session.behind < 0:
+            session.behind = position
+        self.catch_up(session, names, position)
+
+    def release(self, session: Session) -> None:
+        """The client has taken something: perhaps all that came out of history."""
+        if session.behind < 0 or session.is_falling or session.has_history or self._readings.of(session.client):
+            return
+        session.behind = -1
+        self._secure(session)

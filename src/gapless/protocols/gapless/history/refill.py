@@ -1,0 +1,104 @@
+"""History that lost a holder gets another one.
+
+What was admitted is held by f + 1 brokers: by the one that admitted it and its backups. When one of them dies, or
+comes back without its memory, the next nearest takes its place: it reads all of that journal that can still be read,
+and keeps it. So a reader misses nothing unless f + 1 of them fail before others have read it.
+
+One journal is read at a time, and only as long as there is room: nothing younger is dropped for it.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import islice
+
+from gapless.protocols.gapless.history.library import Library
+from gapless.protocols.gapless.history.retrieval import Retrieval
+from gapless.protocols.gapless.retention.waves import Waves
+
+__all__ = ["Refill"]
+
+TAKEN_AT_ONCE = 1_024
+
+
+class Refill:
+    """What one life of a broker has to read so that it holds what it should."""
+
+    def __init__(
+        self,
+        library: Library,
+        waves: Waves,
+        near: tuple[str, ...],
+        holders: Callable[[str], Sequence[str]],
+        count: int,
+        is_out: Callable[[str], bool],
+        *,
+        is_first: bool,
+    ) -> None:
+        """`near` are the journals in reach, its own first; `holders` tells who may hold each, the nearest first, and
+        `count` how many of them should. In its first life a broker lacks nothing: there was nothing before it."""
+        self.lacking: dict[str, None] = {}
+        """The journals that are to be read, the one that is being read first."""
+        self._library = library
+        self._waves = waves
+        self._near = near
+        self._holders = cache(holders)
+        self._count = count
+        self._is_out = is_out
+        self._held: set[str] | None = None if is_first else set()
+        """The journals that it has; None if nobody near has ever failed, so that all is as it was chosen at first."""
+        self._is_reading = False
+
+    def _wanted(self, is_out: Callable[[str], bool]) -> list[str]:
+        """The journals that this broker should hold: it is among the nearest that are there."""
+        name = self._library.name
+        found = []
+        for journal in self._near:
+            alive = (holder for holder in self._holders(journal) if not is_out(holder))
+            if name in islice(alive, self._count):
+                found.append(journal)
+        return found
+
+    def follow(self) -> None:
+        """Somebody died, or came back."""
+        if self._held is None:
+            if not any(map(self._is_out, self._near)):
+                return
+            self._held = set(self._wanted(lambda name: False))
+        wanted = self._wanted(self._is_out)
+        self._held &= set(wanted)
+        for journal in [journal for journal in self.lacking if journal not in wanted]:
+            self._leave(journal)
+        self.lacking.update(dict.fromkeys(journal for journal in wanted if journal not in self._held))
+        self.go_on()
+
+    def _leave(self, journal: str) -> None:
+        if self._is_reading and journal == next(iter(self.lacking)):
+            self._library.end(self)
+            self._is_reading = False
+        del self.lacking[journal]
+
+    def go_on(self) -> None:
+        """Begin to read, if there is anything; a position must be known up to which everything is final."""
+        while self.lacking and not self._is_reading and self._waves.final:
+            journal = next(iter(self.lacking))
+            self._is_reading = True
+            retrieval = self._library.begin(self, "TRUE", self._waves.dropped, self._waves.final, journal)
+            if retrieval is not None:
+                self.advance(retrieval)
+
+    def advance(self, retrieval: Retrieval) -> None:
+        """There may be more to take."""
+        journal, history = next(iter(self.lacking)), self._library.history
+        while True:
+            self._library.go_on(self, retrieval)
+            events = retrieval.take(TAKEN_AT_ONCE)
+            if events and history.has_room:
+                history.keep_again(journal, events)
+            if retrieval.is_over or not history.has_room:
+                break
+            if not events:
+                return
+        assert self._held is not None
+        self._held.add(journal)
+        self._leave(journal)
+        self.go_on()
