@@ -27,6 +27,8 @@ __all__ = ["DISK_KINDS", "DiskPlan"]
 DISK_KINDS = ("disk", "blackout")
 RECOVERIES = 3
 """So many margins after the last has come back, other faults may follow, and who had lost its disk has it all again."""
+WITH_DISKS = 0.15
+"""The share of runs with all kinds of faults in which brokers have disks."""
 AGAIN = 0.3
 """How often another blackout follows on the first, while the network comes back, or later."""
 _STATES: tuple[DiskState | Literal["never"], ...] = (
@@ -53,13 +55,15 @@ class DiskPlan:
     """Draws what has to do with disks in one scenario."""
 
     def __init__(self, seed: int, overlay: Overlay, hazards: Hazards) -> None:
+        self._seed = seed
         self._rng = random.Random(f"{seed}/disks")
         self._overlay = overlay
         self._hazards = hazards
 
     def draw_kinds(self) -> tuple[str, ...]:
         """What of it is part of a run with all kinds of faults: mostly nothing."""
-        return self._rng.choice([(), (), (), (), (), ("disk",), ("disk",), ("disk", "blackout")])
+        chance = random.Random(f"{self._seed}/with disks").random()
+        return () if chance > WITH_DISKS else ("disk",) if chance > WITH_DISKS / 2 else ("disk", "blackout")
 
     def draw_disks(self) -> Delay:
         """How long the disks take to sync."""

@@ -32,7 +32,7 @@ from gapless.simulator.scenario import Crash, Cut, Delay, Fault, Heal, Relink, R
 __all__ = ["FAULT_KINDS", "LINK_KINDS", "FaultPlan", "Hazards", "fault_kinds"]
 
 FAULT_KINDS = ("crash", "cut", "suspicion")
-"""What `all` stands for."""
+"""What `all` stands for; and in some runs, where brokers can have disks, `disk` and `blackout`."""
 NAMED_KINDS = ("isolation", "disk", "blackout")
 """What is drawn where asked for by name only."""
 LINK_KINDS = ("relink", "loss", "duplication")

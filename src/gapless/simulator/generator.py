@@ -24,7 +24,7 @@ from gapless.overlay import chain, random_tree
 from gapless.protocol import ProtocolSpec
 from gapless.registry import protocols
 from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
-from gapless.simulator.fault_plan import FaultPlan, Hazards, fault_kinds
+from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
 from gapless.simulator.generator_scales import SCALES, GeneratorLimits, Scale, choose_scale
 from gapless.simulator.generator_trees import draw_tree
 from gapless.simulator.rolling_plan import RollingPlan
@@ -61,9 +61,9 @@ def generate(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
     limits: GeneratorLimits | None = None, scale: str = "small",
 ) -> Scenario:  # fmt: skip
-    """The scenario of this seed. `faults`: none, all (crash, cut, suspicion), or some of these and of isolation,
-    disk, blackout, relink, loss and duplication, with commas between. `scale`: see `generator_scales`; `limits` are
-    those of small scenarios, of which the others heed f alone.
+    """The scenario of this seed. `faults`: none, all (crash, cut, suspicion, and in some runs disk and blackout), or
+    some of these and of isolation, relink, loss and duplication, with commas between. `scale`: see `generator_scales`;
+    `limits` are those of small scenarios, of which the others heed f alone.
     """
     spec = protocols().get(protocol)
     draft = _Draft if spec is None or not spec.topics_only else partial(_TopicDraft, spec)
@@ -145,8 +145,8 @@ class _Draft:
 
     def _with_disks(self, scenario: Scenario) -> Scenario:
         """The scenario with disks, if it is about them. With dice of their own, so that the rest stays as it is."""
-        kinds = self._disk_kinds
         plan = DiskPlan(self._seed, self._tree, self._hazards())
+        kinds = plan.draw_kinds() if self._kinds == FAULT_KINDS and not self._disk_kinds else self._disk_kinds
         if not kinds:
             return scenario
         options = {**plan.draw_options(), **scenario.protocol.options}

@@ -42,5 +42,5 @@ PROTOCOL = ProtocolSpec(
     messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),
-    copes_with=frozenset({"crash", "restart", "cut", "suspicion"}),
+    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout"}),
 )
