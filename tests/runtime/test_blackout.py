@@ -8,15 +8,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from trials.chaos import Chaos, Load
 
+from gapless.checkers import check
 from gapless.client import connect
 from gapless.errors import ConfigError, StorageError
-from gapless.overlay import chain
+from gapless.overlay import binary, chain
 from gapless.runtime.broker import Broker
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import NetworkConfig, StorageEntry, load_network, parse_network
 from gapless.runtime.settings import RuntimeSettings
+from gapless.trace import merge_parts
 
 SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
 EVENTS = 60
@@ -76,6 +79,19 @@ def test_all_brokers_are_killed_and_nothing_confirmed_is_missing_or_doubled(tmp_
 
 def test_one_of_them_may_come_back_with_an_empty_disk(tmp_path: Path) -> None:
     _blackout(tmp_path, lambda: shutil.rmtree(tmp_path / "data" / "b2"))
+
+
+def test_nobody_misses_anything_while_brokers_die_and_all_of_them_do(tmp_path: Path) -> None:
+    config = local_network(binary(2), f=1, runtime=SETTINGS, data=tmp_path / "data")
+    with Fleet(config, tmp_path / "logs") as fleet:
+        fleet.start_all()
+        chaos = Chaos(fleet, tmp_path / "parts", seed=3, load=Load(askers=2, rate=20, visitors=1))
+        outcome = run(chaos.run(0, faults=4, kinds=("blackout", "kill"), pause_s=0.8))
+    verdict = check(merge_parts(tmp_path / "parts", quiesced=True))
+    assert outcome.failures == []
+    assert verdict.status == "valid", f"{verdict.reason} after {outcome.faults}"
+    assert verdict.deliveries > 100
+    assert {fault.split(",")[0].split()[0] for fault in outcome.faults} == {"blackout", "kill"}
 
 
 def test_a_broker_whose_disk_fails_says_so_and_leaves_and_the_others_go_on(tmp_path: Path) -> None:
