@@ -8,6 +8,8 @@ from gapless.errors import StorageError
 from gapless.overlay import chain
 from gapless.protocol import BrokerPlace, Connected, Keep, Persisted, Received, Send, Start
 from gapless.protocols.gapless.broker import LIFE_STEP, GaplessBroker
+from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.gapless.members.status import alive_status
 from gapless.protocols.gapless.messages import (
     PUT_TOGETHER,
     Backup,
@@ -15,9 +17,11 @@ from gapless.protocols.gapless.messages import (
     BackupHeld,
     Estate,
     Frame,
+    Membership,
 )
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.recovery.found import without_outdated
+from gapless.protocols.gapless.retention.journal import Journal
 from gapless.simulator import check_scenario, generate, parse_scenario, run_scenario, try_scenario
 from gapless.simulator.disks import replay
 from gapless.simulator.result import Result
@@ -104,6 +108,26 @@ def test_journals_are_written_anew_when_much_has_gathered() -> None:
         node.hear("b0", Backup(number, number - 1, {}, [], [event("p", number)], None))
     assert len(node.contents().journals["b0/0"]) < 100
     assert Node(node.contents()).node.state_size()["held for others"] == 1
+
+
+def test_who_hears_of_a_later_life_of_its_own_has_an_old_disk_and_begins_a_later_one() -> None:
+    node = Node(DiskContents(), incarnation=2)
+    life = 7 * LIFE_STEP
+    node.seq += 1
+    heard = Frame(0, 2 * LIFE_STEP, node.seq, 0, 0, Membership({"b1": alive_status(life) + 1}))
+    node.give(Received("b0", heard))
+    assert node.node.overview()["life"] == life + 1
+
+
+def test_what_a_broker_admits_is_held_when_its_own_disk_has_it_too() -> None:
+    journal = Journal(lambda name, message: None, Clock())
+    journal.persisted = 0
+    journal.choose_backups({"b0": 0})
+    number = journal.admit([event("p", 1)])
+    journal.answered("b0", 0, number)
+    assert journal.held == 0
+    journal.persisted = number
+    assert journal.held == number
 
 
 def test_a_disk_of_another_format_is_refused_with_a_sentence() -> None:
