@@ -117,6 +117,32 @@ def test_a_broker_whose_disk_fails_says_so_and_leaves_and_the_others_go_on(tmp_p
     run(main())
 
 
+def test_a_broker_that_has_to_start_over_finds_its_data_and_goes_on(tmp_path: Path) -> None:
+    config = network(tmp_path)
+
+    async def main() -> None:
+        brokers = {name: Broker(config, name) for name in config.overlay.brokers}
+        await asyncio.gather(*(broker.start() for broker in brokers.values()))
+        try:
+            async with asyncio.timeout(PATIENCE_S), connect(config.url, name="ann") as client:
+                await client.advertise("TRUE")
+                subscription = await client.subscribe("TRUE")
+                await client.publish({"n": 1})
+                before = brokers["b0"].incarnation
+                await brokers["b0"]._start_over("b1")
+                assert brokers["b0"].incarnation > before
+                await client.publish({"n": 2})
+                got = [(await anext(subscription)).attributes["n"] for _ in range(2)]
+                assert got == [1, 2]
+                while not brokers["b0"].report()["overview"]["settled"]:
+                    await asyncio.sleep(0.05)
+        finally:
+            for broker in brokers.values():
+                await broker.crash()
+
+    run(main())
+
+
 def _start_error(config: NetworkConfig, name: str = "b0") -> str:
     async def main() -> str:
         broker = Broker(config, name)
