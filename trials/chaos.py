@@ -299,7 +299,7 @@ class Chaos:
         """Kill all brokers; start them again in any order, and sometimes one of them with an empty disk."""
         fleet, dice = self._fleet, self._dice
         loses = dice.random() < 0.5
-        self.faults.append(f"blackout{f', {unlucky} loses its disk' if loses else ''}")
+        self.faults.append(f"blackout, after which {unlucky} has no disk" if loses else "blackout")
         for name in fleet.names:
             fleet.kill(name)
         if loses:

@@ -137,7 +137,7 @@ def _show(console: Console, asked: argparse.Namespace, outcome: Outcome, verdict
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
-    kinds = Counter(fault.split()[0] for fault in outcome.faults)
+    kinds = Counter(fault.split()[0].rstrip(",") for fault in outcome.faults)
     peaks = {name: peak / 1024 for name, peak in sorted(outcome.peak_kib.items())}
     for name, told in {
         "network": f"{asked.brokers} brokers, f = {asked.f}, seed {asked.seed}",

@@ -137,7 +137,8 @@ class Estates:
             self._successors[broker] = self._current_life(successor)
         for life, heir in plan.heirs.items():
             self._remember(self.heirs, name_life(*life), self._current_life(heir))
-            self._keep(*life, plan.estates[life], plan)
+            if name_life(*life) not in self._over:  # else the heir was quicker than this broker
+                self._keep(*life, plan.estates[life], plan)
         for client, holder in plan.holders.items():
             self._remember(self._homes, client, self._current_life(holder))
         for share in plan.inherited:
