@@ -200,6 +200,8 @@ class Desk:
         session.admitted = session.queued = record.admitted
         session.place = record.place
         session.behind = record.behind
+        if self._journal.is_on_disk:
+            session.began = dict(record.began)
         self._table.moved[record.client] = None
         self._await(session.client)
         return session

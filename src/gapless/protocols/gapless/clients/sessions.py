@@ -98,7 +98,7 @@ class Session:
         self.owes_until = 0
         """How many deliveries it has to take so that this was another wait."""
         self.began: dict[str, int] = {}
-        """By subscription: the broker's clock when it began."""
+        """By subscription: the broker's clock when it began (see `SessionRecord`)."""
         self.notes: list[tuple[int, Note]] = []
         """What is to be told after that many deliveries."""
         self.read_texts: dict[str, str] = {}
@@ -180,6 +180,7 @@ class Session:
             {name: subscription.still_awaited() for name, subscription in self.subscriptions.items()},
             self.place,
             self.behind,
+            {name: self.began[name] for name in self.subscriptions if name in self.began},
         )
 
     @property
