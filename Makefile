@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check collect docs bench chaos fuzz wheels
+.PHONY: help setup demo test check lint collect docs bench chaos fuzz wheels
 
 bin := .venv/bin
 
@@ -16,18 +16,20 @@ setup: ## Make .venv ready; quick if nothing changed
 demo: setup ## See it work: subscribe, kill a broker, read the verdict
 	@$(bin)/gapless demo
 
-check: setup ## Format, lint, types, layers
+check: lint ## Format, lint, types, layers
+	@$(bin)/pytest -n 0 --no-header tests/test_layers.py
+
+lint: setup
 	@$(bin)/ruff format --quiet --check .
 	@$(bin)/ruff check --quiet .
 	@$(bin)/mypy --no-error-summary
-	@$(bin)/pytest -n 0 --no-header tests/test_layers.py
 
 # So everything is compiled when the tests begin, at a time when checking types leaves a core to spare.
 collect: setup
 	@$(bin)/pytest -n 0 --no-header --collect-only -qq >/dev/null 2>&1 || true  # the tests will tell
 
 test: setup ## Everything above, and all tests
-	@$(MAKE) --no-print-directory -j 2 check collect
+	@$(MAKE) --no-print-directory -j 2 lint collect
 	@$(bin)/pytest
 
 wheels: setup ## Put all that a broker's container needs into dist/, as wheels; see deploy/Dockerfile

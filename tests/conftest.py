@@ -2,6 +2,8 @@
 which tests."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pytest
@@ -12,7 +14,11 @@ from gapless.cli.main import run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xmn400m"
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xmn400m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""What runs once or twice is not worth compiling well, and Spark's classes need not be verified again."""
 
 
 class Ran(NamedTuple):
@@ -51,6 +57,13 @@ def spark() -> "Iterator[SparkSession]":
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # Hundreds of steps hand on a few kilobytes each: packing and summing them costs more than it saves.
+        "spark.shuffle.compress": "false",
+        "spark.shuffle.spill.compress": "false",
+        "spark.shuffle.checksum.enabled": "false",
+        "spark.broadcast.compress": "false",
+        "spark.broadcast.checksum": "false",
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
     }
     with spark_session(master="local[2]", settings=settings) as session:
         yield session
@@ -64,19 +77,28 @@ WITHOUT_THE_SESSION = (
 """Files of `tests/spark` and `tests/lab` that do not use the session of Spark."""
 
 
-class _SparkInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
-    """Deals out tests one by one, save those that share the session of Spark: one worker starts it and does them all.
+@cache
+def _makes_something_once(file: str) -> bool:
+    """Whether the tests of a file share what one of them makes: each worker would make it for itself."""
+    text = (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
+    return 'scope="module"' in text or "\n@cache" in text
 
-    On two cores that is quickest: the session keeps about one of them busy, and the other has all the other tests.
+
+class _SharedInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
+    """Deals out tests one by one, save those that share something.
+
+    One worker starts the session of Spark and does all tests that need it. On two cores that is quickest: the session
+    keeps about one of them busy, and the other has all the other tests. A file that makes something once stays whole.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        shares = file.startswith(("tests/spark/", "tests/lab/")) and not file.endswith(WITHOUT_THE_SESSION)
-        return "spark" if shares else nodeid
+        if file.startswith(("tests/spark/", "tests/lab/")) and not file.endswith(WITHOUT_THE_SESSION):
+            return "spark"
+        return file if _makes_something_once(file) else nodeid
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
     """Ours, unless the command line wants another."""
-    return _SparkInOnePlace(config, log) if config.getoption("dist") == "load" else None
+    return _SharedInOnePlace(config, log) if config.getoption("dist") == "load" else None

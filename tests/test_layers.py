@@ -8,6 +8,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,18 +19,23 @@ SOURCE = Path(__file__).parents[1] / "src"
 MAY_IMPORT = {
     "events": set[str](),
     "errors": {"events"},
+    "disk": set[str](),
     "overlay": {"errors"},
     "toml_file": set[str](),
     "filters": {"errors", "events"},
-    "protocol": {"errors", "events", "overlay"},
-    "protocols": {"errors", "events", "overlay", "filters", "protocol"},
+    "protocol": {"errors", "events", "overlay", "disk"},
+    "protocols": {"errors", "events", "overlay", "disk", "filters", "protocol"},
     "registry": {"errors", "protocol", "protocols"},
     "trace": {"errors", "events", "protocol"},
     "checkers": {"errors", "events", "filters", "protocol", "trace"},
-    "simulator": {"errors", "events", "overlay", "filters", "protocol", "registry", "trace", "checkers", "toml_file"},
+    "simulator": {
+        "errors", "events", "overlay", "disk", "filters", "protocol", "registry", "trace", "checkers", "toml_file",
+    },
     "security": {"errors", "filters", "toml_file"},
-    "storage": {"errors"},
-    "runtime": {"errors", "events", "overlay", "filters", "protocol", "registry", "security", "toml_file"},
+    "storage": {"errors", "disk"},
+    "runtime": {
+        "errors", "events", "overlay", "disk", "filters", "protocol", "registry", "security", "storage", "toml_file",
+    },
     "client": {"errors", "events", "overlay", "filters", "protocol", "registry", "trace", "runtime", "security"},
     "sync": {"client", "security"},
     "cli": {
@@ -46,12 +52,13 @@ ROOMS = {
     "bounds": set[str](),
     "clock": set[str](),
     "lives": set[str](),
+    "disk": {"messages", "lives"},
     "ranges": {"messages"},
     "channel": {"clock", "messages"},
     "members": {"messages"},
     "retention": {"clock", "messages", "ranges"},
     "routing": {"messages"},
-    "history": {"messages", "ranges", "retention"},
+    "history": {"messages", "ranges", "disk", "retention"},
     "clients": {
         "messages",
         "client_messages",
@@ -63,7 +70,7 @@ ROOMS = {
         "routing",
         "history",
     },
-    "recovery": {"messages", "options", "lives", "members", "retention", "routing", "history", "clients"},
+    "recovery": {"messages", "options", "lives", "disk", "members", "retention", "routing", "history", "clients"},
     "client": {"messages", "client_messages", "options", "bounds", "ranges"},
     "demands": {"client_messages"},
     "overview": {"recovery"},
@@ -77,6 +84,7 @@ ROOMS = {
         "options",
         "clock",
         "lives",
+        "disk",
         "history",
         "channel",
         "members",
@@ -118,6 +126,12 @@ def _all_files() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
 
+@cache
+def _nodes(file: Path) -> list[ast.AST]:
+    """All that stands in a file; it is read once."""
+    return list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+
+
 def _part(module: str) -> str:
     """`gapless.filters.like` belongs to `filters`, `gapless` itself to nothing."""
     return [*module.split("."), ""][1]
@@ -129,7 +143,7 @@ def _module(file: Path) -> str:
 
 def _imports(file: Path) -> Iterator[tuple[int, str]]:
     """Line and module of every import, wherever it stands; `from gapless import overlay` counts as gapless.overlay."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in _nodes(file):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -178,7 +192,7 @@ def _arrows() -> dict[str, set[str]]:
     arrows: dict[str, set[str]] = {name: set() for name in names}
     for file in _all_files():
         own = _module(file).removesuffix(".__init__")
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in _nodes(file):
             if isinstance(node, ast.Import):
                 found = {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -227,7 +241,7 @@ def test_no_part_knows_spark() -> None:
 
 def _programs(file: Path) -> Iterator[tuple[int, str]]:
     """Line and text of every string that is a program of its own: what it imports, no list of imports shows."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in _nodes(file):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import" in node.value:
             try:
                 inside = list(ast.walk(ast.parse(node.value)))
@@ -239,7 +253,7 @@ def _programs(file: Path) -> Iterator[tuple[int, str]]:
 
 def _commands(file: Path) -> Iterator[tuple[int, str, str]]:
     """Line, switch and what follows it, wherever words for a Python process are put together."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in _nodes(file):
         if isinstance(node, ast.List | ast.Tuple):
             words = [each.value if isinstance(each, ast.Constant) else ast.unparse(each) for each in node.elts]
             yield from (
@@ -249,7 +263,7 @@ def _commands(file: Path) -> Iterator[tuple[int, str, str]]:
 
 def _called(file: Path) -> set[str]:
     """Names of all functions that are called."""
-    calls = [node.func for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    calls = [node.func for node in _nodes(file) if isinstance(node, ast.Call)]
     return {call.attr if isinstance(call, ast.Attribute) else ast.unparse(call) for call in calls}
 
 

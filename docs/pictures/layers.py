@@ -29,6 +29,7 @@ WORDS = {
     "filters": ("the SQL after WHERE", 0.2),
     "overlay": ("trees and graphs", 0.62),
     "storage": ("what is kept on disk", 0.9),
+    "disk": ("what a disk is asked", 0.92),
     "errors": ("with a way out", 0.4),
     "toml_file": ("what people write", 0.75),
     "events": ("what is published", 0.4),

@@ -185,7 +185,7 @@ def _inspected(table: str, address: str) -> dict[str, int | str | None]:
 
 
 def located(address: str) -> tuple[fs.FileSystem, str]:
-    """Where pyarrow finds a file of which Spark told.
+    """Where pyarrow finds a file that Spark has named.
 
     Spark writes addresses without escapes; pyarrow wants them escaped, save for files of this machine.
     """

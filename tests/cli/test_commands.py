@@ -129,7 +129,7 @@ def test_a_search_that_finds_something_prints_how_to_repeat_it(cli: Cli, tmp_pat
     finding = json.loads(again.out)["finding"]
     assert finding["repeat"] == line
     assert f"seed {finding['seed']} shows {finding['symptom']}" in found.out
-    assert load_scenario(saved).protocol.options == {"switched_off": ["hand-over"]}
+    assert load_scenario(saved).protocol.options["switched_off"] == ["hand-over"]
     assert cli("sim", "run", saved).code == 1
 
 

@@ -148,6 +148,8 @@ def test_a_request_without_a_reply_says_what_is_known_of_it() -> None:
                 await ann.request({"topic": "ask"}, timeout_s=0.1)
             with pytest.raises(NoReplyError, match=r"could not be published within 0.1 s; is the network up"):
                 await ann.request({"topic": "ask"}, reply="n = 7", timeout_s=0.1)
+            for client in (ann, bob):
+                await client.close(leave=False)  # nobody is left to take leave of
 
     run(main())
 

@@ -15,8 +15,12 @@ from tests.filters import generated, oracle
 
 STATES: tuple[Any, ...] = (
     *generated.WORLD,
-    *("".join(letters) for length in range(6) for letters in product("xyz", repeat=length)),
-    *("".join(letters) for length in range(5) for letters in product("xyz%_", repeat=length)),
+    *dict.fromkeys(
+        "".join(letters)
+        for alphabet, longest in (("xyz", 5), ("xyz%_", 4))
+        for length in range(longest + 1)
+        for letters in product(alphabet, repeat=length)
+    ),
 )
 
 
@@ -158,7 +162,7 @@ SIMPLE_CONJUNCTIONS = st.lists(generated.simple_texts(), min_size=1, max_size=4)
 
 
 @given(SIMPLE_CONJUNCTIONS, SIMPLE_CONJUNCTIONS)
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_conjunctions_are_decided_exactly(a: list[str], b: list[str]) -> None:
     check_exact(a, b)
 
@@ -170,7 +174,7 @@ def test_conjunctions_with_common_parts_are_decided_exactly(a: list[str], b: lis
     check_exact(a[1:] or a, a + b)
 
 
-@given(st.lists(generated.simple_texts().filter(lambda text: text.startswith("a ")), min_size=2, max_size=6))
+@given(st.lists(generated.simple_texts(st.just("a")), min_size=2, max_size=6))
 @settings(max_examples=300, deadline=None)
 def test_conjunctions_on_one_attribute_are_decided_exactly(texts: list[str]) -> None:
     check_exact(texts[:1], texts[1:])
@@ -186,16 +190,19 @@ def check_exact(a: list[str], b: list[str]) -> None:
     assert f.overlaps(g) is all(states_f[name] & states_g[name] for name in generated.NAMES)
 
 
-PLAIN = generated.simple_texts().filter(lambda text: "LIKE" not in text)
+PLAIN = generated.simple_texts(patterns=False)
 SMALL_DISJUNCTIONS = st.lists(st.lists(PLAIN, min_size=1, max_size=3), min_size=1, max_size=4)
 
 
 @given(SMALL_DISJUNCTIONS, SMALL_DISJUNCTIONS)
 @settings(max_examples=300, deadline=None)
 def test_disjunctions_are_decided_exactly(wide: list[list[str]], narrow: list[list[str]]) -> None:
-    """States that no conjunction tells apart are one; so few remain that every combination can be tried."""
+    """States that no conjunction tells apart are one; so few remain that every combination can be tried.
+
+    There is no pattern here, so one string that no filter names, among the first of the states, stands for all others.
+    """
     boxes = [allowed_by_all(texts) for texts in wide + narrow]
-    kinds = [{tuple(i in box[name] for box in boxes) for i in range(len(STATES))} for name in generated.NAMES]
+    kinds = [{tuple(i in box[name] for box in boxes) for i in range(len(generated.WORLD))} for name in generated.NAMES]
     inside = [[all(bits) for bits in zip(*event, strict=True)] for event in product(*kinds)]
     expected = all(any(bits[: len(wide)]) or not any(bits[len(wide) :]) for bits in inside)
     f, g = (parse(" OR ".join(f"({' AND '.join(texts)})" for texts in filter_)) for filter_ in (wide, narrow))

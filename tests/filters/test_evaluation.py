@@ -150,12 +150,12 @@ def test_agrees_with_the_oracle_on_integers_beyond_64_bits(filter_: Filter, even
 
 
 @given(generated.filters, generated.events)
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_agrees_with_the_oracle(filter_: Filter, event: dict[str, Any]) -> None:
     assert filter_.evaluate(event) is oracle.truth(filter_.condition, event)
 
 
 @given(generated.conjunctions, generated.events)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_conjunctions_agree_with_the_oracle(filter_: Filter, event: dict[str, Any]) -> None:
     assert filter_.evaluate(event) is oracle.truth(filter_.condition, event)

@@ -54,7 +54,7 @@ def test_successor(value: float, expected: float | None) -> None:
 
 
 @given(numbers)
-@settings(max_examples=500)
+@settings(max_examples=250)
 def test_successor_and_predecessor_are_inverse(value: int | float) -> None:
     above, below = successor(value), predecessor(value)
     if above is not None:
@@ -66,7 +66,7 @@ def test_successor_and_predecessor_are_inverse(value: int | float) -> None:
 
 
 @given(numbers, numbers)
-@settings(max_examples=500)
+@settings(max_examples=250)
 def test_nothing_lies_between(value: int | float, other: int | float) -> None:
     above = successor(value)
     assert above is None or not value < other < above
@@ -85,7 +85,7 @@ sets: st.SearchStrategy[NumberSet] = st.recursive(
 
 
 @given(sets, sets, numbers)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_algebra(a: NumberSet, b: NumberSet, value: int | float) -> None:
     in_a, in_b = contains(a, value), contains(b, value)
     assert contains(union(a, b), value) is (in_a or in_b)

@@ -64,7 +64,7 @@ def test_any_name_in_double_quotes(name: str) -> None:
 
 
 @given(st.text(max_size=6).filter(lambda name: lone_surrogate(name) is None))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_every_name_can_be_written(name: str) -> None:
     assert parse_condition(render_name(name)) == Truth(Attribute(name))
 
@@ -238,7 +238,7 @@ def test_rendered_trees_read_back(filter_: Filter) -> None:
 
 
 @given(st.text(st.sampled_from("ab1 .'\"()=<>+-*/%_,!ANDORTNIL\n\udce9"), max_size=30))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_any_text_is_read_or_refused(text: str) -> None:
     refused: FilterError | None = None
     try:

@@ -8,6 +8,7 @@ from gapless.client import connect
 from gapless.overlay import chain
 from gapless.runtime import waiting
 from gapless.runtime.event_loop import run
+from gapless.runtime.network_file import load_network
 from gapless.security.tokens import hash_secret
 from gapless.security.users_file import load_users
 
@@ -31,6 +32,16 @@ def test_every_metric_is_there() -> None:
     assert len(told) > 15
     for name in told:
         assert re.search(rf"^# HELP {name}", text, re.MULTILINE), name
+
+
+def test_the_network_in_it_can_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "network.toml"
+    file.write_text(re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[0], encoding="utf-8")
+    config = load_network(file)
+    assert [broker.name for broker in config.brokers] == ["b0", "b1", "b2"]
+    shown = re.search(r"curl http://(\S+)/metrics", TEXT)
+    assert shown is not None
+    assert [broker.http for broker in config.brokers if broker.http] == [shown[1]]
 
 
 def test_the_users_in_it_can_be_read(tmp_path: Path) -> None:

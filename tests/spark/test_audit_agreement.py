@@ -1,7 +1,7 @@
-"""The audit says of many hundred runs what the checkers say: verdict, anomalies, witnesses, words.
+"""The audit says of some hundred runs what the checkers say: verdict, anomalies, witnesses, words.
 
 By joins, as for runs of any size; in workers, as for those that fit there; by arrays, as for the large ones in between;
-and some in one way, some in the other.
+and some in one way, some in the other. Most of the time goes into Spark's plans, whatever the number of runs.
 """
 
 from collections import Counter
@@ -35,7 +35,11 @@ from .traces import (
 )
 
 pytestmark = pytest.mark.timeout(2_400)
-SEEDS: dict[Guarantee, int] = {"gcd": 900, "gfd": 300, "topic-causal": 300, "best-effort": 100}
+SEEDS: dict[Guarantee, int] = {"gcd": 180, "gfd": 60, "topic-causal": 60, "best-effort": 20}
+PLANTED = 5
+"""Runs of each kind of anomaly that can be planted."""
+FEW = 15
+"""Runs of each status, and anomalies of each kind, that must be exceeded."""
 CHAIN = 30
 """Clients of a chain of answers."""
 JOBS_MAX = 350
@@ -75,10 +79,11 @@ def audited(
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     kinds: Counter[str] = Counter()
-    traces = [*runs_that_went_wrong(SEEDS), *honest_runs(20)]
+    traces = [*runs_that_went_wrong(SEEDS), *honest_runs(5)]
     for kind, trace in planted_runs(20):
-        kinds[kind] += 1
-        traces.append(trace)
+        if kinds[kind] < PLANTED:
+            kinds[kind] += 1
+            traces.append(trace)
     traces += [chain_of_answers(CHAIN), a_live_run(tmp_path_factory.mktemp("live"))]
     expected = {trace.runs[0].run: check(trace) for trace in traces}
     place = tmp_path_factory.mktemp("agreement") / "trace"
@@ -101,16 +106,16 @@ def counted_jobs(spark: SparkSession) -> Iterator[list[int]]:
 
 
 def test_every_run_is_judged(judged: Judged) -> None:
-    assert len(judged.expected) > 2_000
+    assert len(judged.expected) > 400
     assert judged.verdicts.keys() == judged.expected.keys()
     assert judged.verdicts[LIVE]["status"] == "valid"
 
 
 def test_the_runs_are_of_all_kinds(judged: Judged) -> None:
     statuses = Counter(verdict.status for verdict in judged.expected.values())
-    assert min(statuses[status] for status in ("valid", "invalid", "unknown")) > 50, statuses
+    assert min(statuses[status] for status in ("valid", "invalid", "unknown")) > FEW, statuses
     found = Counter(anomaly.kind for verdict in judged.expected.values() for anomaly in verdict.anomalies)
-    assert min(found[kind] for kind in ANOMALY_KINDS) > 50, found
+    assert min(found[kind] for kind in ANOMALY_KINDS) > FEW, found
     assert set(judged.kinds_of_runs) == {*PLANTS, *LATE_STARTS, *(f"forged, {how}" for how in FORGERIES)}
 
 
@@ -141,7 +146,7 @@ def test_a_long_chain_of_causes_takes_no_more_jobs(judged: Judged) -> None:
 def test_some_in_workers_some_by_arrays_and_some_by_joins_with_a_first_look_and_another(
     spark: SparkSession, judged: Judged, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some = [*judged.traces[::10], *judged.traces[-2:]]
+    some = [*judged.traces[:-2:6], *judged.traces[-2:]]
     sizes = {trace.runs[0].run: sum(len(getattr(trace, table)) for table in Trace.__struct_fields__) for trace in some}
     rows_max = sorted(sizes.values())[len(some) // 3]
     write_trace(some, tmp_path / "trace")
@@ -157,7 +162,7 @@ def test_some_in_workers_some_by_arrays_and_some_by_joins_with_a_first_look_and_
     [unclear] = left
     in_workers = {run for run, rows in sizes.items() if rows <= rows_max}
     by_arrays = sizes.keys() - in_workers - unclear.keys()
-    assert min(len(in_workers), len(by_arrays), len(unclear)) > 10
+    assert min(len(in_workers), len(by_arrays), len(unclear)) > 5
     for run, row in verdicts.items():
         reason = judged.expected[run].reason if run in in_workers else judged.verdicts[run]["reason"]
         assert row == {**judged.verdicts[run], "reason": reason}

@@ -1,4 +1,4 @@
-"""Clients of which a trace does not hold all: what is not known cannot be judged, and the verdict says so.
+"""Clients whose part of a trace is not complete: what is not known cannot be judged, and the verdict says so.
 
 A client is *cut short* if its part of a live trace does not say that it is complete: it was killed, or ended without
 `close()`, or still ran. What is known of it is judged like everything else. But

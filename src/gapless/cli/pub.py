@@ -29,7 +29,8 @@ def publish(
     if as_json:
         print_json({"published": published, "seconds": round(took, 3)})
     elif not quiet:
-        print(f"{published:,} events published and safe in {took:.2f} s ({published / took:,.0f}/s)", file=sys.stderr)
+        events = "1 event" if published == 1 else f"{published:,} events"
+        print(f"{events} published and safe in {took:.2f} s ({published / took:,.0f}/s)", file=sys.stderr)
     return 0
 
 

@@ -137,9 +137,9 @@ def _print_latencies(console: Console, latencies: list[SubscriptionLatency]) -> 
     table.add_column("client", no_wrap=True, max_width=14)
     table.add_column("ms", justify="right", no_wrap=True)
     table.add_column("hops", justify="right", no_wrap=True)
-    table.add_column("from event … of publisher")
+    table.add_column("starts with event")
     for row in latencies:
-        cut = ", ".join(f"{publisher} {seq}" for publisher, seq in row.cut.items())
+        cut = ", ".join(f"{publisher}:{seq}" for publisher, seq in row.cut.items())
         ms = "never" if row.ms is None else f"{row.ms:g}"
         table.add_row(row.subscription, row.client, ms, "–" if row.hops is None else str(row.hops), Text(cut))
     console.print()

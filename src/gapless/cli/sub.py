@@ -116,8 +116,8 @@ async def _take(subscription: Subscription, count: int | None, give: Callable[[l
 
 
 def _tell_begin(subscription: Subscription, span: Span) -> None:
-    cuts = ", ".join(f"{publisher} {number}" for publisher, number in sorted(subscription.cuts.items()))
-    begin = f"from event … of publisher on: {cuts or 'nobody yet'}"
+    cuts = ", ".join(f"event {number} of {publisher}" for publisher, number in sorted(subscription.cuts.items()))
+    begin = f"it starts with {cuts}" if cuts else "nobody publishes such events yet"
     if span.since is not None:
         begin = f"what was published since {span.since}" + (", then what is published" if span.until is None else "")
     print(f"subscribed; {begin}", file=sys.stderr, flush=True)

@@ -17,8 +17,8 @@ PAUSE_S = 0.1
 async def find_network(url: str, timeout_s: float, access: Access = CLEAR) -> tuple[str, Welcome]:
     """An address of the list where a broker takes part, and its welcome.
 
-    Brokers that are not there yet, or still starting, are asked again until the time is up. Whoever answers with
-    something that no broker of ours says is not; if that is all of them, nobody has to wait.
+    Brokers that are not there yet, or still starting, are asked again until the time is up. An address
+    that answers as no broker of ours does is not asked again; if no other address is left, nobody has to wait.
     """
     addresses = parse_url(url)
     deadline = time.monotonic() + timeout_s

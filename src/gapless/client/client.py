@@ -19,9 +19,9 @@ from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching,
 from gapless.client.guarded_codec import GuardedCodec
 from gapless.client.hints import hint_at_filter
 from gapless.client.hold_up import HoldUp
+from gapless.client.holdings import Holdings
 from gapless.client.introduction import Introduction
 from gapless.client.milestones import Milestones, Survey
-from gapless.client.pacing import Pacing
 from gapless.client.positions import Since, position_of
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import Publishing
@@ -30,38 +30,18 @@ from gapless.client.recording import start_recording
 from gapless.client.requests import ANSWERABLE, Replies, Requests
 from gapless.client.spare_links import SpareLinks
 from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription, chosen_policy
-from gapless.client.unsafe import fulfil, refuse
-from gapless.errors import (
-    CallError,
-    ClosedError,
-    DeniedError,
-    EventError,
-    GaplessError,
-    SkippedError,
-    SubscriptionEndedError,
-)
+from gapless.errors import CallError, ClosedError, EventError, GaplessError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocol import (
-    Activated,
-    Advertise,
-    Advertised,
-    CaughtUp,
     ClientPlace,
     Confirmed,
-    CutFixed,
-    CutsVoided,
-    Deliver,
-    Ended,
     Publish,
     Published,
     Ready,
     Rejected,
-    Skipped,
     Start,
     Subscribe,
-    Unadvertise,
-    Unsubscribe,
     convert_options,
 )
 from gapless.registry import find_protocol
@@ -72,11 +52,6 @@ __all__ = ["Client"]
 
 LEAVE_S = 5.0
 """How long a client that leaves waits for its subscriptions to end, and for a broker that knows it."""
-
-ENDED = "the network ended the subscription: the client was away too long, or all brokers were"
-ENDED_EARLY = (
-    "the network ended the subscription before it began, because the client was away too long; subscribe again"
-)
 
 _NOW = -1
 """As the end of a reading: what was confirmed when it began."""
@@ -105,11 +80,9 @@ class Client:
         self._publishing = Publishing(self, self._spec, welcome.settings, self._node.window)
         self._serial = 0
         self._rejection: Rejected | None = None
-        self._stable: dict[str, asyncio.Future[None]] = {}
-        self._starting: dict[str, asyncio.Future[None]] = {}
-        self._ending: dict[str, asyncio.Future[None]] = {}
-        self._advertisements: dict[str, Advertisement] = {}
-        self._subscriptions: dict[str, BaseSubscription[Any]] = {}
+        self._holdings = Holdings(self, paces=self._spec.paces)
+        self._subscriptions = self._holdings.subscriptions
+        self._pacing = self._holdings.pacing
         self._error: GaplessError | None = None
         self._is_leaving = False
         self._is_closed = False
@@ -118,14 +91,7 @@ class Client:
             Published: self._publishing.on_published,
             Confirmed: self._publishing.on_confirmed,
             Rejected: self._on_rejected,
-            Advertised: self._on_advertised,
-            Activated: self._on_activated,
-            CutFixed: self._on_cut_fixed,
-            CutsVoided: self._on_cuts_voided,
-            Deliver: self._on_deliver,
-            CaughtUp: self._on_caught_up,
-            Skipped: self._on_skipped,
-            Ended: self._on_ended,
+            **self._holdings.handlers,
         }
         self._recording = start_recording(trace, welcome, self._spec, options, name) if trace else None
         if self._recording is not None:
@@ -143,8 +109,7 @@ class Client:
             logger=logging.getLogger("gapless.client"),
             tls=access.context,
         )
-        self._links.denied = self._on_denied
-        self._pacing = Pacing(self._subscriptions, self._links.give, tells=self._spec.paces)
+        self._links.denied = self._holdings.deny
         self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None, access)
         self._spare_links = SpareLinks(self._links, self._node)
         self._watching = Watching(lambda: serving(self._links, self._node))
@@ -163,22 +128,12 @@ class Client:
         _check_filter(filter)
         self._check_open()
         advertisement = Advertisement(self, self._new_name("a"), filter)
-        stable = self._stable[advertisement.name] = self._future()
-        try:
-            self._call(Advertise(advertisement.name, filter))
-            self._advertisements[advertisement.name] = advertisement
-            await stable
-        except DeniedError:
-            await self.unadvertise(advertisement)
-            raise
-        finally:
-            self._stable.pop(advertisement.name, None)
+        await self._holdings.advertise(advertisement)
         return advertisement
 
     async def unadvertise(self, advertisement: Advertisement) -> None:
         """Take an advertisement back."""
-        if self._advertisements.pop(advertisement.name, None) is not None:
-            self._call(Unadvertise(advertisement.name))
+        self._holdings.unadvertise(advertisement)
 
     @overload
     async def subscribe(
@@ -311,37 +266,18 @@ class Client:
         return self._new_name("s"), text, chosen_policy(self._spec, on_full), check_count("queue", queue)
 
     async def _begin(self, subscription: S, ready: Ready = "whole", since: int = -1, until: int = 0) -> S:
-        name = subscription.name
-        call = Subscribe(name, subscription.filter, ready, since, until)
+        call = Subscribe(subscription.name, subscription.filter, ready, since, until)
         subscription.position, subscription.is_live = max(0, since), since < 0
-        active = self._starting[name] = self._future()
-        self._subscriptions[name] = subscription
         if self._recording is not None:
-            self._recording.subscribes(name, subscription.filter, self._spec.ready(call))
-        try:
-            self._call(call)
-            await active
-        except BaseException:
-            self._drop(name)
-            raise
-        finally:
-            self._starting.pop(name, None)
+            self._recording.subscribes(subscription.name, subscription.filter, self._spec.ready(call))
+        await self._holdings.subscribe(subscription, call)
         if self._recording is not None:
-            self._recording.returns(name)
+            self._recording.returns(subscription.name)
         return subscription
 
     async def unsubscribe(self, subscription: BaseSubscription[Any]) -> None:
         """End a subscription; returns when its ending cut is known."""
-        name = subscription.name
-        if self._subscriptions.get(name) is not subscription:
-            return
-        ended = self._ending.get(name)
-        if ended is None:
-            ended = self._ending[name] = self._future()
-            subscription.release()
-            self._pacing.took()
-            self._call(Unsubscribe(name))
-        await asyncio.shield(ended)
+        await self._holdings.unsubscribe(subscription)
 
     async def publish(self, attributes: EventLike, payload: Payload = b"") -> Event:
         """Publish an event. Returns when it is safe: it will reach every matching subscriber, whatever fails."""
@@ -382,7 +318,7 @@ class Client:
         """Publish a request, and return the first reply to it; with a `type`, as a value of that.
 
         `reply` is a filter that replies match; the narrower it is, the fewer brokers have to know of it. If none comes
-        in time, a `NoReplyError` says whether the request is safe, and was thus seen by all who answer such.
+        in time, a `NoReplyError` says whether the request is safe, and so reaches everyone who answers such requests.
         """
         _check_filter(reply)
         reader = None if type is None else Reader(type)
@@ -416,7 +352,7 @@ class Client:
                 self._recording.close()
 
     async def _leave(self) -> None:
-        for advertisement in list(self._advertisements.values()):
+        for advertisement in list(self._holdings.advertisements.values()):
             await self.unadvertise(advertisement)
         await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self._subscriptions.values())))
         while self._links.queues.unsent or self._is_looking_for_a_broker():
@@ -438,9 +374,6 @@ class Client:
     def _new_name(self, kind: str) -> str:
         self._serial += 1
         return f"{self.name}/{kind}{self._serial}"
-
-    def _future(self) -> "asyncio.Future[None]":
-        return asyncio.get_running_loop().create_future()
 
     def _check_open(self) -> None:
         if self._error is not None:
@@ -472,86 +405,16 @@ class Client:
     async def _wait_for_links(self) -> None:
         await self._links.queues.wait_for_room()
 
-    def _drop(self, name: str) -> None:
-        """The application does not want the subscription after all."""
-        if self._subscriptions.pop(name, None) is not None and self._error is None:
-            self._links.give(Unsubscribe(name))
-            self._pacing.took()
+    def _tell(self, news: Any) -> None:
+        """Give the node what it cannot object to."""
+        if self._error is None:
+            self._links.give(news)
 
     # ---- effects ------------------------------------------------------------------------------------------
 
     def _on_rejected(self, effect: Rejected) -> None:
         if self._rejection is None:
             self._rejection = effect
-
-    def _on_denied(self, name: str, reason: str) -> None:
-        """The broker does not let us have this, or not any more."""
-        error = DeniedError(reason)
-        if name in self._stable:
-            refuse(self._stable[name], error)
-        elif name in self._starting:
-            refuse(self._starting[name], error)
-        elif name in self._subscriptions:
-            self._subscriptions[name].end(error)
-            self._drop(name)
-        elif name in self._advertisements:
-            logging.getLogger("gapless.client").warning(f"an advertisement of {self.name} is over: {reason}")
-            self._links.give(Unadvertise(self._advertisements.pop(name).name))
-
-    def _on_advertised(self, effect: Advertised) -> None:
-        if effect.advertisement in self._stable:
-            fulfil(self._stable[effect.advertisement])
-
-    def _on_activated(self, effect: Activated) -> None:
-        if effect.subscription in self._starting:
-            fulfil(self._starting[effect.subscription])
-
-    def _on_cut_fixed(self, effect: CutFixed) -> None:
-        if effect.subscription in self._subscriptions:
-            self._subscriptions[effect.subscription].cuts[effect.publisher] = effect.from_seq
-
-    def _on_cuts_voided(self, effect: CutsVoided) -> None:
-        if effect.subscription in self._subscriptions:
-            self._subscriptions[effect.subscription].cuts.clear()
-
-    def _on_deliver(self, effect: Deliver) -> None:
-        self._pacing.deliveries += 1
-        subscription = self._subscriptions.get(effect.subscription)
-        if subscription is None:
-            self._pacing.took()
-            return
-        if not subscription.put(self._pacing.deliveries, effect.event):
-            asyncio.get_running_loop().call_soon(self._drop, effect.subscription)
-        if not subscription.holds_back:
-            self._pacing.took()
-
-    def _on_caught_up(self, effect: CaughtUp) -> None:
-        subscription = self._subscriptions.get(effect.subscription)
-        if subscription is not None:
-            subscription.reach(effect.position, is_live=effect.is_live)
-
-    def _on_skipped(self, effect: Skipped) -> None:
-        subscription = self._subscriptions.get(effect.subscription)
-        if subscription is None or (not effect.lost and effect.gap is not None and effect.gap[0] == 0):
-            return  # who asks for the earliest gets the earliest that there is
-        gone = sum(last - first + 1 for ranges in effect.lost.values() for first, last in ranges)
-        what = f"{gone:,} events" if effect.gap is None else "an unknown number of events"
-        message = f"{what} that {subscription.filter!r} may match are gone: no broker holds them any more"
-        subscription.skip(self._pacing.deliveries + 1, SkippedError(message, effect.lost, effect.gap))
-
-    def _on_ended(self, effect: Ended) -> None:
-        name = effect.subscription
-        subscription = self._subscriptions.pop(name, None)
-        asked = self._ending.pop(name, None)
-        if subscription is not None:
-            subscription.last = effect.last_seq
-            is_well = asked is not None or effect.is_complete
-            subscription.end(None if is_well else SubscriptionEndedError(ENDED, effect.last_seq))
-        if asked is not None:
-            fulfil(asked)
-        if name in self._starting:
-            left = ClosedError("the client is about to close")
-            refuse(self._starting[name], left if self._is_leaving else SubscriptionEndedError(ENDED_EARLY))
 
     def _break(self, error: BaseException) -> None:
         """The client cannot go on: no call may wait for what does not come, and nobody is kept waiting for us."""
@@ -563,11 +426,8 @@ class Client:
         """Nothing goes on: tell everyone who waits."""
         if self._error is None:
             self._error = error if isinstance(error, GaplessError) else ClosedError(f"the client failed: {error!r}")
-        for future in [*self._stable.values(), *self._starting.values(), *self._ending.values()]:
-            refuse(future, self._error)
+        self._holdings.fail(self._error, is_closed=self._is_closed)
         self._publishing.fail(self._error)
-        for subscription in self._subscriptions.values():
-            subscription.end(None if self._is_closed else self._error)
         self._watching.end(None if self._is_closed else self._error)
 
     # ---- how it is -------------------------------------------------------------------------------------------

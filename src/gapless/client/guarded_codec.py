@@ -1,4 +1,4 @@
-"""What a client cannot encode ends the client, with a word.
+"""A message that cannot be encoded ends the client, with an error that says so.
 
 Arguments are checked before they are handed over, so this should not happen. If it does, the message would come up
 again with every new connection, and calls would wait for an answer to what never leaves.

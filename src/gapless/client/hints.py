@@ -1,7 +1,7 @@
-"""What a filter or an attribute's name may not mean to whoever wrote it is told in the client's log, once.
+"""A filter or an attribute's name may not mean what its author thinks: the client's log says so, once.
 
 `order-id = 1` is a subtraction, and an attribute `order-id` has to stand in double quotes in filters. Both are allowed,
-so nothing is refused; but who publishes or subscribes so would wait for events in vain, without a word.
+so nothing is refused. But without a word, their author would wait for events in vain.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """Why publications do not become safe: somebody in the network holds everybody up, and the publisher has to know who.
 
 No broker may forget what a client has not taken, so one that takes nothing stops all publishers in the end, wherever
-they are. If nothing has become safe for `PATIENCE_S` although something waits, all brokers are asked what they wait
-for, as `gapless status` does; what they say is in the log, and at hand for who wants to tell it.
+they are. If something waits and nothing has become safe for `PATIENCE_S`, the client asks all brokers what they wait
+for, as `gapless status` does. It writes their answers to its log, and keeps them for the application.
 """
 
 import asyncio

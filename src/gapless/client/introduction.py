@@ -106,9 +106,9 @@ class Introduction:
         )
 
     def refused(self, peer: str, refusal: Refusal) -> None:
-        """A broker does not want us. Others may, or later; what no other would take either is the end.
+        """A broker does not want us. Another one may, or this one later. What no broker would take ends the client.
 
-        So is a limit that the broker has reached which was asked first, before we ever were let in.
+        A limit ends it, too, if the broker that was asked first has reached it and no broker has let us in yet.
         """
         if refusal.code == "denied":
             self._fail(DeniedError(f"broker {peer!r} refused us: {refusal.reason}"))

@@ -1,7 +1,7 @@
 """A client keeps no more connections than it needs: to the broker that serves it.
 
-Whoever it asked while it looked for its session it parts with in good order, once it has been served by the same broker
-for a while. So brokers do not hold connections of clients that are others', and are not watched by them.
+While it looks for its session it asks several brokers. Once the same broker has served it for a while, it parts from
+the others in good order. So a broker has no connection to a client that another one serves.
 """
 
 import asyncio

@@ -1,14 +1,15 @@
 """The failure detector of one node: who is silent, who left, who is back.
 
-Any byte is a sign of life; where there is nothing to say, a ping is sent. A watched peer from which nothing has come
-for `suspect_ms` is *suspected*, whether or not there is a connection, and trusted when it is heard again. A suspicion
-that turns out wrong, because the peer was only busy, lets it be silent for longer before the next, so that on a slow
-machine suspicions end and do not make it slower still; with time that is forgotten. If this process itself was asleep,
-its own silence is not held against others. As no more than f brokers fail at a time, who hears nothing of more than f
-has reason to doubt itself: they get longer.
+Any byte is a sign of life; a node that has nothing to say sends a ping. A watched peer that has been silent for
+`suspect_ms` is *suspected*, with or without a connection, and it is trusted when it is heard again. If it was only
+busy, the suspicion was wrong, and it may be silent for longer before the next one. So suspicions end on a slow machine,
+and do not make it slower still. With time this patience is forgotten. If this process itself was asleep, it does not
+hold the silence against others. No more than f brokers fail at a time, so a broker that hears nothing of more than f
+doubts itself, and gives them longer.
 
-Two are missed without any wait, and without a suspicion: who said goodbye has *left*, and a client whose connection
-ended without one is *lost*, because nobody but the client can make another. Nodes are told `Suspected` in all cases.
+Two kinds of peers are missed at once, without a suspicion. A peer that said goodbye has *left*. A client whose
+connection ended without a goodbye is *lost*: only the client can make another one. Nodes are told `Suspected` in all
+cases.
 """
 
 import asyncio
@@ -82,8 +83,8 @@ class Detector:
     # ---- silence ------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        """The next turn is planned first, and each peer is looked after by itself: nothing that one of them does, or a
-        bug of ours with it, is the end of the detector."""
+        """Plan the next turn first, and look after each peer by itself. So nothing that one peer does, and no bug of
+        ours with it, ends the detector."""
         self._ticking = self._loop.call_later(self._tick_s, self._tick)
         begun = self._meter.begin()
         self._look_at_all()
@@ -143,7 +144,7 @@ class Detector:
     # ---- opinions -----------------------------------------------------------------------------------------
 
     def miss(self, link: Link, absence: Absence) -> None:
-        """The peer is not there; a client that has no connection any more is forgotten here, save that it is missed."""
+        """The peer is not there. Of a client that has no connection any more, only this is remembered."""
         if not link.absence:
             link.absence = absence
             self.absences[absence] += 1

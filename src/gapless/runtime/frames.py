@@ -6,8 +6,8 @@ refused as soon as its header is there, before any room is made for it.
 
 Writing is `write` of whole frames. The transport says when too much waits (`is_congested`) and when it has drained.
 
-A transport may be closed without a word: the event loop does so to one whose dialling was cut short when it stood
-already. Whoever uses it next finds out, and the connection is over then as if it had been told.
+A transport may be closed without a word: the event loop does that if dialling is cancelled just after the connection
+was made. Whoever uses the transport next finds out, and the connection is over as if its end had been told.
 """
 
 import asyncio

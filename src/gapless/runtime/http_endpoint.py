@@ -8,8 +8,8 @@
 
 One request a connection, nothing but GET and HEAD, and little patience: enough for what it is for.
 
-In a network with certificates it speaks HTTPS. `/healthz` is for everybody; the others are for who may see status, and
-shows so by its certificate or by a token, as `Authorization: Bearer TOKEN`.
+In a network with certificates it speaks HTTPS. `/healthz` is for everybody. The others are for users who may see the
+status; they show a certificate, or a token, as `Authorization: Bearer TOKEN`.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """A port that speaks TLS: it accepts, looks at the first byte, and shakes hands.
 
-A TLS handshake begins with the byte 22; a frame of ours with 0, a request over HTTP with a letter. So who comes in
-clear text is told so, in clear text, instead of being left with an alert that says nothing. Each connection takes the
-context of its moment: certificates that are read anew count from the next connection on, without a pause in
-listening.
+A TLS handshake begins with the byte 22; a frame of ours with 0, a request over HTTP with a letter. So a peer that
+comes in clear text is told so in clear text, and does not get an alert that says nothing. Each connection takes the
+context of its moment: certificates that are read anew count from the next connection on, without a pause in listening.
 """
 
 import asyncio
@@ -25,8 +24,8 @@ PAUSE_S = 0.1
 
 
 class TlsListener:
-    """Listens on one port. `may_come` decides by host, before anything is done for who dialled; who comes from a host
-    that `is_known` is not kept out by a crowd of others."""
+    """Listens on one port. Before anything is done for a peer, `may_come` decides by its host. A crowd of others does
+    not keep out a peer from a host that `is_known`."""
 
     def __init__(
         self,

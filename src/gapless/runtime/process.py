@@ -1,9 +1,9 @@
 """A broker as a process: from its start to its exit code.
 
-SIGTERM and SIGINT let it leave in good order. SIGHUP, which a terminal sends that is closed, too, lets it read its
-certificates and users again, if there are any, and does nothing else. A bug of
-ours ends it at once, without a goodbye: its state is in doubt, and the others go round it. With `parent`, it leaves,
-too, when that process is gone, so that no broker outlives the network it was started with.
+SIGTERM and SIGINT let it leave in good order. On SIGHUP it reads its certificates and users again, if there are any,
+and does nothing else: a terminal that is closed sends SIGHUP, too. A bug of ours ends it at once, without a goodbye:
+its state is in doubt, and the others go round it. With `parent`, it also leaves when that process is gone, so that no
+broker outlives the network it was started with.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import os
 import signal
 from typing import Any
 
+from gapless.errors import StorageError
 from gapless.runtime.broker import Broker
 from gapless.runtime.event_loop import run
 from gapless.runtime.http_endpoint import HttpEndpoint
@@ -50,7 +51,11 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int) -> i
         else:
             starting.cancel()
         if broker.failure.done():
-            broker.logger.critical("failed: this is a bug of ours", exc_info=broker.failure.result())
+            error = broker.failure.result()
+            if isinstance(error, StorageError):
+                broker.logger.critical(f"leaves, for it has no disk any more: {error}")
+            else:
+                broker.logger.critical("failed: this is a bug of ours", exc_info=error)
             await broker.links.close(with_goodbye=False)
             return FAILED
         await broker.stop()

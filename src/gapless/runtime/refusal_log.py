@@ -1,6 +1,6 @@
 """Whom we did not let in, sent away or denied a call: who, from where and why, counted by code, and never too often.
 
-What is told here is seen by operators; nothing that proves who somebody is ever comes here.
+Operators read what is told here, so nothing that proves who somebody is ever comes here.
 """
 
 from gapless.runtime.connection import Connection

@@ -1,4 +1,4 @@
-"""What is said again and again is said less and less often: a log is for who reads it.
+"""What happens again and again is logged less and less often, so that people can read the log.
 
 The first time a thing is said at once; the next times after one second, two, four, and so on up to ten minutes, each
 time with how often it happened meanwhile. What has not happened for a minute, or for twice its pause, is new when it

@@ -1,8 +1,8 @@
 """TLS: the contexts of both ends, whom a certificate names, and why a handshake failed, in words.
 
 At least version 1.2, with forward secrecy and authenticated encryption; compression, renegotiation and the resumption
-of sessions are off, so that each connection proves anew who is there. Who dials checks the name of who listens,
-always.
+of sessions are off, so that each connection proves anew who is there. Whoever dials
+always checks the name of the other end.
 """
 
 import ssl

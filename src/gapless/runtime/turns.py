@@ -1,9 +1,9 @@
 """No turn of the event loop takes long, however many peers have much to say.
 
 The loop reads from all connections that have something, and only then sends what was written and looks at its timers.
-With a hundred busy clients that may take seconds: nobody hears anything meanwhile, and takes us for dead. So whoever
-comes after `TURN_US` waits, with what it has sent, for one of the next turns, in the order in which they came; and who
-has sent more than fits into a turn, in one batch or in several, waits with the rest of it.
+With a hundred busy clients that may take seconds: meanwhile peers hear nothing from us, and take us for dead. So a peer
+whose turn comes after `TURN_US` waits, with what it has sent, for one of the next turns; peers wait in the order in
+which they came. A peer that has sent more than fits into a turn, in one batch or in several, waits with the rest of it.
 """
 
 import asyncio

@@ -10,7 +10,7 @@ and remembers. Four things can hold a broker up:
 | `cut-off` | it hears too few of the others to go on | no |
 | `client` | a client has not taken what it was delivered: no broker may forget that, and publishers stand still | yes |
 
-What is under way for less than `LONG_S` is how things go.
+A wait of less than `LONG_S` is nothing unusual.
 """
 
 import time
@@ -97,7 +97,9 @@ def _found(
     for peer, reason in awaited.items():
         yield "start", peer, 1, 0, f"for {peer}: {reason}", (peer,)
     if overview.get("cut_off"):
-        yield "cut-off", "", 1, 0, "for other brokers: it hears too few of them to go on", ()
+        missing = tuple(overview.get("not_heard", ()))
+        whom = f" (not {', '.join(missing)})" if missing else ""
+        yield "cut-off", "", 1, 0, f"for other brokers: it hears too few of them to go on{whom}", missing
     handed = overview.get("hand_overs") or []
     if handed:
         names = tuple(dict.fromkeys(name for item in handed for name in item["waits_for"]))

@@ -1,4 +1,4 @@
-"""Certificates: an authority for development, what it signs, and how long what is there will do.
+"""Certificates: an authority for development, what it signs, and how long a certificate is still valid.
 
 Keys are on the curve P-256, so that a handshake costs a broker well below a millisecond. Whoever runs a network that
 matters has an authority of its own; its certificates must name brokers and users as `identity` says.

@@ -1,4 +1,4 @@
-"""How much: counts that end at a number, and rates that make wait.
+"""How much a user may take: counts that end at a number, and rates, for which it has to wait.
 
 A rate is a bucket that fills with time and holds what fits into a second. Whoever takes more than is in it goes into
 debt, and waits until it is paid: nothing is dropped, and nobody else pays.

@@ -1,7 +1,7 @@
 """What a user may: within which filters it publishes and subscribes.
 
-A filter lies within if what is allowed covers it. That errs on the safe side: what cannot be told is outside, and a
-sentence says what is allowed. An event is looked at itself, so of events nothing has to be told.
+A filter lies within if what is allowed covers it. That errs on the safe side: where it is not certain, the filter is
+outside, and a sentence says what is allowed. With an event there is no doubt: its attributes are there to be looked at.
 """
 
 from collections.abc import Sequence

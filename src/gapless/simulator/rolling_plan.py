@@ -1,7 +1,7 @@
 """Every broker in turn: out and back, cut off or suspected for a while, as soon as the budget has room, or later.
 
-The turn goes from one end of the tree to the other, from its middle outwards or back, or anyhow. Absences are like
-those of any crash, but all of them end: mostly without memory, as when a network is upgraded broker by broker.
+The turn goes from one end of the tree to the other, from its middle outwards or back, or in any order. Absences are
+like those of any crash, but all of them end: mostly without memory, as when a network is upgraded broker by broker.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Why a protocol is not for a scenario: a short phrase, or nothing.
 
 A scenario may be run with a protocol that does not claim to cope with its faults, to see what happens. In a comparison
-that would be no fair game, so there it counts as a reason.
+that would not be fair, so there it counts as a reason.
 """
 
 from collections.abc import Iterator

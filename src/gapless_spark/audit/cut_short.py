@@ -1,4 +1,4 @@
-"""Clients of which a trace does not hold all, in the words of `gapless.checkers.cut_short`.
+"""Clients whose part of a trace is not complete, in the words of `gapless.checkers.cut_short`.
 
 What follows from it is decided where names become keys (`encoding`: for their subscriptions the run is not quiet) and
 where events are matched (`matching`: what may never have left is due to nobody).

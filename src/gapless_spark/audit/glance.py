@@ -1,4 +1,4 @@
-"""A large run at a glance: what most runs are, right or with gaps alone, is told by arrays.
+"""A large run at a glance. Most runs are right, or have nothing but gaps: arrays are enough to tell that.
 
 All rules but one are about one client: what it did, and what its subscriptions were delivered. The one that is not, the
 certificate, says of each event what its publisher knew; if every publisher's own claims follow from what it read and
@@ -6,8 +6,8 @@ from the claims about *that*, all of them are true (see `relations`). So a run i
 its clients: a share takes the events and the certificate of the whole run, and the history of its own clients, as
 arrays of numbers. Forty bytes an act are held, where the checkers hold a thousand.
 
-What is wrong, save for gaps, is left to the joins, which have the words for it: an `UnclearError` makes the run theirs,
-as if nothing had been tried. So nothing here has to explain; it only has to be sure.
+All that is wrong, except for gaps, is left to the joins, which have the words for it: after an `UnclearError` they
+judge the run as if nothing had been tried. So nothing here has to explain anything; it only has to be sure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,9 +1,9 @@
 """The judge on Spark: runs that fit into a worker are judged there, by the checkers (`small_runs`) or, if they are
 larger, by arrays (`large_runs`); what does not fit, or is not clear at a glance, by joins.
 
-For those, it asks every rule that their guarantees call for, and sums up. What most traces have none of is looked for
-in one summary; only where that shows something is a rule asked for its anomalies, so a valid trace costs one pass of
-each kind, whatever its runs.
+For those, it asks every rule that their guarantees call for, and sums up. One summary shows what kinds of anomalies
+there are. A rule is asked for its anomalies only if the summary shows some, so a valid trace costs one pass of each
+kind, whatever its runs.
 """
 
 from collections.abc import Sequence

@@ -42,7 +42,7 @@ def materialise(frame: DataFrame) -> DataFrame:
 
 
 def shared(frame: DataFrame, fault: str | None = None) -> DataFrame:
-    """Settle a frame that is small as a rule: joins get a copy of it, if it is.
+    """Compute a frame that is usually small, and keep it. If it is small, joins get a copy of it.
 
     If the column `fault` has a sentence, the first one is said with a `TraceError`.
     """

@@ -1,8 +1,8 @@
-"""Runs that fit into no worker as the checkers hold them, but do as arrays: see `glance`.
+"""Runs that are too large for a worker as the checkers hold them, but fit into one as arrays: see `glance`.
 
 A task looks at some shares of runs, one after the other. Of each it reads the events and the certificate of the run,
-and streams the history past itself, keeping what the share's clients did. Nothing is sorted or sent by Spark. A run of
-which one share is unclear is judged by the joins.
+and streams the history past itself, keeping what the share's clients did. Nothing is sorted or sent by Spark. If one
+share of a run is unclear, the joins judge the run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

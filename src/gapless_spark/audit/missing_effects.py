@@ -1,12 +1,13 @@
 """Causal completeness: `missing-effect`.
 
-An event e that matches and never came, before the starting cut of its publisher or of a publisher without one, and is
-no late start, is missed if something in the accepted history happens before it, and it is not after the end of its
-publisher as far as that is known. Something in the history happens before e if and only if the past of e reaches the
-lowest number that the history has of some publisher.
+Let e be an event that matches and never came, that stands before the starting cut of its publisher, or whose publisher
+has none, and that is no late start. It is missed if something in the accepted history happens before it, and it is not
+after the end of its publisher as far as that is known. Something in the history happens before e if and only if the
+past of e reaches the lowest number that the history has of some publisher.
 
-Pasts grow along a publisher's events, so if the last such event of a publisher is no effect, none of its is. Only that
-one is joined with its past, and held against the lowest numbers; where it is an effect, so are the others looked at.
+Pasts grow along a publisher's events, so if the last such event of a publisher is no effect, none of them is. Only the
+last one is joined with its past, and held against the lowest numbers. If it is an effect, the others are looked at,
+too.
 """
 
 from pyspark.sql import DataFrame

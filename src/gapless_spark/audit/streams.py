@@ -288,7 +288,7 @@ def merged_pasts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def overtaken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Events of which something that they happen before had come already.
+    """Events that came after one of their own effects.
 
     Takes s, rel, step, p, seq, state, late, idx, past, sorted by the first three. An event that never came stands
     behind all others, without a past. One that is late has a name already: it came after a later event of its own

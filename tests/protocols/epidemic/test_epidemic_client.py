@@ -60,10 +60,10 @@ def test_a_subscription_lives_from_its_acceptance_to_its_end() -> None:
     event = Event("p", 4, {})
     assert steps(node, Subscribe("s", "TRUE")) == [Send("b0", ClientSubscribe(1, "TRUE"))]
     assert steps(node, Received("b0", Accepted(1)), Received("b0", Accepted(1))) == [Activated("s")]
-    delivery = Received("b0", Delivery(event, [1]))
+    delivery = Received("b0", Delivery(event, (1,)))
     assert steps(node, delivery, delivery) == [Deliver(event, "s")], "once"
     assert steps(node, Unsubscribe("s")) == [Ended("s", {}), Send("b0", ClientUnsubscribe(1))]
-    assert steps(node, Received("b0", Delivery(Event("p", 5, {}), [1]))) == []
+    assert steps(node, Received("b0", Delivery(Event("p", 5, {}), (1,)))) == []
     assert steps(node, Subscribe("s", "TRUE")) == [Send("b0", ClientSubscribe(2, "TRUE"))]
 
 

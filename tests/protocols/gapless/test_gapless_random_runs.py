@@ -13,8 +13,8 @@ from gapless.registry import find_protocol
 from gapless.simulator import GeneratorLimits, generate, run_scenario, try_scenario
 from gapless.simulator.scenario import Delay, PublishAction
 
-RUNS = 150
-CHUNK = 25
+RUNS = 80
+CHUNK = 20
 UNKNOWN_MOST = 0.03
 """Share of runs in which so little happens that there is nothing to judge."""
 

@@ -127,10 +127,10 @@ def test_it_ends_where_its_deliveries_end_and_the_name_is_free_again() -> None:
     bench.step(Subscribe("s", "TRUE"))
     bench.hear(Started(1, {"p": 4, "q": 7}))
     event = Event("p", 5, {})
-    assert bench.hear(Delivery(event, [1])) == [Deliver(event, "s")]
+    assert bench.hear(Delivery(event, (1,))) == [Deliver(event, "s")]
     assert bench.step(Unsubscribe("s")) == [Ended("s", {"p": 5, "q": 6}), ClientUnsubscribe(1)]
     assert bench.step(Subscribe("s", "TRUE")) == [ClientSubscribe(2, "TRUE")]
-    assert bench.hear(Delivery(Event("p", 6, {}), [1])) == []
+    assert bench.hear(Delivery(Event("p", 6, {}), (1,))) == []
     assert bench.hear(Started(1, {"r": 1})) == []
     assert bench.client.state_size() == {"subscriptions": 1, "advertisements": 0, "unacknowledged": 3}
 

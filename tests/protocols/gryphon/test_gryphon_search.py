@@ -27,8 +27,8 @@ SPEC = find_protocol("gryphon")
 @pytest.mark.parametrize(
     ("faults", "runs"),
     [
-        ("none", 80),
-        ("cut", 60),
+        ("none", 40),
+        ("cut", 40),
         ("suspicion", 15),
         ("loss", 30),
         ("duplication", 15),

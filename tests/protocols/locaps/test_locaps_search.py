@@ -16,7 +16,7 @@ CROWDED = GeneratorLimits(
 )
 
 
-@pytest.mark.parametrize(("coverage", "runs"), [(True, 250), (False, 100)])
+@pytest.mark.parametrize(("coverage", "runs"), [(True, 120), (False, 60)])
 def test_no_violation(coverage: bool, runs: int) -> None:
     report = search("locaps", runs, options={"coverage": coverage, "paths": "one"}, processes=1)
     assert report.finding is None, report.finding.repeat

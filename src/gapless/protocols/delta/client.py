@@ -10,29 +10,21 @@ nobody keeps what comes next for them, and those that have not started are asked
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from gapless.events import Event
-from gapless.filters import FilterError, parse
 from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
-    ClientNode,
     ClientPlace,
     Confirmed,
     Connected,
-    CutFixed,
     Deliver,
     Effect,
     Ended,
     Input,
     Publish,
-    Published,
-    Received,
-    Rejected,
-    Send,
     SetTimer,
     Start,
     Subscribe,
@@ -58,6 +50,7 @@ from gapless.protocols.delta.messages import (
     Started,
 )
 from gapless.protocols.delta.options import DeltaOptions
+from gapless.protocols.parts.calling_client import CallingClient
 
 __all__ = ["DeltaClient"]
 
@@ -77,18 +70,15 @@ class _Held:
         """The last number of each publisher that came, or that stands before the start."""
 
 
-class DeltaClient(ClientNode):
+class DeltaClient(CallingClient):
     """A client node."""
 
     def __init__(self, place: ClientPlace, options: DeltaOptions) -> None:
-        self._name = place.name
-        self._broker = place.broker
+        super().__init__(place)
         self._contacts = place.contacts
         self._patience_us = round(options.patience_ms * 1000)
         self._window = options.window
         self._now = 0
-        self._seq = 0
-        self._calls = 0
         self._attempts = 0
         self._suspected: dict[str, int] = {}
         self._kept: deque[Event] = deque()
@@ -97,21 +87,12 @@ class DeltaClient(ClientNode):
         self._by_wire_name: dict[str, _Held] = {}
         self._offers: dict[str, None] = {}
         self._publishes = False
-        self._effects: list[Effect] = []
-        self._handlers: dict[type, Callable[[Any], None]] = {
+        self._handlers |= {
             Start: lambda item: self._attach(),
             Connected: self._on_connected,
             Suspected: self._on_suspected,
             Trusted: self._on_trusted,
             TimerFired: lambda item: self._leave_the_dead(),
-            Received: self._on_received,
-            Advertise: self._advertise,
-            Unadvertise: self._unadvertise,
-            Subscribe: self._subscribe,
-            Unsubscribe: self._unsubscribe,
-            Publish: self._publish,
-        }
-        self._answers: dict[type, Callable[[Any], None]] = {
             Accepted: self._on_accepted,
             Started: self._on_started,
             Delivery: self._on_delivery,
@@ -125,10 +106,8 @@ class DeltaClient(ClientNode):
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
-        self._effects = []
         self._now = now
-        self._handlers[type(item)](item)
-        return self._effects
+        return super().step(item, now)
 
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
@@ -186,7 +165,7 @@ class DeltaClient(ClientNode):
 
     def _advertise(self, call: Advertise) -> None:
         """Delta floods subscriptions, so nobody needs to be told what will be published."""
-        if self._can_read(call, call.filter, call.advertisement, self._offers):
+        if self._can_be_made(call, call.advertisement, self._offers):
             self._offers[call.advertisement] = None
             self._effects.append(Advertised(call.advertisement))
             if not self._publishes:
@@ -195,12 +174,12 @@ class DeltaClient(ClientNode):
 
     def _unadvertise(self, call: Unadvertise) -> None:
         if call.advertisement not in self._offers:
-            self._reject(call, f"there is no advertisement {call.advertisement!r} to take back")
+            self._reject_unknown(call)
             return
         del self._offers[call.advertisement]
 
     def _subscribe(self, call: Subscribe) -> None:
-        if self._can_read(call, call.filter, call.subscription, self._subscriptions):
+        if self._can_be_made(call, call.subscription, self._subscriptions):
             self._calls += 1
             held = self._subscriptions[call.subscription] = _Held(call.subscription, self._calls, call.filter)
             self._send(self._wish(held))
@@ -208,7 +187,7 @@ class DeltaClient(ClientNode):
     def _unsubscribe(self, call: Unsubscribe) -> None:
         held = self._subscriptions.get(call.subscription)
         if held is None:
-            self._reject(call, f"there is no subscription {call.subscription!r} to end")
+            self._reject_unknown(call)
             return
         self._end(held)
         self._send(ClientUnsubscribe(held.wire_name))
@@ -217,40 +196,23 @@ class DeltaClient(ClientNode):
         if len(self._kept) >= self._window:
             self._reject(call, f"{len(self._kept)} publications have not reached every subscriber; try later")
             return
-        self._seq += 1
         self._publishes = True
-        event = Event(self._name, self._seq, call.attributes, call.payload)
+        event = self._next_event(call)
         self._kept.append(event)
-        self._effects.append(Published(event))
         self._send(ClientPublish(event))
 
-    def _can_read(self, call: Advertise | Subscribe, text: str, name: str, taken: Mapping[str, object]) -> bool:
+    def _can_be_made(self, call: Advertise | Subscribe, name: str, taken: Mapping[str, object]) -> bool:
         if name in taken:
-            self._reject(call, f"{name!r} is taken; give it another name")
+            self._reject_taken(call, name)
             return False
-        try:
-            parse(text)
-        except FilterError as error:
-            self._reject(call, str(error))
-            return False
-        return True
-
-    def _reject(self, call: Advertise | Unadvertise | Subscribe | Unsubscribe | Publish, reason: str) -> None:
-        self._effects.append(Rejected(call, reason))
+        return self._filter_of(call) is not None
 
     def _end(self, held: _Held) -> None:
         del self._subscriptions[held.name]
         del self._by_wire_name[held.wire_name]
         self._effects.append(Ended(held.name, held.positions))
 
-    def _send(self, message: Any) -> None:
-        self._effects.append(Send(self._broker, message))
-
     # ---- answers ------------------------------------------------------------------------------------------
-
-    def _on_received(self, item: Received) -> None:
-        if item.peer == self._broker:
-            self._answers[type(item.message)](item.message)
 
     def _on_accepted(self, message: Accepted) -> None:
         before = len(self._kept)
@@ -264,7 +226,7 @@ class DeltaClient(ClientNode):
         if held is not None:
             held.has_started = True
             held.positions = message.skipped | {publisher: cut - 1 for publisher, cut in message.cuts.items()}
-            self._effects += [CutFixed(held.name, publisher, cut) for publisher, cut in message.cuts.items()]
+            self._fix(held.name, message.cuts)
             self._effects.append(Activated(held.name))
 
     def _on_delivery(self, message: Delivery) -> None:

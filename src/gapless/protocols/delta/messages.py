@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.events import Event
-from gapless.protocols.parts.messages import Cuts, Message
+from gapless.protocols.parts.messages import ClientPublish, Cuts, Message
 
 __all__ = [
     "NO_TAGS",
@@ -197,12 +197,6 @@ class ClientUnsubscribe(Message, frozen=True):
 
 class ClientOffers(Message, frozen=True):
     """The client will publish: new subscriptions shall say where they start with it."""
-
-
-class ClientPublish(Message, frozen=True):
-    """The client's next event."""
-
-    event: Event
 
 
 class Acknowledge(Message, frozen=True):

@@ -186,7 +186,7 @@ class EpidemicBroker(BrokerNode):
             for client, numbers in pattern.clients.items():
                 clients.setdefault(client, []).extend(numbers)
         for client, wanted in clients.items():
-            self._send(client, Delivery(stamped.event, wanted))
+            self._send(client, Delivery(stamped.event, tuple(wanted)))
         if self._recovery is None:
             return
         is_own = bool(own) or stamped.source == self._source

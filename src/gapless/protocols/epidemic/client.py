@@ -5,31 +5,20 @@ one is stable as soon as it is made. A subscription is active when its broker ha
 starts, so there is no cut. What the client has had it does not deliver again, whatever its broker forgot in a crash.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from gapless.events import Event
-from gapless.filters import FilterError, parse
 from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
-    ClientNode,
     ClientPlace,
     Connected,
-    Deliver,
-    Effect,
     Ended,
-    Input,
     Publish,
-    Published,
-    Rejected,
-    Send,
     Subscribe,
     Unadvertise,
     Unsubscribe,
 )
-from gapless.protocol import Received as ReceivedInput
 from gapless.protocols.epidemic.messages import (
     Accepted,
     ClientPublish,
@@ -40,50 +29,33 @@ from gapless.protocols.epidemic.messages import (
 )
 from gapless.protocols.epidemic.options import EpidemicOptions
 from gapless.protocols.epidemic.received import Received
+from gapless.protocols.parts.calling_client import CallingClient, number_of
+from gapless.protocols.parts.held import Held
 
 __all__ = ["EpidemicClient"]
 
 
-class _Held:
-    """A subscription as the client holds it."""
+class _Asked(Held):
+    """A subscription as the client holds it, with its filter."""
 
     def __init__(self, name: str, text: str) -> None:
-        self.name = name
+        super().__init__(name)
         self.filter = text
-        self.is_active = False
 
 
-class EpidemicClient(ClientNode):
+class EpidemicClient(CallingClient):
     """A client node."""
 
     def __init__(self, place: ClientPlace, options: EpidemicOptions) -> None:
-        self._name = place.name
-        self._broker = place.broker
-        self._seq = 0
-        self._calls = 0
-        self._subscriptions: dict[int, _Held] = {}
+        super().__init__(place)
+        self._subscriptions: dict[int, _Asked] = {}
         self._advertisements: dict[str, None] = {}
         self._received = Received(options.remembered)
-        self._effects: list[Effect] = []
-        self._handlers: dict[type, Callable[[Any], None]] = {
-            Advertise: self._advertise,
-            Unadvertise: self._unadvertise,
-            Subscribe: self._subscribe,
-            Unsubscribe: self._unsubscribe,
-            Publish: self._publish,
+        self._handlers |= {
             Connected: self._on_connected,
-            ReceivedInput: lambda item: self._handlers[type(item.message)](item.message),
             Accepted: self._on_accepted,
             Delivery: self._on_delivery,
         }
-
-    def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input; return what it causes."""
-        self._effects = []
-        handler = self._handlers.get(type(item))
-        if handler is not None:
-            handler(item)
-        return self._effects
 
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
@@ -93,8 +65,8 @@ class EpidemicClient(ClientNode):
 
     def _advertise(self, call: Advertise) -> None:
         if call.advertisement in self._advertisements:
-            self._reject(call, f"{call.advertisement!r} is taken; give it another name")
-        elif self._is_filter(call):
+            self._reject_taken(call, call.advertisement)
+        elif self._filter_of(call) is not None:
             self._advertisements[call.advertisement] = None
             self._effects.append(Advertised(call.advertisement))
 
@@ -102,48 +74,27 @@ class EpidemicClient(ClientNode):
         if call.advertisement in self._advertisements:
             del self._advertisements[call.advertisement]
         else:
-            self._reject(call, f"there is no advertisement {call.advertisement!r} to take back")
+            self._reject_unknown(call)
 
     def _subscribe(self, call: Subscribe) -> None:
-        if self._find(call.subscription) is not None:
-            self._reject(call, f"{call.subscription!r} is taken; give it another name")
-        elif self._is_filter(call):
+        if number_of(call.subscription, self._subscriptions) is not None:
+            self._reject_taken(call, call.subscription)
+        elif self._filter_of(call) is not None:
             self._calls += 1
-            self._subscriptions[self._calls] = _Held(call.subscription, call.filter)
+            self._subscriptions[self._calls] = _Asked(call.subscription, call.filter)
             self._send(ClientSubscribe(self._calls, call.filter))
 
     def _unsubscribe(self, call: Unsubscribe) -> None:
-        number = self._find(call.subscription)
+        number = number_of(call.subscription, self._subscriptions)
         if number is None:
-            self._reject(call, f"there is no subscription {call.subscription!r} to end")
+            self._reject_unknown(call)
             return
         del self._subscriptions[number]
         self._effects.append(Ended(call.subscription, {}))
         self._send(ClientUnsubscribe(number))
 
     def _publish(self, call: Publish) -> None:
-        self._seq += 1
-        event = Event(self._name, self._seq, call.attributes, call.payload)
-        self._effects.append(Published(event))
-        self._send(ClientPublish(event))
-
-    def _is_filter(self, call: Advertise | Subscribe) -> bool:
-        try:
-            parse(call.filter)
-        except FilterError as error:
-            self._reject(call, str(error))
-            return False
-        return True
-
-    def _find(self, name: str) -> int | None:
-        """The number of the subscription of that name; a client has few."""
-        return next((number for number, held in self._subscriptions.items() if held.name == name), None)
-
-    def _reject(self, call: Advertise | Unadvertise | Subscribe | Unsubscribe, reason: str) -> None:
-        self._effects.append(Rejected(call, reason))
-
-    def _send(self, message: Any) -> None:
-        self._effects.append(Send(self._broker, message))
+        self._send(ClientPublish(self._next_event(call)))
 
     # ---- answers ------------------------------------------------------------------------------------------
 
@@ -160,7 +111,4 @@ class EpidemicClient(ClientNode):
     def _on_delivery(self, message: Delivery) -> None:
         event = message.event
         if self._received.enter((event.publisher, event.seq)):
-            for number in message.numbers:
-                held = self._subscriptions.get(number)
-                if held is not None:
-                    self._effects.append(Deliver(event, held.name))
+            self._deliver(event, message.numbers, self._subscriptions)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.events import Event
-from gapless.protocols.parts.messages import Message
+from gapless.protocols.parts.messages import ClientPublish, ClientSubscribe, ClientUnsubscribe, Delivery, Message
 
 __all__ = [
     "Accepted",
@@ -124,33 +124,7 @@ class ClientState(Message, frozen=True):
     """By number."""
 
 
-class ClientSubscribe(Message, frozen=True):
-    """The client wants what matches the filter."""
-
-    number: int
-    filter: str
-
-
-class ClientUnsubscribe(Message, frozen=True):
-    """The client has ended the subscription."""
-
-    number: int
-
-
-class ClientPublish(Message, frozen=True):
-    """The client's next event."""
-
-    event: Event
-
-
 class Accepted(Message, frozen=True):
     """The broker has the subscription."""
 
     number: int
-
-
-class Delivery(Message, frozen=True):
-    """An event for some of the client's subscriptions."""
-
-    event: Event
-    numbers: list[int]

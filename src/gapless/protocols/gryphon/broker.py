@@ -155,7 +155,7 @@ class GryphonBroker(BrokerNode):
         for peer in peers:
             self._send(peer, publication)
         for client, numbers in clients.items():
-            self._send(client, Delivery(event, numbers))
+            self._send(client, Delivery(event, tuple(numbers)))
 
     # ---- from neighbours and clients ----------------------------------------------------------------------
 

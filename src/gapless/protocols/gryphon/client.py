@@ -37,10 +37,9 @@ class GryphonClient(NumberedClient):
             lambda what, delay_us: self._effects.append(SetTimer(what, delay_us)),
         )
         self._handlers |= {
-            Received: lambda item: self._receive(item.message),
             Connected: self._on_connected,
             TimerFired: lambda item: self._stream.timer_fired(item.key),
-            Delivery: lambda message: self._deliver(message.event, message.numbers),
+            Delivery: lambda message: self._deliver(message.event, message.numbers, self._subscriptions),
             Offered: lambda message: self._stabilise(message.number),
         }
 
@@ -53,7 +52,8 @@ class GryphonClient(NumberedClient):
     def _send(self, message: ClientWord) -> None:
         self._stream.send(message)
 
-    def _receive(self, message: Packet | Acknowledgement | Missing) -> None:
+    def _receive(self, item: Received) -> None:
+        message: Packet | Acknowledgement | Missing = item.message
         if isinstance(message, Missing):
             self._stream.missed(message)
             return

@@ -14,6 +14,7 @@ from gapless.protocols.parts.messages import (
     ClientUnadvertise,
     ClientUnsubscribe,
     Cuts,
+    Delivery,
     Message,
     Started,
 )
@@ -106,13 +107,6 @@ class Offered(Message, frozen=True):
     """Everyone has answered the advertisement: its events no longer flood."""
 
     number: int
-
-
-class Delivery(Message, frozen=True):
-    """An event for some of the client's subscriptions."""
-
-    event: Event
-    numbers: list[int]
 
 
 Body: TypeAlias = (

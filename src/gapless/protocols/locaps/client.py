@@ -13,8 +13,6 @@ from gapless.protocol import (
     ClientPlace,
     Ended,
     Publish,
-    Received,
-    Send,
     Subscribe,
     Suspected,
     Trusted,
@@ -22,7 +20,6 @@ from gapless.protocol import (
 from gapless.protocols.locaps.messages import ClientReturn, Confirmation, Dead, Delivery, Due, Stable
 from gapless.protocols.locaps.options import LocapsOptions
 from gapless.protocols.parts.held import Offer
-from gapless.protocols.parts.messages import Message
 from gapless.protocols.parts.numbered_client import NumberedClient
 
 __all__ = ["LocapsClient"]
@@ -48,7 +45,6 @@ class LocapsClient(NumberedClient):
         self._due: Due = {}
         """What others must have before anything that this client publishes from now on."""
         self._handlers |= {
-            Received: self._receive,
             Suspected: self._on_suspected,
             Trusted: lambda item: self._suspects.pop(item.peer, None),
             Confirmation: self._on_confirmation,
@@ -62,9 +58,6 @@ class LocapsClient(NumberedClient):
         return {**super().state_size(), "unconfirmed": len(self._events)}
 
     # ---- what it asks for ---------------------------------------------------------------------------------
-
-    def _send(self, message: Message) -> None:
-        self._effects.append(Send(self._broker, message))
 
     def _objection(self, call: Advertise | Subscribe | Publish) -> str:
         if not isinstance(call, Publish):
@@ -115,15 +108,10 @@ class LocapsClient(NumberedClient):
 
     # ---- answers ------------------------------------------------------------------------------------------
 
-    def _receive(self, item: Received) -> None:
-        """What a former broker said last comes too late."""
-        if item.peer == self._broker:
-            self._handlers[type(item.message)](item.message)
-
     def _on_delivery(self, message: Delivery) -> None:
         if message.due:
             self._due = message.due  # the latest word, which stands on all before it
-        self._deliver(message.event, message.numbers)
+        self._deliver(message.event, message.numbers, self._subscriptions)
 
     def _on_stable(self, message: Stable) -> None:
         if not message.confirms:

@@ -11,7 +11,7 @@ from gapless.events import Event
 
 __all__ = [
     "ClientAdvertise", "ClientPublish", "ClientSubscribe", "ClientUnadvertise", "ClientUnsubscribe", "ClientWord",
-    "Cuts", "Message", "Started",
+    "Cuts", "Delivery", "Message", "Started",
 ]  # fmt: skip
 
 Cuts: TypeAlias = dict[str, int]
@@ -68,3 +68,10 @@ class Started(Message, frozen=True):
 
     number: int
     cuts: Cuts
+
+
+class Delivery(Message, frozen=True):
+    """An event for some of the client's subscriptions."""
+
+    event: Event
+    numbers: tuple[int, ...]

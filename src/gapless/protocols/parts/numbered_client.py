@@ -1,34 +1,25 @@
-"""A client that numbers its events and its calls, checks what it can check itself, and turns its broker's answers into
-effects.
+"""A client that numbers its subscriptions and advertisements, and turns its broker's answers into effects.
 
 What its broker tells it comes in order, so what has been delivered when a subscription ends is an exact ending cut:
 everything of each publisher up to its last event, and nothing after. Whatever is still on its way then is dropped.
 """
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping
 
 from gapless.events import Event
-from gapless.filters import Filter, FilterError, parse
+from gapless.filters import Filter
 from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
-    ClientNode,
     ClientPlace,
-    CutFixed,
-    Deliver,
-    Effect,
     Ended,
-    Input,
     Publish,
-    Published,
-    Rejected,
     Subscribe,
     Unadvertise,
     Unsubscribe,
 )
+from gapless.protocols.parts.calling_client import CallingClient, number_of
 from gapless.protocols.parts.held import Held, Offer
 from gapless.protocols.parts.messages import (
     ClientAdvertise,
@@ -36,52 +27,26 @@ from gapless.protocols.parts.messages import (
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
-    ClientWord,
     Started,
 )
 
 __all__ = ["NumberedClient"]
 
-_Call: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
 
-
-class NumberedClient(ClientNode):
-    """What such clients have in common. A protocol adds how it sends, and what else it hears, to the handlers."""
+class NumberedClient(CallingClient):
+    """What such clients have in common. A protocol adds what else it hears to the handlers."""
 
     def __init__(self, place: ClientPlace) -> None:
-        self._name = place.name
-        self._broker = place.broker
-        self._seq = 0
-        self._calls = 0
+        super().__init__(place)
         self._subscriptions: dict[int, Held] = {}
         self._offers: dict[int, Offer] = {}
-        self._effects: list[Effect] = []
-        self._handlers: dict[type, Callable[[Any], None]] = {
-            Advertise: self._advertise,
-            Unadvertise: self._unadvertise,
-            Subscribe: self._subscribe,
-            Unsubscribe: self._unsubscribe,
-            Publish: self._publish,
-            Started: self._on_started,
-        }
-
-    def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input; return what it causes."""
-        self._effects = []
-        handler = self._handlers.get(type(item))
-        if handler is not None:
-            handler(item)
-        return self._effects
+        self._handlers[Started] = self._on_started
 
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
         return {"subscriptions": len(self._subscriptions), "advertisements": len(self._offers)}
 
     # ---- what protocols do in their own way ---------------------------------------------------------------
-
-    @abstractmethod
-    def _send(self, message: ClientWord) -> None:
-        """Tell the broker."""
 
     def _objection(self, call: Advertise | Subscribe | Publish) -> str:
         """Why nothing can be asked for at the moment; empty if it can."""
@@ -103,9 +68,9 @@ class NumberedClient(ClientNode):
             self._send(ClientAdvertise(self._calls, call.filter))
 
     def _unadvertise(self, call: Unadvertise) -> None:
-        number = _find(call.advertisement, self._offers)
+        number = number_of(call.advertisement, self._offers)
         if number is None:
-            self._reject(call, f"there is no advertisement {call.advertisement!r} to take back")
+            self._reject_unknown(call)
             return
         self._took_back(number, self._offers.pop(number))
         self._send(ClientUnadvertise(number))
@@ -117,9 +82,9 @@ class NumberedClient(ClientNode):
             self._send(ClientSubscribe(self._calls, call.filter))
 
     def _unsubscribe(self, call: Unsubscribe) -> None:
-        number = _find(call.subscription, self._subscriptions)
+        number = number_of(call.subscription, self._subscriptions)
         if number is None:
-            self._reject(call, f"there is no subscription {call.subscription!r} to end")
+            self._reject_unknown(call)
             return
         held = self._subscriptions.pop(number)
         self._effects.append(Ended(held.name, held.last()))
@@ -133,29 +98,22 @@ class NumberedClient(ClientNode):
         if objection:
             self._reject(call, objection)
             return
-        self._seq += 1
-        event = Event(self._name, self._seq, call.attributes, call.payload)
+        event = self._next_event(call)
         self._published(event)
-        self._effects.append(Published(event))
         self._send(ClientPublish(event))
 
     def _parse(self, call: Advertise | Subscribe, name: str, taken: Mapping[int, Held | Offer]) -> Filter | None:
         """The filter of a call that can be made."""
-        if _find(name, taken) is not None:
-            self._reject(call, f"{name!r} is taken; give it another name")
+        if number_of(name, taken) is not None:
+            self._reject_taken(call, name)
             return None
-        try:
-            pattern = parse(call.filter)
-        except FilterError as error:
-            self._reject(call, str(error))
+        pattern = self._filter_of(call)
+        if pattern is None:
             return None
         objection = self._objection(call)
         if objection:
             self._reject(call, objection)
         return None if objection else pattern
-
-    def _reject(self, call: _Call, reason: str) -> None:
-        self._effects.append(Rejected(call, reason))
 
     # ---- answers ------------------------------------------------------------------------------------------
 
@@ -164,18 +122,10 @@ class NumberedClient(ClientNode):
         if held is None:
             return
         held.cuts.update(message.cuts)
-        self._effects += [CutFixed(held.name, publisher, cut) for publisher, cut in message.cuts.items()]
+        self._fix(held.name, message.cuts)
         if not held.is_active:
             held.is_active = True
             self._effects.append(Activated(held.name))
-
-    def _deliver(self, event: Event, numbers: Iterable[int]) -> None:
-        """An event for some of the subscriptions."""
-        for number in numbers:
-            held = self._subscriptions.get(number)
-            if held is not None:
-                held.got[event.publisher] = event.seq
-                self._effects.append(Deliver(event, held.name))
 
     def _stabilise(self, number: int) -> None:
         """An advertisement is known to all whom it concerns."""
@@ -183,8 +133,3 @@ class NumberedClient(ClientNode):
         if offer is not None and not offer.is_stable:
             offer.is_stable = True
             self._effects.append(Advertised(offer.name))
-
-
-def _find(name: str, entries: Mapping[int, Held | Offer]) -> int | None:
-    """The number of the entry of that name; a client has few."""
-    return next((number for number, entry in entries.items() if entry.name == name), None)

@@ -1,37 +1,26 @@
 """A client of topics, attached to one broker for good; `vcube` and `srpt` share it.
 
-It numbers its events and its calls, checks what it can check itself, and turns its broker's answers into effects. Who
-subscribes to a topic or advertises it may publish on it. The connection is FIFO, so what has been delivered when a
-subscription ends is an exact ending cut: everything of each publisher up to its last event, and nothing after.
-Whatever is still on its way then is dropped.
+It numbers its calls, and turns its broker's answers into effects. A client that subscribes to a topic or advertises it
+may publish on it. The connection is FIFO, so what has been delivered when a subscription ends is an exact ending cut:
+everything of each publisher up to its last event, and nothing after. Whatever is still on its way then is dropped.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping
 
-from gapless.events import Event
 from gapless.protocol import (
     Activated,
     Advertise,
     Advertised,
-    ClientNode,
     ClientPlace,
     Confirmed,
-    CutFixed,
-    Deliver,
-    Effect,
     Ended,
-    Input,
     Publish,
-    Published,
-    Received,
-    Rejected,
-    Send,
     Subscribe,
     Unadvertise,
     Unsubscribe,
 )  # fmt: skip
+from gapless.protocols.parts.calling_client import CallingClient
 from gapless.protocols.parts.held import Held
 from gapless.protocols.topics.messages import (
     ClientAdvertise,
@@ -47,8 +36,6 @@ from gapless.protocols.topics.topic_filter import TopicError, topic_of
 
 __all__ = ["TopicClient"]
 
-Call: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
-
 
 class _Use(Held):
     """A subscription or an advertisement as the client holds it."""
@@ -63,26 +50,17 @@ class _Use(Held):
         return isinstance(self.call, Subscribe)
 
 
-class TopicClient(ClientNode):
+class TopicClient(CallingClient):
     """A client node. With a window, publications are confirmed, and so many may be unconfirmed at a time."""
 
     def __init__(self, place: ClientPlace, window: int | None) -> None:
-        self._name = place.name
-        self._broker = place.broker
+        super().__init__(place)
         self._window = window
-        self._seq = 0
-        self._calls = 0
         self._uses: dict[int, _Use] = {}
         self._topics: Counter[str] = Counter()
         self._unconfirmed: dict[int, None] = {}
         self._confirmed = 0
-        self._effects: list[Effect] = []
-        self._handlers: dict[type, Callable[[Any], None]] = {
-            Subscribe: lambda call: self._begin(call, call.subscription, ClientSubscribe),
-            Advertise: lambda call: self._begin(call, call.advertisement, ClientAdvertise),
-            Unsubscribe: self._unsubscribe,
-            Unadvertise: self._unadvertise,
-            Publish: self._publish,
+        self._handlers |= {
             Ready: self._on_ready,
             Refused: self._on_refused,
             Delivery: self._on_delivery,
@@ -93,15 +71,6 @@ class TopicClient(ClientNode):
     def window(self) -> int:
         """How many publications may be unconfirmed."""
         return super().window if self._window is None else self._window
-
-    def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input; return what it causes."""
-        self._effects = []
-        given = item.message if isinstance(item, Received) else item
-        handler = self._handlers.get(type(given))
-        if handler is not None:
-            handler(given)
-        return self._effects
 
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
@@ -114,11 +83,17 @@ class TopicClient(ClientNode):
 
     # ---- calls --------------------------------------------------------------------------------------------
 
+    def _subscribe(self, call: Subscribe) -> None:
+        self._begin(call, call.subscription, ClientSubscribe)
+
+    def _advertise(self, call: Advertise) -> None:
+        self._begin(call, call.advertisement, ClientAdvertise)
+
     def _begin(
         self, call: Subscribe | Advertise, name: str, message: type[ClientSubscribe] | type[ClientAdvertise]
     ) -> None:
         if self._find(name, type(call)) is not None:
-            self._reject(call, f"{name!r} is taken; give it another name")
+            self._reject_taken(call, name)
             return
         try:
             topic = topic_of(call.filter)
@@ -133,7 +108,7 @@ class TopicClient(ClientNode):
     def _unsubscribe(self, call: Unsubscribe) -> None:
         number = self._find(call.subscription, Subscribe)
         if number is None:
-            self._reject(call, f"there is no subscription {call.subscription!r} to end")
+            self._reject_unknown(call)
             return
         use = self._end(number)
         self._effects.append(Ended(use.name, use.last()))
@@ -141,7 +116,7 @@ class TopicClient(ClientNode):
     def _unadvertise(self, call: Unadvertise) -> None:
         number = self._find(call.advertisement, Advertise)
         if number is None:
-            self._reject(call, f"there is no advertisement {call.advertisement!r} to take back")
+            self._reject_unknown(call)
             return
         self._end(number)
 
@@ -154,10 +129,7 @@ class TopicClient(ClientNode):
         elif self._window is not None and len(self._unconfirmed) >= self._window:
             self._reject(call, f"{len(self._unconfirmed)} of your publications are still on their way; try later")
         else:
-            self._seq += 1
-            event = Event(self._name, self._seq, call.attributes, call.payload)
-            self._effects.append(Published(event))
-            self._send(ClientPublish(topic, event))
+            self._send(ClientPublish(topic, self._next_event(call)))
             if self._window is not None:
                 self._unconfirmed[self._seq] = None
 
@@ -178,12 +150,6 @@ class TopicClient(ClientNode):
         found = (number for number, use in self._uses.items() if use.name == name and isinstance(use.call, kind))
         return next(found, None)
 
-    def _reject(self, call: Call, reason: str) -> None:
-        self._effects.append(Rejected(call, reason))
-
-    def _send(self, message: Any) -> None:
-        self._effects.append(Send(self._broker, message))
-
     # ---- answers ------------------------------------------------------------------------------------------
 
     def _on_ready(self, message: Ready) -> None:
@@ -192,7 +158,7 @@ class TopicClient(ClientNode):
             return
         if use.is_subscription:
             use.cuts = message.cuts
-            self._effects += [CutFixed(use.name, publisher, cut) for publisher, cut in message.cuts.items()]
+            self._fix(use.name, message.cuts)
             self._effects.append(Activated(use.name))
         else:
             self._effects.append(Advertised(use.name))
@@ -202,12 +168,7 @@ class TopicClient(ClientNode):
             self._reject(self._forget(message.number).call, message.reason)
 
     def _on_delivery(self, message: Delivery) -> None:
-        event = message.event
-        for number in message.numbers:
-            use = self._uses.get(number)
-            if use is not None:
-                use.got[event.publisher] = event.seq
-                self._effects.append(Deliver(event, use.name))
+        self._deliver(message.event, message.numbers, self._uses)
 
     def _on_taken(self, message: Taken) -> None:
         self._unconfirmed.pop(message.seq, None)

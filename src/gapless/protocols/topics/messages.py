@@ -1,7 +1,7 @@
 """What a client of topics and its broker say to each other."""
 
 from gapless.events import Event
-from gapless.protocols.parts.messages import Cuts, Message
+from gapless.protocols.parts.messages import Cuts, Delivery, Message
 
 __all__ = [
     "ClientAdvertise", "ClientEnd", "ClientPublish", "ClientSubscribe", "Cuts", "Delivery", "Ready", "Refused", "Taken",
@@ -54,13 +54,6 @@ class Refused(Message, frozen=True):
 
     number: int
     reason: str
-
-
-class Delivery(Message, frozen=True):
-    """An event for some of the client's subscriptions."""
-
-    event: Event
-    numbers: tuple[int, ...]
 
 
 class Taken(Message, frozen=True):

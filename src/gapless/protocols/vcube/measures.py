@@ -2,7 +2,7 @@
 
 - Size of messages: how many direct causes each message has that is received here.
 - Delay: the time between the reception of a message and its delivery.
-- False positives: messages received by a broker that does not want them, any more.
+- False positives: messages received by a broker that does not want them any more.
 """
 
 from collections import Counter

@@ -1,0 +1,205 @@
+"""What a client holds, subscriptions and advertisements, and the calls that wait until one has started or ended."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from gapless.client.advertisement import Advertisement
+from gapless.client.pacing import Pacing
+from gapless.client.subscription import BaseSubscription
+from gapless.client.unsafe import fulfil, refuse
+from gapless.errors import ClosedError, DeniedError, GaplessError, SkippedError, SubscriptionEndedError
+from gapless.protocol import (
+    Activated,
+    Advertise,
+    Advertised,
+    CaughtUp,
+    CutFixed,
+    CutsVoided,
+    Deliver,
+    Ended,
+    Skipped,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
+
+__all__ = ["Holdings"]
+
+ENDED = "the network ended the subscription: the client was away too long, or all brokers were"
+ENDED_EARLY = (
+    "the network ended the subscription before it began, because the client was away too long; subscribe again"
+)
+
+
+class _Client(Protocol):
+    """The client that holds them."""
+
+    name: str
+
+    @property
+    def _is_leaving(self) -> bool: ...
+
+    def _call(self, call: Any) -> None: ...
+
+    def _tell(self, news: Any) -> None: ...
+
+
+class Holdings:
+    """Of one client; `paces` if its protocol wants to know how far the application has come."""
+
+    def __init__(self, client: _Client, *, paces: bool) -> None:
+        self.advertisements: dict[str, Advertisement] = {}
+        self.subscriptions: dict[str, BaseSubscription[Any]] = {}
+        self.pacing = Pacing(self.subscriptions, client._tell, tells=paces)
+        self.handlers: dict[type, Callable[[Any], None]] = {
+            Advertised: self._on_advertised,
+            Activated: self._on_activated,
+            CutFixed: self._on_cut_fixed,
+            CutsVoided: self._on_cuts_voided,
+            Deliver: self._on_deliver,
+            CaughtUp: self._on_caught_up,
+            Skipped: self._on_skipped,
+            Ended: self._on_ended,
+        }
+        """What the node says of them."""
+        self._client = client
+        self._stable: dict[str, asyncio.Future[None]] = {}
+        self._starting: dict[str, asyncio.Future[None]] = {}
+        self._ending: dict[str, asyncio.Future[None]] = {}
+
+    # ---- calls --------------------------------------------------------------------------------------------
+
+    async def advertise(self, advertisement: Advertisement) -> None:
+        """Returns when the network knows of it."""
+        stable = self._stable[advertisement.name] = _future()
+        try:
+            self._client._call(Advertise(advertisement.name, advertisement.filter))
+            self.advertisements[advertisement.name] = advertisement
+            await stable
+        except DeniedError:
+            self.unadvertise(advertisement)
+            raise
+        finally:
+            self._stable.pop(advertisement.name, None)
+
+    def unadvertise(self, advertisement: Advertisement) -> None:
+        """Take it back, if it is still held."""
+        if self.advertisements.pop(advertisement.name, None) is not None:
+            self._client._call(Unadvertise(advertisement.name))
+
+    async def subscribe(self, subscription: BaseSubscription[Any], call: Subscribe) -> None:
+        """Returns when it has started; who gives up waiting does not hold it."""
+        name = subscription.name
+        active = self._starting[name] = _future()
+        self.subscriptions[name] = subscription
+        try:
+            self._client._call(call)
+            await active
+        except BaseException:
+            self._drop(name)
+            raise
+        finally:
+            self._starting.pop(name, None)
+
+    async def unsubscribe(self, subscription: BaseSubscription[Any]) -> None:
+        """Returns when its ending cut is known."""
+        name = subscription.name
+        if self.subscriptions.get(name) is not subscription:
+            return
+        ended = self._ending.get(name)
+        if ended is None:
+            ended = self._ending[name] = _future()
+            subscription.release()
+            self.pacing.took()
+            self._client._call(Unsubscribe(name))
+        await asyncio.shield(ended)
+
+    def _drop(self, name: str) -> None:
+        """The application does not want the subscription after all."""
+        if self.subscriptions.pop(name, None) is not None:
+            self._client._tell(Unsubscribe(name))
+            self.pacing.took()
+
+    # ---- what becomes of them -----------------------------------------------------------------------------
+
+    def deny(self, name: str, reason: str) -> None:
+        """The broker does not let us have this, or not any more."""
+        error = DeniedError(reason)
+        if name in self._stable:
+            refuse(self._stable[name], error)
+        elif name in self._starting:
+            refuse(self._starting[name], error)
+        elif name in self.subscriptions:
+            self.subscriptions[name].end(error)
+            self._drop(name)
+        elif name in self.advertisements:
+            logging.getLogger("gapless.client").warning(f"an advertisement of {self._client.name} is over: {reason}")
+            self._client._tell(Unadvertise(self.advertisements.pop(name).name))
+
+    def fail(self, error: GaplessError, *, is_closed: bool) -> None:
+        """Nothing goes on: whoever waits is told why. A client that was closed ends its subscriptions well."""
+        for future in [*self._stable.values(), *self._starting.values(), *self._ending.values()]:
+            refuse(future, error)
+        for subscription in self.subscriptions.values():
+            subscription.end(None if is_closed else error)
+
+    def _on_advertised(self, effect: Advertised) -> None:
+        if effect.advertisement in self._stable:
+            fulfil(self._stable[effect.advertisement])
+
+    def _on_activated(self, effect: Activated) -> None:
+        if effect.subscription in self._starting:
+            fulfil(self._starting[effect.subscription])
+
+    def _on_cut_fixed(self, effect: CutFixed) -> None:
+        if effect.subscription in self.subscriptions:
+            self.subscriptions[effect.subscription].cuts[effect.publisher] = effect.from_seq
+
+    def _on_cuts_voided(self, effect: CutsVoided) -> None:
+        if effect.subscription in self.subscriptions:
+            self.subscriptions[effect.subscription].cuts.clear()
+
+    def _on_deliver(self, effect: Deliver) -> None:
+        self.pacing.deliveries += 1
+        subscription = self.subscriptions.get(effect.subscription)
+        if subscription is None:
+            self.pacing.took()
+            return
+        if not subscription.put(self.pacing.deliveries, effect.event):
+            asyncio.get_running_loop().call_soon(self._drop, effect.subscription)
+        if not subscription.holds_back:
+            self.pacing.took()
+
+    def _on_caught_up(self, effect: CaughtUp) -> None:
+        subscription = self.subscriptions.get(effect.subscription)
+        if subscription is not None:
+            subscription.reach(effect.position, is_live=effect.is_live)
+
+    def _on_skipped(self, effect: Skipped) -> None:
+        subscription = self.subscriptions.get(effect.subscription)
+        if subscription is None or (not effect.lost and effect.gap is not None and effect.gap[0] == 0):
+            return  # who asks for the earliest gets the earliest that there is
+        gone = sum(last - first + 1 for ranges in effect.lost.values() for first, last in ranges)
+        what = f"{gone:,} events" if effect.gap is None else "an unknown number of events"
+        message = f"{what} that {subscription.filter!r} may match are gone: no broker holds them any more"
+        subscription.skip(self.pacing.deliveries + 1, SkippedError(message, effect.lost, effect.gap))
+
+    def _on_ended(self, effect: Ended) -> None:
+        name = effect.subscription
+        subscription = self.subscriptions.pop(name, None)
+        asked = self._ending.pop(name, None)
+        if subscription is not None:
+            subscription.last = effect.last_seq
+            is_well = asked is not None or effect.is_complete
+            subscription.end(None if is_well else SubscriptionEndedError(ENDED, effect.last_seq))
+        if asked is not None:
+            fulfil(asked)
+        if name in self._starting:
+            left = ClosedError("the client is about to close")
+            refuse(self._starting[name], left if self._client._is_leaving else SubscriptionEndedError(ENDED_EARLY))
+
+
+def _future() -> "asyncio.Future[None]":
+    return asyncio.get_running_loop().create_future()
