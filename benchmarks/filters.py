@@ -7,6 +7,7 @@ are uniform, so hardly two filters share one. Brute force evaluates the compiled
 those of the processor, so that other work on the machine disturbs little.
 
     python -m benchmarks.filters [--quick] [--json]
+    python -m benchmarks.filters --load 1000000     # 1.7 GB, minutes
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import argparse
 import gc
 import json
 import random
+import resource
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,8 @@ NUMBERS = [f"n{i:02}" for i in range(10)]
 STRING_VALUES = 10
 NUMBER_MAX = 10_000
 BATCH = 256
+CHANGES = 5_000
+"""Filters that go, and as many that come."""
 SELECTIVITY = 0.001
 
 Attributes = dict[str, str | int | float | bool]
@@ -137,6 +142,55 @@ def memory(count: int) -> dict[str, float]:
     return {"filters": count, "bytes_parsed": parsed / count, "bytes_indexed": (indexed - parsed) / count}
 
 
+def changes(count: int) -> dict[str, float]:
+    """Filters that come and go in a full index: how many a second, and the longest single call.
+
+    The collector is off meanwhile, as it is most of the time in a broker, and its pauses are not the index's.
+    """
+    random_ = random.Random(count)
+    fresh = [Filter(filter_text(random_, SELECTIVITY)) for _ in range(CHANGES)]
+    index: FilterIndex[int] = FilterIndex()
+    for key in range(count):
+        index.add(key, Filter(filter_text(random_, SELECTIVITY)))
+    longest = total = 0.0
+    gc.collect()
+    gc.disable()
+    try:
+        for number, each in enumerate(fresh):
+            for action in (partial(index.remove, number), partial(index.add, count + number, each)):
+                start = time.process_time()
+                action()
+                seconds_taken = time.process_time() - start
+                longest, total = max(longest, seconds_taken), total + seconds_taken
+    finally:
+        gc.enable()
+    return {"filters": count, "changes_per_s": 2 * CHANGES / total, "longest_ms": longest * 1e3}
+
+
+def load(count: int) -> dict[str, float]:
+    """So many filters, one after the other, and some events: whether it works at all, and how fast."""
+    random_ = random.Random(count)
+    index: FilterIndex[int] = FilterIndex()
+    gc.freeze()
+    gc.disable()
+    start = time.process_time()
+    for key in range(count):
+        index.add(key, Filter(filter_text(random_, 10 / count)))
+    loading = time.process_time() - start
+    batch = [event(random_) for _ in range(BATCH)]
+    start = time.process_time()
+    found = index.match_many(batch)
+    matching = time.process_time() - start
+    gc.enable()
+    return {
+        "filters": count,
+        "loaded_per_s": count / loading,
+        "events_per_s_in_batches": BATCH / matching,
+        "matches_per_event": sum(map(len, found)) / BATCH,
+        "peak_bytes_per_filter": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / count,
+    }
+
+
 def run(quick: bool) -> dict[str, Any]:
     counts, at_least = ((1_000, 10_000), 0.05) if quick else ((1_000, 10_000, 100_000), 0.5)
     few, many = (1_000, 10_000) if quick else (10_000, 100_000)
@@ -156,6 +210,7 @@ def run(quick: bool) -> dict[str, Any]:
             "ratio_one_by_one": held["ratio_one_by_one"],
         },
         "memory": memory(5_000 if quick else 30_000),
+        "changes": changes(5_000 if quick else 100_000),
     }
 
 
@@ -181,6 +236,11 @@ def show(results: dict[str, Any]) -> None:
         f"memory for each of {size['filters']:,} filters: {size['bytes_parsed']:,.0f} bytes parsed,"
         f" {size['bytes_indexed']:,.0f} more in the index"
     )
+    live = results["changes"]
+    print(
+        f"coming and going among {live['filters']:,} filters: {live['changes_per_s']:,.0f} changes/s, the longest took"
+        f" {live['longest_ms']:.1f} ms"
+    )
 
 
 def main() -> None:
@@ -188,7 +248,11 @@ def main() -> None:
     arguments.add_argument("--quick", action="store_true", help="up to 10,000 filters, in a few seconds")
     arguments.add_argument("--json", action="store_true", help="the results as JSON")
     arguments.add_argument("--out", type=Path, help="write the figures as JSON, too")
+    arguments.add_argument("--load", type=int, metavar="COUNT", help="load so many filters, match a batch, and no more")
     chosen = arguments.parse_args()
+    if chosen.load:
+        print(json.dumps(load(chosen.load), indent=2))
+        return
     results = run(chosen.quick)
     if chosen.out:
         chosen.out.write_text(json.dumps(results))

@@ -2,12 +2,14 @@
 
 Requests are published, each is answered by another client that was delivered it, and each answer is settled by the one
 who asked: causes and effects across three publications and two clients. Observers' subscriptions come and go, and so do
-visitors, who publish a little themselves. Faults strike up to `at_once` brokers of a neighbourhood at the same time.
+visitors, who publish a little themselves. Faults strike up to `at_once` brokers of a neighbourhood at the same time; a
+blackout kills all brokers, which come back with their data, and sometimes one of them without.
 What every client published and was delivered is written down by the clients themselves, to be put together and judged.
 """
 
 import asyncio
 import random
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -250,9 +252,12 @@ class Chaos:
 
     async def _strike(self, kinds: tuple[str, ...], count: int) -> None:
         """Faults of so many brokers that are neighbours, at about the same time; returns when all is well again."""
-        victims = self._neighbours(count)
         first = len(self.faults)
         chosen = [kinds[(first + place) % len(kinds)] for place in range(count)]
+        if "blackout" in chosen:
+            chosen = ["blackout"]
+        victims = self._neighbours(len(chosen))
+        count = len(chosen)
         delays = [0.0, *(self._dice.choice([0.0, 0.3, 1.2]) for _ in range(count - 1))]
         works = [self._fault(*fault) for fault in zip(chosen, victims, delays, strict=True)]
         await asyncio.gather(*works)
@@ -270,7 +275,9 @@ class Chaos:
         fleet = self._fleet
         await asyncio.sleep(delay)
         self._note_memory()
-        if kind == "kill":
+        if kind == "blackout":
+            await self._black_out(broker)
+        elif kind == "kill":
             self.faults.append(f"kill {broker}")
             fleet.kill(broker)
             await asyncio.sleep(self._dice.choice([0.0, 0.3, 2.0 * self._suspect_s]))
@@ -287,6 +294,19 @@ class Chaos:
             fleet.freeze(broker)
             await asyncio.sleep(self._dice.choice([0.3, 1.0, 2.5]) * self._suspect_s)
             fleet.thaw(broker)
+
+    async def _black_out(self, unlucky: str) -> None:
+        """Kill all brokers; start them again in any order, and sometimes one of them with an empty disk."""
+        fleet, dice = self._fleet, self._dice
+        loses = dice.random() < 0.5
+        self.faults.append(f"blackout, after which {unlucky} has no disk" if loses else "blackout")
+        for name in fleet.names:
+            fleet.kill(name)
+        if loses:
+            shutil.rmtree(fleet.config.broker(unlucky).data)
+        for name in dice.sample(fleet.names, len(fleet.names)):
+            await asyncio.sleep(dice.choice([0.0, 0.0, 0.2, 0.5 * self._suspect_s]))
+            fleet.start(name)
 
     async def _watch(self, told: Callable[[], None]) -> None:
         while True:

@@ -2,10 +2,12 @@
 
     python -m trials.chaos_run
     python -m trials.chaos_run --minutes 3 --seed 2 --keep out/chaos
+    python -m trials.chaos_run --minutes 3 --data
 
 Seven brokers are processes on loopback, with a proxy between them. They are killed, frozen and parted, up to f
-neighbours at the same time, and started again, while clients ask, answer, come and go (`chaos`). Then the clients'
-parts of the trace are put together and judged on Spark, or where there is no Java by the checkers in this process.
+neighbours at the same time, and started again, while clients ask, answer, come and go (`chaos`). With `--data` they
+keep their data on disk, and now and then all of them are killed at once. Then the clients' parts of the trace are put
+together and judged on Spark, or where there is no Java by the checkers in this process.
 
 Exit codes are those of `gapless`: 0 valid, 1 invalid, 2 unknown, 130 interrupted. A run that is not valid keeps its
 trace and the brokers' logs, and says where.
@@ -63,6 +65,7 @@ def main(arguments: list[str]) -> int:
         help="how long a broker is silent before it counts as dead (default: 2000); on a machine that is busy with "
         "other things less would add faults to those that are meant, of which f are allowed at a time",
     )  # fmt: skip
+    parser.add_argument("--data", action="store_true", help="with data on disk, and blackouts among the faults")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep trace and logs here, also if all is well")
     asked = parser.parse_args(arguments)
     place = Path(tempfile.mkdtemp(prefix="gapless-chaos.")) if asked.keep is None else asked.keep
@@ -87,7 +90,8 @@ def _run(asked: argparse.Namespace, place: Path) -> int:
     begun = time.monotonic()
     tree = random_tree(asked.brokers, seed=asked.seed, max_degree=3)
     settings = RuntimeSettings(suspect_ms=asked.suspect_ms, join_ms=2_000)
-    config = proxied(local_network(tree, f=asked.f, name="chaos", runtime=settings))
+    data = place / "data" if asked.data else None
+    config = proxied(local_network(tree, f=asked.f, name="chaos", runtime=settings, data=data))
     with Fleet(config, place / "logs") as fleet, closing(CutProxyProcess(fleet.file)) as proxy:
         fleet.start_all()
         outcome = run(_hurt(fleet, proxy, place, asked))
@@ -114,7 +118,8 @@ async def _hurt(fleet: Fleet, proxy: CutProxyProcess, place: Path, asked: argpar
                 print(f"{minutes} min: {now}", file=sys.stderr, flush=True)
 
         least = int(asked.minutes * DELIVERIES_A_MINUTE)
-        return await chaos.run(seconds, deliveries=least, kinds=KINDS, at_once=asked.f, told=told)
+        kinds = (*KINDS, "blackout") if asked.data else KINDS
+        return await chaos.run(seconds, deliveries=least, kinds=kinds, at_once=asked.f, told=told)
 
 
 def _longest_turn(outcome: Outcome) -> str:
@@ -132,7 +137,7 @@ def _show(console: Console, asked: argparse.Namespace, outcome: Outcome, verdict
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
-    kinds = Counter(fault.split()[0] for fault in outcome.faults)
+    kinds = Counter(fault.split()[0].rstrip(",") for fault in outcome.faults)
     peaks = {name: peak / 1024 for name, peak in sorted(outcome.peak_kib.items())}
     for name, told in {
         "network": f"{asked.brokers} brokers, f = {asked.f}, seed {asked.seed}",

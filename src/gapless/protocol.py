@@ -15,6 +15,8 @@ What a runtime promises a node:
   comes. What is in flight between the two ends at that moment is lost. Two brokers that are no longer neighbours can
   still send to each other, as any two can.
 - `Place.incarnation` grows each time a broker starts without the memory of its earlier life.
+- What a disk held when its broker stopped, it holds when the broker starts again: all that was said to be `Persisted`,
+  and of the rest what came first, `Keep` by `Keep`. A disk may also be lost, or an old one be put in its place.
 - Each effect is carried out before the next input is given to the same node.
 
 A protocol registers itself by being a module (or package) of `gapless.protocols` with a `PROTOCOL` attribute
@@ -27,6 +29,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
+from gapless.disk import Change, DiskContents
 from gapless.errors import ProtocolError
 from gapless.events import Attributes, Event
 from gapless.overlay import Overlay
@@ -34,10 +37,10 @@ from gapless.overlay import Overlay
 __all__ = [
     "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerNode", "BrokerPlace", "CaughtUp", "ClientNode",
     "ClientPlace", "Confirmed", "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "Demand", "Effect",
-    "EndSession", "Ended", "Expel", "Guarantee", "Input", "Judging", "Linked", "Node", "ProtocolSpec", "Publish",
-    "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer", "Skipped", "Start", "Subscribe",
-    "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay",
-    "convert_options",
+    "EndSession", "Ended", "Expel", "Guarantee", "Input", "Judging", "Keep", "Linked", "Node", "Persisted",
+    "ProtocolSpec", "Publish", "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer",
+    "Skipped", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe",
+    "any_overlay", "check_overlay", "convert_options",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -164,9 +167,15 @@ class EndSession(msgspec.Struct, frozen=True):
     client: str
 
 
+class Persisted(msgspec.Struct, frozen=True):
+    """The disk has what was told by `Keep` up to this number, and will have it whatever happens to the machine."""
+
+    number: int
+
+
 Input: TypeAlias = (
     Start | Received | Connected | Suspected | Trusted | Linked | Unlinked | TimerFired
-    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession
+    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession | Persisted
 )  # fmt: skip
 
 
@@ -192,6 +201,15 @@ class Expel(msgspec.Struct, frozen=True):
 
     client: str
     reason: str
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """Put this on the disk, as a whole, after all with smaller numbers; `Persisted` follows. Only from a broker whose
+    place has a disk."""
+
+    number: int
+    """One more than that of the last one, of this node."""
+    changes: Sequence[Change]
 
 
 class Published(msgspec.Struct, frozen=True, gc=False):
@@ -278,6 +296,7 @@ Effect: TypeAlias = (
     Send
     | SetTimer
     | Expel
+    | Keep
     | Published
     | Deliver
     | CutFixed
@@ -302,6 +321,8 @@ class BrokerPlace(msgspec.Struct, frozen=True):
     overlay: Overlay
     f: int
     incarnation: int = 0
+    disk: DiskContents | None = None
+    """What its disk holds, which may be nothing; None if it has no disk."""
 
 
 class ClientPlace(msgspec.Struct, frozen=True):
@@ -374,6 +395,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 
     subscriptions: Mapping[str, str] = {}
     """Filters, by name."""
+    histories: Sequence[str] = ()
+    """Those of them that ask for what was published before."""
     advertisements: Mapping[str, str] = {}
     events: Sequence[Event] = ()
     ended: str = ""
@@ -426,8 +449,11 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """Whether brokers take `EndSession`, and say whose session they have."""
     keeps_history: bool = False
     """Whether clients take `Subscribe` with a position since when."""
+    keeps_disks: bool = False
+    """Whether brokers use a disk where their place has one."""
     copes_with: frozenset[str] = frozenset()
-    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, loss, duplication, relink."""
+    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, disk, blackout, loss, duplication,
+    relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()
     """What its nodes send, as tagged array-like structs; empty means all those in the package's module `messages`."""
     client_messages: tuple[type[msgspec.Struct], ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -13,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.filters import Filter, FilterIndex, alphabet, parse
+from gapless.filters.checks import Checks
 from gapless.filters.evaluation import Attributes
-from gapless.filters.member import Member
 from tests.filters import generated
 
 CUTS_USUAL = alphabet.CUTS_MAX
@@ -201,20 +202,7 @@ def test_numbers_as_large_as_they_get() -> None:
     check(index, kept, [{"a": value} for value in values])
 
 
-class Looked:
-    """How often a conjunction was looked at, and how often a filter was evaluated for it."""
-
-    def __init__(self) -> None:
-        self.at = self.evaluated = 0
-
-    def __call__(self, member: Member, attributes: Attributes) -> bool:
-        self.at += 1
-        holds = HOLDS(member, attributes)
-        self.evaluated += not member._bounds
-        return holds
-
-
-HOLDS = Member.holds
+STRINGS_ASKED = ("v0", "v1", "v2", "v3", "v4")
 
 
 def test_the_work_of_a_match_is_that_of_what_matches() -> None:
@@ -225,15 +213,50 @@ def test_the_work_of_a_match_is_that_of_what_matches() -> None:
     for key in range(3000):
         low, size = source.randrange(9000), source.randrange(200, 1000)
         terms = [f"{name} BETWEEN {low} AND {low + size}" for name in source.sample("abcd", 2)]
-        kept[key] = parse(" AND ".join([*terms, f"s = 'v{source.randrange(5)}'"]))
+        kept[key] = parse(" AND ".join([*terms, f"s = {source.choice(STRINGS_ASKED)!r}"]))
         index.add(key, kept[key])
     events: list[Attributes] = [
         {"s": f"v{key % 5}", **{name: source.randrange(10_000) for name in "abcd"}} for key in range(100)
     ]
-    looked = Looked()
-    with patch.object(Member, "holds", lambda member, attributes: looked(member, attributes)):
+    looked_at = evaluated = 0
+    hold, test = Checks.hold, Filter.__dict__["test"].fget
+
+    def counted(*arguments: Any) -> bool:
+        nonlocal looked_at
+        looked_at += 1
+        return hold(*arguments)
+
+    def counted_test(filter_: Filter) -> Any:
+        nonlocal evaluated
+        evaluated += 1
+        return test(filter_)
+
+    with patch.object(Checks, "hold", counted), patch.object(Filter, "test", property(counted_test)):
         found = sum(len(keys) for keys in index.match_many(events))
     if alphabet.CUTS_MAX == CUTS_USUAL:
-        assert looked.at <= 2 * found + 100
+        assert looked_at <= 2 * found + 100
     assert found
-    assert not looked.evaluated
+    if len(STRINGS_ASKED) < alphabet.STRINGS_MAX:
+        assert not evaluated
+
+
+def test_a_filter_in_the_index_takes_less_than_two_kilobytes() -> None:
+    """With all that it is made of, but its text."""
+    source = random.Random(3)
+
+    def condition(name: str) -> str:
+        low = source.randrange(9000)
+        return f"{name} = 'v{low % 10}'" if name < "c" else f"{name} BETWEEN {low} AND {low + 1000}"
+
+    texts = [" AND ".join(map(condition, source.sample("abcdefghij", 4))) for _ in range(4000)]
+    tracemalloc.start()
+    try:
+        index: FilterIndex[int] = FilterIndex()
+        for key, text in enumerate(texts):
+            index.add(key, Filter(text))
+        index.match_many([{"a": "v1", "c": 500, "d": 700}] * 8)
+        taken = tracemalloc.get_traced_memory()[0] / len(texts)
+    finally:
+        tracemalloc.stop()
+    if alphabet.CUTS_MAX == CUTS_USUAL:
+        assert taken < 2000

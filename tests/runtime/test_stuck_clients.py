@@ -29,6 +29,8 @@ from .test_what_is_told import fetch, until_said, with_http
 PATIENT = msgspec.structs.replace(QUICK, suspect_ms=30_000)
 """Whoever is missed is missed for another reason than its silence."""
 SMALL: dict[str, Any] = {"window": 50, "delivery_window": 10, "wave_ms": 20}
+WAITED_FOR: dict[str, Any] = {**SMALL, "lag_ms": 600_000}
+"""Nobody is left behind while the test lasts."""
 EVENTS = 500
 
 
@@ -55,7 +57,7 @@ def test_who_takes_nothing_is_named_everywhere_and_an_operator_ends_it(
     monkeypatch.setattr(hold_up, "PATIENCE_S", 1.0)
 
     async def main() -> None:
-        opening = local(chain(3), runtime=PATIENT, **SMALL)
+        opening = local(chain(3), runtime=PATIENT, **WAITED_FOR)
         async with opening as network, connect(network.at("b0"), name="ann") as ann:
             endpoint, url = await with_http(network, "b2")
             await ann.advertise("TRUE")
@@ -86,6 +88,37 @@ def test_who_takes_nothing_is_named_everywhere_and_an_operator_ends_it(
     run(main())
 
 
+def test_who_takes_nothing_is_left_behind_and_gets_everything_when_it_goes_on() -> None:
+    async def main() -> None:
+        opening = local(chain(3), runtime=PATIENT, **{**SMALL, "lag_ms": 200})
+        async with (
+            opening as network,
+            connect(network.at("b0"), name="ann") as ann,
+            connect(network.at("b2"), name="slow") as slow,
+            connect(network.at("b2"), name="quick") as quick,
+        ):
+            await ann.advertise("TRUE")
+            late, prompt = await slow.subscribe("TRUE", queue=1), await quick.subscribe("TRUE")
+            taking = asyncio.create_task(_numbers(prompt))
+            assert await asyncio.wait_for(publish_all(ann), 60) == EVENTS
+            assert await asyncio.wait_for(taking, 60) == list(range(EVENTS))
+            await until(lambda: not late.is_live)
+            assert await asyncio.wait_for(_numbers(late), 60) == list(range(EVENTS))
+            await until(lambda: late.is_live)
+            await ann.publish({"n": EVENTS})
+            [last] = await asyncio.wait_for(late.take(), 20)
+            assert last.attributes == {"n": EVENTS}
+
+    run(main())
+
+
+async def _numbers(subscription: Subscription) -> list[object]:
+    got: list[object] = []
+    while len(got) < EVENTS:
+        got += [event.attributes["n"] for event in await subscription.take()]
+    return got
+
+
 def test_a_client_whose_connection_ends_without_a_goodbye_is_missed_at_once() -> None:
     async def main() -> None:
         async with local(1, f=0, runtime=PATIENT) as network, connect(network.url, name="ann") as ann:
@@ -108,7 +141,7 @@ def test_a_subscriber_that_is_killed_holds_everybody_up_for_the_time_of_its_sess
     tmp_path: Path,
 ) -> None:
     runtime = RuntimeSettings(suspect_ms=60_000, join_ms=2_000)
-    protocol = ProtocolEntry("gapless", {**SMALL, "session_s": 1.0})
+    protocol = ProtocolEntry("gapless", {**WAITED_FOR, "session_s": 1.0})
     config = local_network(chain(3), runtime=runtime, protocol=protocol)
 
     async def main(fleet: Fleet) -> None:

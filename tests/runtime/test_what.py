@@ -79,6 +79,30 @@ def test_what_lies_within_works_and_what_lies_outside_is_refused_with_a_sentence
     run(main())
 
 
+def test_history_is_a_right_of_its_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        users: dict[str, dict[str, Any]] = {"ann": {**SHOP, "history": True}, "ben": SHOP}
+        async with secure(chain(2), tmp_path, users=users) as network:
+            ann, ben = await _comes(network, "ann"), await _comes(network, "ben", "b1")
+            await ann.advertise("topic = 'shop/shoes'")
+            event = await ann.publish({"topic": "shop/shoes"})
+            async with asyncio.timeout(30):
+                [read] = [event async for event in await ann.read("topic LIKE 'shop/%'", since="earliest")]
+                assert read.id == event.id
+                for _ in range(2):
+                    with pytest.raises(DeniedError, match="user 'ben' may not read what was published before"):
+                        await ben.subscribe("topic LIKE 'shop/%'", since="earliest")
+                    with pytest.raises(DeniedError, match="user 'ben' may not read what was published before"):
+                        await ben.read("topic LIKE 'shop/%'", since="earliest")
+                live = await ben.subscribe("topic LIKE 'shop/%'")
+                later = await ann.publish({"topic": "shop/shoes"})
+            await _takes(live, later)
+            await ann.close()
+            await ben.close()
+
+    run(main())
+
+
 def test_a_subscription_can_be_narrowed_to_what_is_allowed(tmp_path: Path) -> None:
     async def main() -> None:
         users = {"ann": {**SHOP, "outside": "narrow"}, "bob": {**NEWS, "outside": "narrow", "subscribe": []}}

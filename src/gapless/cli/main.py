@@ -228,6 +228,9 @@ def up(
         Path | None, typer.Option(metavar="DIR", help="Let clients on this machine write their traces here.")
     ] = None,
     logs: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the logs of the brokers here.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep on disk, here, what has to survive a stop of all brokers.")
+    ] = None,
     seconds: Seconds = None,
     restart: Annotated[bool, typer.Option(help="Start a broker that died again.")] = True,
     secure: Annotated[bool, typer.Option("--secure", help="With TLS, certificates and users.")] = False,
@@ -247,7 +250,7 @@ def up(
 
     return run_network(
         config, brokers, f=f, port=port, protocol=protocol, trace=trace, logs=logs, seconds=seconds, restart=restart,
-        security=security if secure else None,
+        security=security if secure else None, data=data,
     )  # fmt: skip
 
 

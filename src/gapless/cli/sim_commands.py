@@ -48,7 +48,8 @@ def sim_search(
         str,
         typer.Option(
             metavar="KINDS",
-            help="none, all (crash,cut,suspicion), or some of these and of isolation,relink,loss,duplication.",
+            help="none, all (crash,cut,suspicion), or some of these and of isolation,disk,blackout,relink,loss,"
+            "duplication.",
         ),
     ] = "none",
     f: Annotated[

@@ -22,7 +22,7 @@ from gapless.cli.terminal import output_console
 from gapless.errors import ConfigError
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
-from gapless.runtime.network_file import NetworkConfig, ProtocolEntry, SecurityEntry, load_network
+from gapless.runtime.network_file import NetworkConfig, ProtocolEntry, SecurityEntry, check_network, load_network
 
 __all__ = ["run_network"]
 
@@ -33,10 +33,12 @@ START_S = 20.0
 
 def run_network(
     file: Path | None, brokers: int, *, f: int, port: int, protocol: str, trace: Path | None, logs: Path | None,
-    seconds: float | None, restart: bool, security: Path | None = None,
+    seconds: float | None, restart: bool, security: Path | None = None, data: Path | None = None,
 ) -> int:  # fmt: skip
     """Start it, show it, take it down."""
     config = load_network(file) if file else _new_network(brokers, f, port, protocol)
+    if data is not None:
+        config = _with_data(config, data.absolute())
     if security is not None:
         config = _secured(config, security)
     if trace is not None:
@@ -56,6 +58,14 @@ def _secured(config: NetworkConfig, directory: Path) -> NetworkConfig:
     make_for(config, directory)
     section = SecurityEntry(**security_section(directory.absolute()))
     return msgspec.structs.replace(config, security=section)
+
+
+def _with_data(config: NetworkConfig, directory: Path) -> NetworkConfig:
+    """The network with a directory for each broker, below this one."""
+    entries = [msgspec.structs.replace(entry, data=str(directory / entry.name)) for entry in config.brokers]
+    config = msgspec.structs.replace(config, brokers=tuple(entries))
+    check_network(config)
+    return config
 
 
 def _new_network(brokers: int, f: int, port: int, protocol: str) -> NetworkConfig:

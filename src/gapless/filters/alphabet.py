@@ -40,9 +40,11 @@ Run = tuple[int, int, tuple[int, ...]]
 class Alphabet:
     """Codes of one attribute."""
 
-    __slots__ = ("_came", "_free", "_named", "_when_cut", "cuts", "intervals", "size", "strings")
+    __slots__ = ("_came", "_free", "_named", "_when_cut", "cuts", "intervals", "place", "size", "strings")
 
-    def __init__(self) -> None:
+    def __init__(self, place: int = 0) -> None:
+        """An empty alphabet; the place is that of its attribute among all of an index."""
+        self.place = place
         self.cuts: list[Number] = []
         self.strings: dict[str, int] = {}
         self.size = FIRST_STRING

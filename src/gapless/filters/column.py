@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 from operator import xor
+from typing import NamedTuple
 
 from gapless.filters.alphabet import ABSENT, FALSE, FIRST_NUMBER, FIRST_STRING, NAN, OTHER_STRING, TRUE, Alphabet, runs
 from gapless.filters.constraints import FALSE_ONLY, TRUE_ONLY, Constraint
@@ -90,8 +91,19 @@ class Column:
                     mine[code] |= bits << shift
 
 
+class NumberCodes(NamedTuple):
+    """The bit sets of the numbers of one column, ready to be put in."""
+
+    failures: list[int]
+    doubts: list[int]
+
+    def put_into(self, column: Column) -> None:
+        column.failures[FIRST_NUMBER:FIRST_STRING] = self.failures
+        column.doubts[FIRST_NUMBER:FIRST_STRING] = self.doubts
+
+
 class NumberBits:
-    """The bit sets of the numbers of one column for new cuts, made conjunction by conjunction, and then put in.
+    """The bit sets of the numbers of one column for new cuts, made conjunction by conjunction.
 
     Failures change little from one bucket to the next: noting the changes and summing them up (by exclusive or) takes
     time for each interval, not for each interval and bucket.
@@ -114,10 +126,10 @@ class NumberBits:
             for code in doubtful:
                 doubts[code - FIRST_NUMBER][byte] |= mask
 
-    def put_into(self, column: Column) -> None:
+    def finish(self) -> NumberCodes:
+        """The bit sets, one for each code of a bucket."""
         buckets = len(self._doubts)
         unused = [0] * (FIRST_STRING - FIRST_NUMBER - buckets)
         changes = (int.from_bytes(change, "little") for change in self._changes[:buckets])
         doubts = (int.from_bytes(doubt, "little") for doubt in self._doubts)
-        column.failures[FIRST_NUMBER:FIRST_STRING] = [*accumulate(changes, xor), *unused]
-        column.doubts[FIRST_NUMBER:FIRST_STRING] = [*doubts, *unused]
+        return NumberCodes([*accumulate(changes, xor), *unused], [*doubts, *unused])

@@ -1,8 +1,8 @@
 """A filter: its text, and what can be asked of it.
 
-Parsing happens once; the closures that evaluate it and the normal form that covering and the index use are made when
-first needed, and kept. A filter never changes. Two filters are equal if their texts are, and a filter travels (by
-pickle) as its text.
+The closures that evaluate it and the normal form that covering and the index use are made when first needed, and kept.
+The syntax tree is as large as the normal form: once there is that, it is made again where somebody still asks for it. A
+filter never changes. Two filters are equal if their texts are, and a filter travels (by pickle) as its text.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ LONG, LONG_PARSED_MAX = 4096, 64
 class Filter:
     """The SQL after WHERE, parsed. Made by `parse`."""
 
-    __slots__ = ("_disjunction", "_effort", "_is_false", "_is_true", "_weight", "_witness", "condition", "text")
+    __slots__ = ("_disjunction", "_effort", "_is_false", "_is_true", "_tree", "_weight", "_witness", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.condition: Condition = parse_condition(text)
+        self._tree: Condition | None = parse_condition(text)
         self._is_true: Test | None = None
         self._is_false: Test | None = None
         self._disjunction: Disjunction | None = None
@@ -65,6 +65,11 @@ class Filter:
         return covering.overlaps(self.disjunction, other.disjunction, covering.allowance(self.weight, other.weight))
 
     @property
+    def condition(self) -> Condition:
+        """The syntax tree."""
+        return parse_condition(self.text) if self._tree is None else self._tree
+
+    @property
     def test(self) -> Test:
         """The closure behind `matches`, for whoever asks many times."""
         if self._is_true is None:
@@ -76,6 +81,7 @@ class Filter:
         """The normal form."""
         if self._disjunction is None:
             self._disjunction, self._effort = normalise_and_count(self.condition)
+            self._tree = None
         return self._disjunction
 
     @property

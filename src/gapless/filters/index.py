@@ -21,7 +21,7 @@ Answers come in the order of adding, whatever segments they come from: every fil
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from gapless.filters.evaluation import Attributes, Test
 from gapless.filters.filter import Filter
@@ -35,20 +35,13 @@ FEW = 16
 """So many filters are evaluated faster than they are looked up."""
 
 
-class _Entry(NamedTuple):
-    """A filter in the index, and its conjunctions."""
-
-    filter: Filter
-    members: list[Member]
-
-
 class FilterIndex(Generic[K]):
     """Filters by key, and which keys match an event."""
 
     def __init__(self) -> None:
         self._orders: dict[K, int] = {}
         self._keys: dict[int, K] = {}
-        self._entries: dict[int, _Entry] = {}
+        self._members: dict[int, tuple[Member, ...]] = {}
         self._next_order = 0
         self._repeated = 0
         """Filters of several conjunctions: only with such can one filter be found twice."""
@@ -69,10 +62,10 @@ class FilterIndex(Generic[K]):
             raise KeyError(f"{key!r} is in the index already: remove it first")
         order = self._next_order
         self._next_order += 1
-        members = [Member(order, filter, conjunction) for conjunction in filter.disjunction]
+        members = tuple([Member(order, filter, conjunction) for conjunction in filter.disjunction])
         self._orders[key] = order
         self._keys[order] = key
-        self._entries[order] = _Entry(filter, members)
+        self._members[order] = members
         self._repeated += len(members) > 1
         for member in members:
             self._place(member)
@@ -82,9 +75,9 @@ class FilterIndex(Generic[K]):
         """Take out the filter of this key; KeyError if there is none."""
         order = self._orders.pop(key)
         del self._keys[order]
-        entry = self._entries.pop(order)
-        self._repeated -= len(entry.members) > 1
-        for member in entry.members:
+        members = self._members.pop(order)
+        self._repeated -= len(members) > 1
+        for member in members:
             self._rare.discount(demands_of(member.conjunction))
             if member.demand is not None:
                 self._rare.remove(member)
@@ -96,12 +89,7 @@ class FilterIndex(Generic[K]):
         """Keys of the filters that match, in the order in which they were added."""
         if len(self._orders) <= FEW:
             return [key for key, test in self._tests if test(attributes)]
-        orders = self._rare.match(attributes)
-        for found in self._segments.match(attributes):
-            orders += found.sure
-            if found.doubtful:
-                orders += [member.order for member in found.doubtful if member.holds(attributes)]
-        return self._keys_of(orders)
+        return self._keys_of(self._rare.match(attributes) + self._segments.match(attributes))
 
     def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
         """For each of the events what `match` would say; faster than asking one by one."""
@@ -109,11 +97,7 @@ class FilterIndex(Generic[K]):
             tests = self._tests
             return [[key for key, test in tests if test(attributes)] for attributes in batch]
         orders = [self._rare.match(attributes) for attributes in batch]
-        for place, found in self._segments.match_many(batch):
-            orders[place] += found.sure
-            if found.doubtful:
-                attributes = batch[place]
-                orders[place] += [member.order for member in found.doubtful if member.holds(attributes)]
+        self._segments.match_many(batch, orders)
         return list(map(self._keys_of, orders))
 
     def may_cover(self, narrower: Filter) -> list[K]:
@@ -123,7 +107,8 @@ class FilterIndex(Generic[K]):
 
     def _note_tests(self) -> None:
         if len(self._orders) <= FEW:
-            self._tests = [(key, self._entries[order].filter.test) for key, order in self._orders.items()]
+            members = [(key, self._members[order]) for key, order in self._orders.items()]
+            self._tests = [(key, some[0].filter.test) for key, some in members if some]
 
     def _keys_of(self, orders: list[int]) -> list[K]:
         if self._repeated:

@@ -18,6 +18,7 @@ are a single conjunction are kept as far as a second allowance suffices, and the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -61,6 +62,10 @@ CONSTRAINTS_MAX = 1024
 NORMALISING_MAX, PARTS_MAX = 64_000, 16_000
 """Steps to normalise one filter as a whole, and then, if need be, by its parts; together less than 0.1 s. What people
 write takes some dozens, an IN list of 4,000 values as many, 2,000 values joined by OR 54,000."""
+
+
+SHARED_MAX, SHARED_LENGTH_MAX = 4096, 64
+"""Comparisons with the same short string, in many filters, share one constraint: so many of them, up to this length."""
 
 
 class Conjunction(msgspec.Struct, frozen=True, gc=False):
@@ -166,9 +171,16 @@ def _compared(symbol: str, constant: Value) -> Constraint:
     if isinstance(constant, bool):
         return constraints.boolean(constant if symbol == "=" else not constant)
     if isinstance(constant, str):
-        one = frozenset((constant,))
-        return constraints.of_strings(string_sets.of_values(one) if symbol == "=" else string_sets.all_but(one))
+        return (_shared if len(constant) <= SHARED_LENGTH_MAX else _compared_string)(symbol, constant)
     return constraints.of_numbers(number_sets.compared(symbol, constant))
+
+
+def _compared_string(symbol: str, constant: str) -> Constraint:
+    one = frozenset((constant,))
+    return constraints.of_strings(string_sets.of_values(one) if symbol == "=" else string_sets.all_but(one))
+
+
+_shared = lru_cache(SHARED_MAX)(_compared_string)
 
 
 def _in(condition: In, wanted: bool, work: Work) -> Disjunction:
@@ -256,7 +268,7 @@ def _both(a: Conjunction, b: Conjunction, work: Work) -> Conjunction | None:
             if constraints.is_empty(constraint, work):
                 return None
         merged[name] = constraint
-    return Conjunction(merged, a.opaque | b.opaque)
+    return Conjunction(merged, a.opaque | b.opaque if a.opaque and b.opaque else a.opaque or b.opaque)
 
 
 def _some(conditions: Sequence[Condition], wanted: bool, work: Work) -> Disjunction:

@@ -12,6 +12,7 @@ tree, can run out of stack or time on a hostile filter. Parsing itself looks at 
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import intern
 from typing import NamedTuple, NoReturn
 
 from gapless.errors import FilterError
@@ -257,7 +258,7 @@ class _Parser:
         token = self._token
         if token.kind == "name":
             self._advance()
-            return self._term(Attribute(str(token.value)), token.position, "any")
+            return self._term(Attribute(intern(str(token.value))), token.position, "any")
         if token.kind == "number":
             if _is_minimum(token):
                 self._fail("this integer does not fit in 64 bits: write it as a float, such as 1e19", token.position)

@@ -1,8 +1,8 @@
 """A numbered set of conjunctions that is matched as a whole, with one column of bit sets for each attribute.
 
 Conjunction number i is bit i. Matching an event ORs, over its attributes, the failures for the code of each; what is
-left over has survived every column. Survivors that some column has in doubt, or that have opaque conditions, are
-reported apart, to be looked at (`Member.holds`). So the answer is exact while codes may be coarse.
+left over has survived every column. Survivors that some column has in doubt, or that have opaque conditions, are looked
+at (`checks`), or all of them if they are few. So the answer is exact while codes may be coarse.
 
 Bits are only ever set. Removing marks a bit as dead, and `segments` moves the living out of a segment that is half
 dead. What goes through many bit sets or members (taking over another segment, new cuts) is done in small steps, and
@@ -18,7 +18,9 @@ from operator import getitem, or_
 from typing import NamedTuple
 
 from gapless.filters.alphabet import ABSENT, Alphabet
-from gapless.filters.column import Column, NumberBits
+from gapless.filters.checks import Checks
+from gapless.filters.column import Column, NumberBits, NumberCodes
+from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER, Number
 
@@ -41,25 +43,17 @@ class Plan(NamedTuple):
     doubts: list[list[int]]
 
 
-class Found(NamedTuple):
-    """Orders of the filters that match, and conjunctions that match if they hold."""
-
-    sure: list[int]
-    doubtful: list[Member]
-
-
-NOTHING = Found([], [])
-
-
 class Segment:
     """Conjunctions with consecutive numbers; each carries the order of the filter it belongs to."""
 
-    def __init__(self, alphabets: dict[str, Alphabet]) -> None:
-        """An empty segment; the alphabets belong to the whole index."""
+    def __init__(self, alphabets: dict[str, Alphabet], names: list[str]) -> None:
+        """An empty segment; the alphabets and their names, by place, belong to the whole index."""
         self.members: list[Member] = []
         self._orders = array("q")
         self.dead_count = 0
         self._alphabets = alphabets
+        self._names = names
+        self._checks = Checks(alphabets)
         self._columns: dict[str, Column] = {}
         self._everyone = 0
         self._dead = 0
@@ -84,6 +78,7 @@ class Segment:
         bit = 1 << member.number
         self.members.append(member)
         self._orders.append(member.order)
+        self._checks.append(member)
         self._everyone |= bit
         for name, constraint in member.conjunction.constraints.items():
             self._column(name).add(bit, constraint, self._alphabets[name])
@@ -122,6 +117,7 @@ class Segment:
                 member.segment, member.number = self, member.number + shift
         self.members += younger.members
         self._orders += younger._orders
+        self._checks.extend(younger._checks)
         self.dead_count += younger.dead_count
         self._everyone |= younger._everyone << shift
         self._dead |= younger._dead << shift
@@ -135,7 +131,7 @@ class Segment:
             for code in codes:
                 column.give_meaning(code)
 
-    def number_bits(self, name: str, cuts: list[Number]) -> Generator[None, None, NumberBits | None]:
+    def number_bits(self, name: str, cuts: list[Number]) -> Generator[None, None, NumberCodes | None]:
         """The attribute's bit sets of numbers for new cuts, step by step; None if nobody here asks for it."""
         if name not in self._columns:
             return None
@@ -150,9 +146,11 @@ class Segment:
             if done >= CUT_PER_STEP:
                 done = 0
                 yield
-        return bits
+        if len(self.members) > CUT_PER_STEP:
+            yield
+        return bits.finish()
 
-    def put_in(self, name: str, bits: NumberBits | None) -> None:
+    def put_in(self, name: str, bits: NumberCodes | None) -> None:
         """The attribute's new cuts count from now on."""
         if bits is not None:
             bits.put_into(self._columns[name])
@@ -174,38 +172,32 @@ class Segment:
     def forget_plans(self) -> None:
         self._plans.clear()
 
-    def match(self, plan: Plan, codes: Codes) -> Found:
-        """The living conjunctions that an event matches, given the codes of the plan's names."""
+    def match(self, plan: Plan, codes: Codes, attributes: Attributes) -> list[int]:
+        """Orders of the filters whose living conjunctions the event matches, given the codes of the plan's names."""
         failed = reduce(or_, map(getitem, plan.failures, codes), plan.absent | self._dead)
         # Among those that are counted: those who are just being absorbed fail, too. No `~`: it would make a negative
         # number, and operations on these take three times as long.
         everyone = self._everyone
-        survivors = everyone ^ (everyone & failed)
-        if not survivors:
-            return NOTHING
-        few = self._members_of(survivors)
-        if few is not None:
-            return Found([], few)
-        doubtful = survivors & reduce(or_, filter(None, map(getitem, plan.doubts, codes)), self._opaque)
-        if not doubtful:
-            return Found(self._orders_of(survivors), [])
-        return Found(self._orders_of(survivors ^ doubtful), [self.members[number] for number in _numbers(doubtful)])
-
-    def _members_of(self, bits: int) -> list[Member] | None:
-        """The conjunctions of these bits; None if they are more than a few. Counting them first would take longer."""
-        members = self.members
-        found: list[Member] = []
-        while bits:
-            if len(found) == FEW:
-                return None
-            number = bits.bit_length() - 1
-            found.append(members[number])
-            bits ^= 1 << number
+        survivors = left = everyone ^ (everyone & failed)
+        found: list[int] = []
+        looked_at = 0
+        while left:
+            if looked_at == FEW:
+                return self._match_many_survivors(survivors, plan, codes, attributes)
+            looked_at += 1
+            number = left.bit_length() - 1
+            left ^= 1 << number
+            if self._checks.hold(number, self.members[number], attributes, self._names):
+                found.append(self._orders[number])
         return found
 
-    def _orders_of(self, bits: int) -> list[int]:
-        orders = self._orders
-        return [orders[number] for number in _numbers(bits)]
+    def _match_many_survivors(self, survivors: int, plan: Plan, codes: Codes, attributes: Attributes) -> list[int]:
+        """Look only at those that are in doubt."""
+        doubtful = survivors & reduce(or_, filter(None, map(getitem, plan.doubts, codes)), self._opaque)
+        orders, members, hold, names = self._orders, self.members, self._checks.hold, self._names
+        found = [orders[number] for number in _numbers(survivors ^ doubtful)]
+        found += [orders[number] for number in _numbers(doubtful) if hold(number, members[number], attributes, names)]
+        return found
 
     def _column(self, name: str) -> Column:
         column = self._columns.get(name)

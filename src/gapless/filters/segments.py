@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 
 from gapless.filters.alphabet import Alphabet, choose_cuts
-from gapless.filters.column import NumberBits
+from gapless.filters.column import NumberCodes
 from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, NumberSet
-from gapless.filters.segment import Found, Segment
+from gapless.filters.segment import Segment
 
 SEGMENT_MAX = 32_768
 """Conjunctions of one segment: an OR of so many bits outweighs the interpreter's overhead, and still fits caches."""
@@ -45,7 +45,9 @@ class Segments:
 
     def __init__(self) -> None:
         self._alphabets: dict[str, Alphabet] = {}
-        self._young = Segment(self._alphabets)
+        self._names: list[str] = []
+        """Of their attributes, by place."""
+        self._young = Segment(self._alphabets, self._names)
         self._growing: Segment | None = None
         self._old: list[Segment] = []
         """All segments but the young one."""
@@ -65,19 +67,22 @@ class Segments:
         self._kill(member)
         self._step()
 
-    def match(self, attributes: Attributes) -> Iterator[Found]:
-        """What each segment finds for the event."""
+    def match(self, attributes: Attributes) -> list[int]:
+        """Orders of the filters that match the event."""
+        found: list[int] = []
         if self._is_empty():
-            return
+            return found
         names = self._known_names(attributes)
         alphabets = self._alphabets
         codes = [alphabets[name].code(attributes[name]) for name in names]
         for segment in (*self._old, self._young):
             plan = segment.plan(names)
-            yield segment.match(plan, codes if plan.places is None else [codes[place] for place in plan.places])
+            own = codes if plan.places is None else [codes[place] for place in plan.places]
+            found += segment.match(plan, own, attributes)
+        return found
 
-    def match_many(self, batch: Sequence[Attributes]) -> Iterator[tuple[int, Found]]:
-        """What each segment finds for each of the events, with the event's place in the batch."""
+    def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
+        """Add to each event's list the orders of the filters that match it."""
         if self._is_empty():
             return
         by_names: dict[tuple[str, ...], list[int]] = {}
@@ -90,7 +95,7 @@ class Segments:
                 plan = segment.plan(names)
                 for place, row in zip(places, rows, strict=True):
                     codes = row if plan.places is None else [row[i] for i in plan.places]
-                    yield place, segment.match(plan, codes)
+                    found[place] += segment.match(plan, codes, batch[place])
 
     def _is_empty(self) -> bool:
         return not self._old and not len(self._young)
@@ -116,7 +121,8 @@ class Segments:
         for name, constraint in member.conjunction.constraints.items():
             alphabet = self._alphabets.get(name)
             if alphabet is None:
-                alphabet = self._alphabets[name] = Alphabet()
+                alphabet = self._alphabets[name] = Alphabet(len(self._names))
+                self._names.append(name)
                 self._forget_shapes()
             if constraint.numbers not in (EVERY_NUMBER, NO_NUMBER):
                 alphabet.come()
@@ -149,7 +155,7 @@ class Segments:
     def _graduate(self) -> Iterator[None]:
         """Begin a new young segment. The growing one absorbs the old one, unless it is full or that is half dead."""
         young, growing = self._young, self._growing
-        self._young = Segment(self._alphabets)
+        self._young = Segment(self._alphabets, self._names)
         self._old.append(young)
         if young.is_half_dead:
             self._draining.append(young)
@@ -168,7 +174,7 @@ class Segments:
         """Choose the cuts of an attribute anew."""
         alphabet.note_choice()
         cuts = choose_cuts(self._sample(name))
-        made: list[tuple[Segment, NumberBits | None]] = []
+        made: list[tuple[Segment, NumberCodes | None]] = []
         for segment in list(self._old):
             bits = yield from segment.number_bits(name, cuts)
             made.append((segment, bits))
@@ -221,11 +227,11 @@ class Segments:
             self._old.remove(segment)
 
 
-def _result(steps: Generator[None, None, NumberBits | None]) -> NumberBits | None:
+def _result(steps: Generator[None, None, NumberCodes | None]) -> NumberCodes | None:
     """What the steps come to, all taken now."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            bits: NumberBits | None = end.value
+            bits: NumberCodes | None = end.value
             return bits

@@ -80,13 +80,17 @@ def members(texts: Collection[str], strings: StringSet, work: Work) -> frozenset
 
 def intersection(a: StringSet, b: StringSet, work: Work) -> StringSet:
     if not a.complement:
-        return StringSet(members(a.values, b, work))
+        return _finite(members(a.values, b, work))
     if not b.complement:
-        return StringSet(members(b.values, a, work))
+        return _finite(members(b.values, a, work))
     work.spend(a.weight + b.weight)
     both = StringSet(frozenset(), True, _merged(a.likes, b.likes), _merged(a.unlikes, b.unlikes))
     excluded = _matching(a.values | b.values, both, work)
     return StringSet(excluded, True, both.likes, both.unlikes)
+
+
+def _finite(values: frozenset[str]) -> StringSet:
+    return StringSet(values) if values else NO_STRING
 
 
 def union(a: StringSet, b: StringSet, work: Work) -> StringSet | None:

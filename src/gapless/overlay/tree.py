@@ -75,6 +75,8 @@ class Overlay:
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
         """All brokers from start to end, both included."""
+        if self.parent[start] == end or self.parent[end] == start:
+            return start, end
         up, down = [start], [end]
         while up[-1] != down[-1]:
             side = up if self.depth[up[-1]] >= self.depth[down[-1]] else down

@@ -11,14 +11,17 @@ import errno
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from gapless.disk import DiskContents
 from gapless.errors import ConfigError
-from gapless.protocol import BrokerNode, BrokerPlace, EndSession, Expel, Start
+from gapless.protocol import BrokerNode, BrokerPlace, EndSession, Expel, Keep, Persisted, Start
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
+from gapless.runtime.broker_disk import BrokerDisk
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection, Link
 from gapless.runtime.distant_connection import DistantConnection
@@ -72,6 +75,7 @@ class Broker:
         self._access: Access = CLEAR if config.security is None else config.security.access(name)
         self._around = list(config.overlay.within(name, config.network.f + 1))
         self._options = msgspec.to_builtins(config.options)
+        self._disk = BrokerDisk(self._persisted, self._failed, self.logger) if self.entry.data else None
         self._links = self._make_links()
         self._server: asyncio.Server | TlsListener | None = None
         self._news = News(self.logger)
@@ -85,7 +89,7 @@ class Broker:
             self.config.runtime,
             self._codec,
             self.config.addresses,
-            handlers={Expel: self._expel},
+            handlers={Expel: self._expel} if self._disk is None else {Expel: self._expel, Keep: self._disk.keep},
             failed=self._failed,
             logger=self.logger,
             connection_kind=DistantConnection if self.config.runtime.delay_ms else Connection,
@@ -109,14 +113,30 @@ class Broker:
 
     async def start(self) -> None:
         """Listen, join, and take part."""
+        found = await self._open_disk()
         host, port = split_address(self.entry.listen or self.entry.address)
         try:
             self._server = await self._listen(host, port)
         except OSError as error:
+            await self._close_disk()
             raise listen_error(f"broker {self.name!r}", f"{host}:{port}", error) from None
         self.logger.info("listening", extra={"address": f"{host}:{port}"})
         self._tell_news()
-        self._begin(await choose_incarnation(self.config, self.name, self.logger, self._awaited, self._access))
+        remembered = None if self._disk is None else self._disk.incarnation
+        if remembered is not None:
+            incarnation = later_incarnation(remembered)
+        else:
+            incarnation = await choose_incarnation(self.config, self.name, self.logger, self._awaited, self._access)
+        await self._begin_with(incarnation, found)
+
+    async def _open_disk(self) -> DiskContents | None:
+        """What the broker's directory holds; None if it has none."""
+        if self._disk is None:
+            return None
+        await self._disk.open(self.config, self.name, Path(self.entry.data))
+        found = await self._disk.read()
+        self._met.update(self._disk.met)
+        return found
 
     async def _listen(self, host: str, port: int) -> asyncio.Server | TlsListener:
         if self.doors is None:
@@ -149,16 +169,28 @@ class Broker:
     def _accept(self) -> Connection:
         return self._links.new_connection(None, b"")
 
-    def _begin(self, incarnation: int) -> None:
+    async def _begin_with(self, incarnation: int, found: DiskContents | None) -> None:
+        """Begin with what is on the disk. A node may have much to read, so a thread makes it."""
+        if self._disk is None:
+            self._begin(incarnation)
+            return
+        self._disk.note_incarnation(incarnation)
+        place = self._place(incarnation, found)
+        self._begin(incarnation, await asyncio.to_thread(self.config.spec.broker, place, self.config.options))
+
+    def _place(self, incarnation: int, found: DiskContents | None) -> BrokerPlace:
+        return BrokerPlace(self.name, self.config.overlay, self.config.network.f, incarnation, found)
+
+    def _begin(self, incarnation: int, node: BrokerNode | None = None) -> None:
         self.incarnation = incarnation
-        place = BrokerPlace(self.name, self.config.overlay, self.config.network.f, incarnation)
-        self._inhabitant = self.config.spec.broker(place, self.config.options)
+        self._inhabitant = node or self.config.spec.broker(self._place(incarnation, None), self.config.options)
         self._links.host.inhabit(self._inhabitant)
         self._is_ready = True
         self._links.give(Start())
         self._links.watch(self._around, self.config.network.f)
         self.logger.info(
-            "takes part", extra={"protocol": self.config.spec.name, "incarnation": incarnation, "f": place.f}
+            "takes part",
+            extra={"protocol": self.config.spec.name, "incarnation": incarnation, "f": self.config.network.f},
         )
         self._awaited.clear()
         self._news = News(self.logger)
@@ -175,8 +207,12 @@ class Broker:
         if self._telling is not None:
             self._telling.cancel()
 
+    def _persisted(self, item: Persisted) -> None:
+        self._links.give(item)
+
     def _failed(self, error: BaseException) -> None:
         self._is_ready = False
+        self._links.host.leave()
         if not self.failure.done():
             self.failure.set_result(error)
 
@@ -189,7 +225,8 @@ class Broker:
         self.boot = time.time_ns()
         self._links = self._make_links()
         self._starting_over = None
-        self._begin(later_incarnation(max(self.incarnation, remembered if isinstance(remembered, int) else -1)))
+        incarnation = later_incarnation(max(self.incarnation, remembered if isinstance(remembered, int) else -1))
+        await self._begin_with(incarnation, None if self._disk is None else await self._disk.read())
 
     async def crash(self) -> None:
         """Vanish without a word, as a process that is killed."""
@@ -197,6 +234,11 @@ class Broker:
         self._is_ready = False
         self._close_doors()
         await self._links.close(with_goodbye=False)
+        await self._close_disk()
+
+    async def _close_disk(self) -> None:
+        if self._disk is not None:
+            await self._disk.close()
 
     async def stop(self) -> None:
         """Leave in good order."""
@@ -210,6 +252,7 @@ class Broker:
             await asyncio.sleep(DRAIN_POLL_S)
         left = self._links.queues.unsent
         await self._links.close()
+        await self._close_disk()
         self.logger.info("stopped", extra={"unsent": left})
 
     def _close_doors(self) -> None:
@@ -270,7 +313,10 @@ class Broker:
         met = self._met.get(name)
         if met is not None and ((incarnation < met[0]) or (incarnation == met[0] and boot != met[1])):
             return Refusal("stale", f"{self.name!r} has met another start of {name!r}; start over")
-        self._met[name] = (incarnation, boot)
+        if met != (incarnation, boot):
+            self._met[name] = (incarnation, boot)
+            if self._disk is not None:
+                self._disk.note_met(self._met)
         return None
 
     def _refuse_client(self, hello: Hello) -> Refusal | None:

@@ -67,6 +67,7 @@ def local_network(
     name: str = "local",
     protocol: ProtocolEntry | None = None,
     runtime: RuntimeSettings | None = None,
+    data: Path | None = None,
 ) -> NetworkConfig:
     """A network of this tree (of a number: in which nobody has more than three neighbours) on this machine."""
     tree = random_tree(overlay, seed=1, max_degree=3) if isinstance(overlay, int) else overlay
@@ -74,7 +75,7 @@ def local_network(
     https = [f"127.0.0.1:{port}" for port in http_ports] if http_ports else [""] * len(chosen)
     return NetworkConfig(
         brokers=tuple(
-            BrokerEntry(broker, f"127.0.0.1:{port}", http=http)
+            BrokerEntry(broker, f"127.0.0.1:{port}", http=http, data="" if data is None else str(data / broker))
             for broker, port, http in zip(tree.brokers, chosen, https, strict=True)
         ),
         network=TreeEntry(name, f, tree.edges),

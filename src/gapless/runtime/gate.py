@@ -4,6 +4,7 @@
   the client goes on; a subscription may instead be narrowed to what is allowed, if the users' file says so.
 - An **event** must lie within, too, and carry its client's own name. Advertisements are judged before, and clients do
   not publish what they did not advertise; so who sends one that does not fit cheats, and its session ends.
+- **History** is for who may read it. A client that lies behind is brought what it lacks in any case.
 - **Names** of subscriptions and advertisements begin with their client's, so that nobody ends or takes over another's.
 
 A session may hold what was allowed when it began, whatever its client says of it later: so when a client attaches, what
@@ -204,6 +205,8 @@ class Gate:
             why = self._why_no_name(link, name) or self._take(client, name, "subscriptions")
             if not why:
                 why = self._why_not_held(user, held.get(name, ""))
+            if not why and name in asked.histories and not user.history:
+                why = f"user {user.name!r} may not read what was published before; subscribe without `since`"
             if not why and not user.may_subscribe.covers(text):
                 if user.outside == "narrow" and not user.may_subscribe.is_nothing:
                     narrowed[name] = user.may_subscribe.narrow(text)

@@ -36,12 +36,18 @@ suspect_ms = 2000
 
 `[[brokers]]`
 : `address` is where others find it; `listen` where it binds, if that is another place; `http`, if given, serves
-  `/healthz` and `/metrics`.
+  `/healthz` and `/metrics`. `data` is a directory in which it keeps what has to survive, relative to this file; every
+  broker has one, or none has: then everything is in memory.
 
 `[security]`
 : if it is there, everything speaks TLS, and brokers prove by certificate who they are. `authority`, `certificate` and
   `key` are files in PEM, and `users` says who may do what (`gapless.security.users_file`); all relative to this file.
   In each, `{name}` stands for the broker's. Hosts may keep them in different places.
+
+`[storage]`
+: how brokers that have `data` sync it: `sync` is `always` (the default: nothing confirmed is lost), `interval` (every
+  `interval_ms`, 100 if not given: a power cut of f + 1 machines loses what was confirmed in the last interval) or
+  `never` (a power cut loses more; the end of a process nothing).
 
 `[protocol]`, `[runtime]`
 : may be left out. `gapless protocols NAME` lists a protocol's options, `gapless.runtime.settings` the runtime's.
@@ -52,7 +58,7 @@ Brokers compare the *fingerprint* of all that must be the same for everybody, an
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from hashlib import blake2b
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +72,7 @@ from gapless.runtime.access import Access
 from gapless.runtime.address import split_address
 from gapless.runtime.settings import RuntimeSettings
 from gapless.security.credentials import Credentials
+from gapless.storage.interface import Sync
 from gapless.toml_file import check_keys, convert, hint, parse_toml, read_text, rows_of
 
 __all__ = [
@@ -73,9 +80,11 @@ __all__ = [
     "NetworkConfig",
     "ProtocolEntry",
     "SecurityEntry",
+    "StorageEntry",
     "TreeEntry",
     "load_network",
     "parse_network",
+    "with_data_near",
 ]
 
 
@@ -94,6 +103,14 @@ class BrokerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     address: str
     listen: str = ""
     http: str = ""
+    data: str = ""
+
+
+class StorageEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[storage]`."""
+
+    sync: Sync = "always"
+    interval_ms: float = 100.0
 
 
 class ProtocolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,6 +152,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
     protocol: ProtocolEntry = ProtocolEntry()
     runtime: RuntimeSettings = RuntimeSettings()
     security: SecurityEntry | None = None
+    storage: StorageEntry = StorageEntry()
 
     @cached_property
     def overlay(self) -> Overlay:
@@ -163,6 +181,12 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
         same = [self.network, self.protocol.name, self.options, self.addresses, runtime]
         text = msgspec.json.encode(same, order="deterministic")
         return blake2b(text, digest_size=8).hexdigest()
+
+    @cached_property
+    def identity(self) -> str:
+        """What is written into a broker's directory, so that no other network takes it for its own: name and tree."""
+        text = msgspec.json.encode([sorted(self.addresses), sorted(map(sorted, self.network.edges))])
+        return f"{self.network.name}-{blake2b(text, digest_size=4).hexdigest()}"
 
     def broker(self, name: str) -> BrokerEntry:
         """The entry of a broker."""
@@ -196,6 +220,9 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
         unusual = {k: v for k, v in msgspec.structs.asdict(self.runtime).items() if v != usual[k]}
         if unusual:
             lines += ["", "[runtime]", *(f"{key} = {_toml(value)}" for key, value in unusual.items())]
+        if self.storage != StorageEntry():
+            lines += ["", "[storage]", f"sync = {_toml(self.storage.sync)}"]
+            lines.append(f"interval_ms = {_toml(self.storage.interval_ms)}")
         if self.security is not None:
             files = {key: path for key, path in msgspec.structs.asdict(self.security).items() if path}
             lines += ["", "[security]", *(f"{key} = {_toml(path)}" for key, path in files.items())]
@@ -211,6 +238,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "protocol": ProtocolEntry,
     "runtime": RuntimeSettings,
     "security": SecurityEntry,
+    "storage": StorageEntry,
 }
 
 
@@ -221,9 +249,17 @@ def load_network(path: str | Path) -> NetworkConfig:
         if config.security is not None:
             near = config.security.near(Path(path).absolute().parent)
             config = msgspec.structs.replace(config, security=near)
-        return config
+        return with_data_near(config, Path(path).absolute().parent)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+
+
+def with_data_near(config: NetworkConfig, directory: Path) -> NetworkConfig:
+    """The same network, with directories of data that count from this one."""
+    if not any(entry.data for entry in config.brokers):
+        return config
+    entries = [msgspec.structs.replace(entry, data=str(directory / entry.data)) for entry in config.brokers]
+    return msgspec.structs.replace(config, brokers=tuple(entries))
 
 
 def parse_network(text: str) -> NetworkConfig:
@@ -253,6 +289,7 @@ def check_network(config: NetworkConfig) -> None:
             f"network.f: {config.network.f} of {len(config.brokers)} brokers cannot fail, for one has to be left; "
             f"{len(config.brokers) - 1} is the most"
         )
+    _check_data(config)
     taken: dict[str, str] = {}
     for number, entry in enumerate(config.brokers):
         for key in ("address", "listen", "http"):
@@ -281,6 +318,22 @@ def check_network(config: NetworkConfig) -> None:
             f"security.users: protocol {config.spec.name!r} cannot tell what its clients ask for, so nobody can be "
             "allowed one thing and not another; leave it out, or choose protocol 'gapless'"
         )
+
+
+def _check_data(config: NetworkConfig) -> None:
+    """Each broker has a directory of its own, or none has one."""
+    used: dict[str, str] = {}
+    for number, entry in enumerate(config.brokers):
+        if bool(entry.data) != bool(config.brokers[0].data):
+            raise ConfigError(f"brokers[{number}].data: name a directory for each broker, or for none")
+        if entry.data in used:
+            raise ConfigError(f"brokers[{number}].data: {entry.data} is that of {used[entry.data]!r} already")
+        if entry.data:
+            used[entry.data] = entry.name
+    if used and not config.spec.keeps_disks:
+        raise ConfigError(f"brokers[0].data: protocol {config.protocol.name!r} keeps nothing on disks; leave it out")
+    if not 0 < config.storage.interval_ms < inf:
+        raise ConfigError(f"storage.interval_ms: {config.storage.interval_ms:g} is no time to wait; it is positive")
 
 
 def _check_address(place: str, address: str) -> None:

@@ -12,6 +12,7 @@ import os
 import signal
 from typing import Any
 
+from gapless.errors import StorageError
 from gapless.runtime.broker import Broker
 from gapless.runtime.event_loop import run
 from gapless.runtime.http_endpoint import HttpEndpoint
@@ -50,7 +51,11 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int) -> i
         else:
             starting.cancel()
         if broker.failure.done():
-            broker.logger.critical("failed: this is a bug of ours", exc_info=broker.failure.result())
+            error = broker.failure.result()
+            if isinstance(error, StorageError):
+                broker.logger.critical(f"leaves, for it has no disk any more: {error}")
+            else:
+                broker.logger.critical("failed: this is a bug of ours", exc_info=error)
             await broker.links.close(with_goodbye=False)
             return FAILED
         await broker.stop()

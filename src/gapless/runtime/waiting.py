@@ -97,7 +97,9 @@ def _found(
     for peer, reason in awaited.items():
         yield "start", peer, 1, 0, f"for {peer}: {reason}", (peer,)
     if overview.get("cut_off"):
-        yield "cut-off", "", 1, 0, "for other brokers: it hears too few of them to go on", ()
+        missing = tuple(overview.get("not_heard", ()))
+        whom = f" (not {', '.join(missing)})" if missing else ""
+        yield "cut-off", "", 1, 0, f"for other brokers: it hears too few of them to go on{whom}", missing
     handed = overview.get("hand_overs") or []
     if handed:
         names = tuple(dict.fromkeys(name for item in handed for name in item["waits_for"]))

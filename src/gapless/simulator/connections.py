@@ -13,7 +13,7 @@ whoever has talked to each other.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
@@ -90,13 +90,12 @@ class Connections:
         if not (sender.alive and receiver.alive):
             self._down.setdefault(pair_of(sender, receiver), _Down())
         least, most = self._latency(sender, receiver)
-        for one, other in ((sender, receiver), (receiver, sender)):
-            link = Link(one, other, least, most - least)
-            if self.queues is not None and one.is_broker and other.is_broker:
-                link.gate = self.queues.gate(link)
-            one.links[other.name] = link
-        self._set_up(sender, receiver, pair_of(sender, receiver) not in self._down)
-        return sender.links[peer]
+        there, back = Link(sender, receiver, least, most - least), Link(receiver, sender, least, most - least)
+        if self.queues is not None and sender.is_broker and receiver.is_broker:
+            there.gate, back.gate = self.queues.gate(there), self.queues.gate(back)
+        sender.links[peer], receiver.links[sender.name] = there, back
+        self._set((there, back), not self._down or pair_of(sender, receiver) not in self._down)
+        return there
 
     def _latency(self, a: Slot, b: Slot) -> tuple[int, int]:
         if a.is_broker and b.is_broker:
@@ -105,8 +104,11 @@ class Connections:
         return client.latency_us, client.latency_us
 
     def _set_up(self, a: Slot, b: Slot, up: bool) -> None:
-        careful = self._recorded or (self._risky and a.is_broker and b.is_broker)
-        for link in self._links(a, b):
+        self._set(self._links(a, b), up)
+
+    def _set(self, links: Iterable[Link], up: bool) -> None:
+        for link in links:
+            careful = self._recorded or (self._risky and link.sender.is_broker and link.receiver.is_broker)
             link.up = up
             link.delay = link.base if up and not careful and link.spread == 0 else CAREFUL
 

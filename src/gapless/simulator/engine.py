@@ -39,6 +39,7 @@ from gapless.protocol import (
     Ended,
     Expel,
     Input,
+    Keep,
     ProtocolSpec,
     Publish,
     Published,
@@ -58,6 +59,7 @@ from gapless.registry import find_protocol
 from gapless.simulator.agenda import Agenda
 from gapless.simulator.collector import calm_collector
 from gapless.simulator.connections import Connections
+from gapless.simulator.disks import Disks, DiskState
 from gapless.simulator.failures import NodeError, RunawayError, SimulationError
 from gapless.simulator.faults import Faults
 from gapless.simulator.nodes import Link, Slot, Timer
@@ -113,7 +115,12 @@ class Simulation:
         )
         if self.settings.node_model is not None:
             self._connections.queues = BrokerQueues(self.settings.node_model, self._brokers, self.agenda)
-        self._faults = Faults(overlay, f, self.slots, self.agenda, self._connections, self._make_broker, self.give)
+        self._disks = None
+        if self.settings.sync_us is not None and self.spec.keeps_disks:
+            self._disks = Disks(self.settings.sync_us, seed, self.agenda, self.give)
+        self._faults = Faults(
+            overlay, f, self.slots, self.agenda, self._connections, self._make_broker, self.give, self._disks
+        )
         self._replies = Replies(seed, self._publish_later)
         self._handlers = self._effect_handlers()
         self.agenda.call(0, self._start)
@@ -153,9 +160,9 @@ class Simulation:
         """The broker dies."""
         self._act(at, partial(self._faults.crash, broker))
 
-    def restart(self, broker: str, *, at: int, memory: bool = False) -> None:
+    def restart(self, broker: str, *, at: int, memory: bool = False, disk: DiskState = "kept") -> None:
         """The broker is back, as new or as after a long pause."""
-        self._act(at, partial(self._faults.restart, broker, memory))
+        self._act(at, partial(self._faults.restart, broker, memory, disk))
 
     def cut(self, a: str, b: str, *, at: int) -> None:
         """Two nodes lose their connection and cannot make a new one."""
@@ -281,6 +288,8 @@ class Simulation:
         if self._recording is not None:
             handlers |= self._recording.handlers()
         self._record_delivery = handlers.get(Deliver, _ignore)
+        if self._disks is not None:
+            handlers[Keep] = self._disks.keep
         return handlers | {
             Send: self._send, SetTimer: self._set_timer, Deliver: self._deliver, Rejected: self._refuse,
             Expel: self._expel,

@@ -5,6 +5,7 @@
 - A restart without memory puts a fresh node in, with a higher incarnation, and gives it `Start`; it has no connection
   yet. A restart with memory lets the same node go on as after a long pause: what arrived meanwhile is lost, timers
   that ran out meanwhile fire now.
+- Where brokers have disks, one that restarts without memory is given what is on its disk (`disks`).
 - A cut parts one pair of nodes and no other, even where the tree path of another pair crosses it.
 - A false suspicion loses nothing.
 - A relink changes the tree for good: the ends of the link that goes and of the one that comes are told at once.
@@ -20,6 +21,7 @@ from gapless.overlay import Overlay
 from gapless.protocol import BrokerPlace, Input, Linked, Node, Start, TimerFired, Unlinked
 from gapless.simulator.agenda import Agenda
 from gapless.simulator.connections import Connections, pair_of
+from gapless.simulator.disks import Disks, DiskState
 from gapless.simulator.nodes import Slot
 from gapless.simulator.relinking import ChangingTree
 
@@ -31,8 +33,9 @@ class Faults:
 
     def __init__(
         self, overlay: Overlay, f: int, slots: dict[str, Slot], agenda: Agenda, connections: Connections,
-        make_broker: Callable[[BrokerPlace], Node], give: Callable[[Slot, Input], None],
+        make_broker: Callable[[BrokerPlace], Node], give: Callable[[Slot, Input], None], disks: Disks | None = None,
     ) -> None:  # fmt: skip
+        self._disks = disks
         self._tree = ChangingTree(overlay)
         self._f = f
         self._slots = slots
@@ -41,9 +44,10 @@ class Faults:
         self._make_broker = make_broker
         self._give = give
 
-    def begin(self, slot: Slot) -> None:
+    def begin(self, slot: Slot, disk: DiskState = "kept") -> None:
         """Put a fresh broker in."""
-        place = BrokerPlace(slot.name, self._tree.overlay, self._f, slot.incarnation)
+        found = None if self._disks is None else self._disks.read(slot, disk)
+        place = BrokerPlace(slot.name, self._tree.overlay, self._f, slot.incarnation, found)
         slot.inhabit(self._make_broker(place))
 
     def crash(self, name: str) -> None:
@@ -56,7 +60,7 @@ class Faults:
             self._connections.queues.clear(slot)
         self._connections.crash(slot)
 
-    def restart(self, name: str, memory: bool) -> None:
+    def restart(self, name: str, memory: bool, disk: DiskState = "kept") -> None:
         """The broker is back."""
         slot = self._slots[name]
         if slot.alive:
@@ -67,7 +71,7 @@ class Faults:
         else:
             slot.forget()
             slot.incarnation += 1
-            self.begin(slot)
+            self.begin(slot, disk)
             self._give(slot, Start())
         for peer in self._connections.peers(slot):
             self._connections.restore(slot, peer)
@@ -75,6 +79,8 @@ class Faults:
         overdue, slot.overdue = slot.overdue, []
         for key in overdue:
             self._agenda.put(self._agenda.now, (slot, TimerFired(key), None))
+        if memory and self._disks is not None:
+            self._disks.go_on(slot)
 
     def cut(self, a: str, b: str) -> None:
         """The two can no longer reach each other."""

@@ -23,7 +23,8 @@ from gapless.events import Attributes
 from gapless.overlay import chain, random_tree
 from gapless.protocol import ProtocolSpec
 from gapless.registry import protocols
-from gapless.simulator.fault_plan import FaultPlan, Hazards, fault_kinds
+from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
+from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
 from gapless.simulator.generator_scales import SCALES, GeneratorLimits, Scale, choose_scale
 from gapless.simulator.generator_trees import draw_tree
 from gapless.simulator.rolling_plan import RollingPlan
@@ -50,7 +51,7 @@ __all__ = ["GeneratorLimits", "generate"]
 _TOPICS = ("a", "b", "c")
 _RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
 """Each within the one before."""
-_CONSUME_MS = (20.0, 100.0, 300.0)
+_CONSUME_MS = (5.0, 20.0, 80.0)
 _LAG_MS = (1.0, 20.0, 100.0, 500.0)
 _READING_MS = 8_000.0
 _LOSSES = (0.02, 0.1, 0.3)
@@ -60,9 +61,9 @@ def generate(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
     limits: GeneratorLimits | None = None, scale: str = "small",
 ) -> Scenario:  # fmt: skip
-    """The scenario of this seed. `faults`: none, all (crash, cut, suspicion), or some of these and of isolation,
-    relink, loss and duplication, with commas between. `scale`: see `generator_scales`; `limits` are those of small
-    scenarios, of which the others heed f alone.
+    """The scenario of this seed. `faults`: none, all (crash, cut, suspicion, and in some runs disk and blackout), or
+    some of these and of isolation, relink, loss and duplication, with commas between. `scale`: see `generator_scales`;
+    `limits` are those of small scenarios, of which the others heed f alone.
     """
     spec = protocols().get(protocol)
     draft = _Draft if spec is None or not spec.topics_only else partial(_TopicDraft, spec)
@@ -92,7 +93,10 @@ class _Draft:
     def __init__(self, seed: int, kinds: tuple[str, ...], scale: Scale) -> None:
         self._rng = rng = random.Random(f"{seed}/scenario")
         self._seed = seed
-        self._kinds = kinds
+        self._disk_kinds = tuple(kind for kind in kinds if kind in DISK_KINDS)
+        self._kinds = tuple(kind for kind in kinds if kind not in DISK_KINDS)
+        if "disk" in kinds and not self._kinds:
+            self._kinds = ("crash",)
         self._scale = scale
         self._limits = limits = scale.limits
         brokers = self._draw_size()
@@ -125,15 +129,33 @@ class _Draft:
             options = {**self._draw_slow(), **options}
         self._actions.sort(key=lambda action: action.at_ms)
         plan = FaultPlan(rng, self._tree, self._hazards(), rolling)
-        return Scenario(
+        network = self._with_losses()
+        faults = plan.draw(self._kinds, self._scale.faults) if self._kinds else ()
+        scenario = Scenario(
             name=name,
-            network=self._with_losses(),
+            network=network,
             protocol=ProtocolChoice(protocol, dict(options)),
             run=Run(seed=self._seed, settle_ms=self._settle_ms(), max_steps=2_000_000),
             clients=tuple(self._clients),
             actions=tuple(self._actions),
             replies=tuple(self._replies),
-            faults=plan.draw(self._kinds, self._scale.faults) if self._kinds else (),
+            faults=faults,
+        )
+        return self._with_disks(scenario) if known is not None and known.keeps_disks else scenario
+
+    def _with_disks(self, scenario: Scenario) -> Scenario:
+        """The scenario with disks, if it is about them. With dice of their own, so that the rest stays as it is."""
+        plan = DiskPlan(self._seed, self._tree, self._hazards())
+        kinds = plan.draw_kinds() if self._kinds == FAULT_KINDS and not self._disk_kinds else self._disk_kinds
+        if not kinds:
+            return scenario
+        options = {**plan.draw_options(), **scenario.protocol.options}
+        return msgspec.structs.replace(
+            scenario,
+            network=msgspec.structs.replace(scenario.network, disks=plan.draw_disks()),
+            protocol=ProtocolChoice(scenario.protocol.name, options),
+            faults=plan.draw(scenario.faults, kinds),
+            run=msgspec.structs.replace(scenario.run, settle_ms=scenario.run.settle_ms + _READING_MS),
         )
 
     def _settle_ms(self) -> float:
@@ -142,7 +164,7 @@ class _Draft:
         is_reading = any(getattr(action, "since_ms", -1) >= 0 for action in self._actions)
         reading_ms = _READING_MS if is_reading else 0.0
         slowest_ms = max(client.consume_ms for client in self._clients)
-        return self._limits.settle_ms * (3 if "loss" in self._kinds else 1) + reading_ms + 100 * slowest_ms
+        return self._limits.settle_ms * (3 if "loss" in self._kinds else 1) + reading_ms + 600 * slowest_ms
 
     # ---- the network
 
@@ -335,7 +357,7 @@ class _Draft:
         for place, client in enumerate(self._clients):
             if rng.random() < 0.4:
                 self._clients[place] = msgspec.structs.replace(client, consume_ms=rng.choice(_CONSUME_MS))
-        return {"lag_ms": rng.choice(_LAG_MS), "delivery_window": rng.choice([1, 3, 4096])}
+        return {"lag_ms": rng.choice(_LAG_MS), "delivery_window": rng.choice([3, 16, 4096])}
 
     def _draw_leaving(self) -> None:
         rng = self._rng

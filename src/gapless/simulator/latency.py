@@ -44,10 +44,14 @@ class LinkTimes:
         self._overlay = overlay
         self._seed = seed
         self._link = cache(self._find_link)
+        self._is_uniform = not latency.table and not (latency.per_link and latency.least_us != latency.most_us)
 
     def between(self, a: str, b: str) -> tuple[int, int]:
         """Least and most latency between two brokers."""
         path = (a, b) if self._latency.direct else self._overlay.wire(a, b)
+        if self._is_uniform:
+            hops = len(path) - 1
+            return hops * self._latency.least_us, hops * self._latency.most_us
         ranges = [self._link(*sorted(edge)) for edge in pairwise(path)]
         return sum(least for least, _ in ranges), sum(most for _, most in ranges)
 

@@ -60,7 +60,7 @@ def overlay_of(network: Network) -> Overlay:
 
 def settings_of(network: Network, run: Run) -> Settings:
     """The engine's settings."""
-    model = network.node_model
+    model, disks = network.node_model, network.disks
     return Settings(
         latency=_latency_of(network.latency),
         detect_least_us=microseconds(network.detection.min_ms),
@@ -70,6 +70,7 @@ def settings_of(network: Network, run: Run) -> Settings:
         loss=network.loss,
         duplication=network.duplication,
         node_model=None if model is None else _node_model_of(model),
+        sync_us=None if disks is None else (microseconds(disks.min_ms), microseconds(disks.max_ms)),
         sample_us=microseconds(run.sample_ms),
         max_steps=run.max_steps,
     )

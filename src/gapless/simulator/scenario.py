@@ -67,6 +67,9 @@ attributes = { topic = "price", amount = 7 }
 : `processing_ms` for each message received and `transmission_ms` for each copy sent; kinds of messages in `free` cost
   nothing. See `gapless.simulator.queueing`.
 
+`[network.disks]`
+: `min_ms`, `max_ms`: brokers have disks, which take so long to sync. See `gapless.simulator.disks`.
+
 `[protocol]`
 : `name`, and `[protocol.options]`, which each protocol defines for itself.
 
@@ -89,7 +92,8 @@ attributes = { topic = "price", amount = 7 }
   attribute of the event.
 
 `[[faults]]`
-: `at_ms` and `kind`: `crash` (`broker`), `restart` (`broker`, `memory = true` if it was only paused),
+: `at_ms` and `kind`: `crash` (`broker`), `restart` (`broker`, `memory = true` if it was only paused,
+  `disk = "old"`, `"lost"` or `"damaged"` if it comes back with what its disk held earlier, an empty one, or parts),
   `cut` and `heal` (`between = ["b0", "b1"]`, two brokers or a client and a broker),
   `suspect` and `trust` (`observer`, `target`: a false suspicion and its end),
   `relink` (`old = ["b0", "b1"]`, `new = ["b0", "b2"]`: a link of the tree goes and another joins the two parts, at once
@@ -164,6 +168,7 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     detection: Delay = Delay(50.0, 150.0)
     reconnect: Delay = Delay(0.0, 0.0)
     node_model: NodeModelSpec | None = None
+    disks: Delay | None = None
 
 
 class ProtocolChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -263,6 +268,8 @@ class Restart(_Fault, frozen=True, tag="restart"):
 
     broker: str
     memory: bool = False
+    disk: Literal["kept", "old", "lost", "damaged"] = "kept"
+    """What is on its disk, if it has one."""
 
 
 class Cut(_Fault, frozen=True, tag="cut"):

@@ -130,7 +130,7 @@ def _(row: parts.Crash, simulation: Simulation, at: int) -> None:
 
 @_put.register
 def _(row: parts.Restart, simulation: Simulation, at: int) -> None:
-    simulation.restart(row.broker, at=at, memory=row.memory)
+    simulation.restart(row.broker, at=at, memory=row.memory, disk=row.disk)
 
 
 @_put.register

@@ -34,6 +34,8 @@ class Settings(msgspec.Struct, frozen=True):
     duplication: float = 0.0
     """Probability that a message between brokers arrives a second time."""
     node_model: NodeModel | None = None
+    sync_us: tuple[int, int] | None = None
+    """How long a disk takes to sync, at least and at most; None if brokers have no disks."""
     sample_us: int = 0
     """How often the sizes of the brokers' states are looked at; 0 means at the end only."""
     max_steps: int = 20_000_000

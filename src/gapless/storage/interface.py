@@ -19,6 +19,19 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from gapless.disk import (
+    Admit,
+    Append,
+    Change,
+    Delete,
+    Drop,
+    ForgetHistory,
+    HistoryRow,
+    JournalRow,
+    Put,
+    Snapshot,
+    TruncateHistory,
+)
 from gapless.errors import StorageError
 
 __all__ = [
@@ -60,93 +73,7 @@ Sync: TypeAlias = Literal["always", "interval", "never"]
 SYNCS: tuple[Sync, ...] = ("always", "interval", "never")
 
 
-# ---- changes --------------------------------------------------------------------------------------------------
-
-
-class Append(Struct, frozen=True):
-    """Another blob of a journal. A blob that is there under the same number is replaced."""
-
-    journal: str
-    number: int
-    blob: bytes
-
-
-class Snapshot(Struct, frozen=True):
-    """Stands for all of a journal up to and with `number`, which is forgotten. What is beyond it stays."""
-
-    journal: str
-    number: int
-    blob: bytes
-
-
-class Drop(Struct, frozen=True):
-    """All of a journal is forgotten, and its name."""
-
-    journal: str
-
-
-class Admit(Struct, frozen=True):
-    """A piece of history: `count` events of `origin` with stamps from `first` to `last`, both included.
-
-    A piece of the same origin with the same `last` is replaced: so what was damaged is mended. Pieces may come in any
-    order, and may overlap.
-    """
-
-    origin: str
-    first: int
-    last: int
-    count: int
-    blob: bytes
-
-
-class ForgetHistory(Struct, frozen=True):
-    """Pieces of an origin that lie at or before a stamp with all of their range are not needed any more.
-
-    They go little by little, the oldest first, so that a large number of them holds up nobody; so do such as are
-    admitted meanwhile. A stop in between leaves the younger ones: ask again after a start.
-    """
-
-    origin: str
-    upto: int
-
-
-class TruncateHistory(Struct, frozen=True):
-    """Pieces of an origin whose first stamp is beyond a stamp are forgotten, at once."""
-
-    origin: str
-    beyond: int
-
-
-class Put(Struct, frozen=True):
-    """An entry, in the place of an earlier one under the same key."""
-
-    key: str
-    blob: bytes
-
-
-class Delete(Struct, frozen=True):
-    """An entry is forgotten, if it is there."""
-
-    key: str
-
-
-Change: TypeAlias = Append | Snapshot | Drop | Admit | ForgetHistory | TruncateHistory | Put | Delete
-
-
 # ---- what is read ---------------------------------------------------------------------------------------------
-
-
-class JournalRow(Struct, frozen=True):
-    number: int
-    is_snapshot: bool
-    blob: bytes
-
-
-class HistoryRow(Struct, frozen=True):
-    first: int
-    last: int
-    count: int
-    blob: bytes
 
 
 class JournalTotals(Struct, frozen=True):

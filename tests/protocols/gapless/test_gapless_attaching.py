@@ -114,7 +114,7 @@ def test_a_subscription_starts_at_the_next_number_of_a_publisher_next_door() -> 
     assert desk.hear("p", ClientPublish(2, [event(1)])) == [Safe(2, 1)]
     assert desk.hear("c", ClientSubscribe(2, "s", "TRUE")) == [
         Cut(2, "s", {"p": 2}),
-        Cut(2, "s", {}, is_whole=True),
+        Cut(2, "s", {}, is_whole=True, began=1),
     ]
     (first, safe), (second, delivery) = desk.give(Received("p", ClientPublish(2, [event(2)])))
     assert (first, safe) == ("p", Safe(2, 2))

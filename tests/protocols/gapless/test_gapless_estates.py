@@ -1,6 +1,8 @@
 """Copies of others' journals, and where the clients of lives that are over have gone."""
 
+from gapless.disk import Snapshot
 from gapless.overlay import star
+from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.members.status import alive_status, excluded_status
 from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, Estate, Resolved, Sync
 from gapless.protocols.gapless.recovery.estates import REMEMBERED_MAX
@@ -30,6 +32,19 @@ def divide(bench: Bench, **contributions: Sync) -> None:
     given = {member: contributions.get(member, contribution(REGION)) for member in REGION.group}
     made = plan_takeover(TakeoverView(name, STAR, OUT, REGION, {}), given)
     bench.state.estates.divided(made, name, {"b0": "b1"})
+
+
+def test_what_is_secured_before_this_broker_has_completed_is_not_kept_on_its_disk() -> None:
+    bench = backed_up()
+    estates = bench.state.estates
+    estates._disk = Disk(True, 1000)
+    estates.resolved("b1", Resolved("b0", 0, True))
+    held = len(estates)
+    divide(bench, b2=contribution(REGION, estates=[LOST]))
+    assert len(estates) == held
+    batch = estates._disk.take()
+    assert batch is not None
+    assert [change for change in batch.changes if isinstance(change, Snapshot)] == []
 
 
 LOST = Estate("b0", 0, {"c": record("c")}, {}, [Admission(1, event("c", 1), {}, False)])

@@ -220,3 +220,46 @@ def test_who_hears_nobody_knows_it() -> None:
     assert member.hears_somebody()
     suspect(member, "b1")
     assert not member.hears_somebody()
+
+
+# ---- after a blackout ---------------------------------------------------------------------------------------
+
+
+def returned(name: str, f: int = F) -> Membership:
+    member = make(name, LIFE_STEP, f)
+    member.has_disk = True
+    return member
+
+
+def test_who_returns_with_a_disk_and_misses_more_than_f_waits_for_them() -> None:
+    member = returned("b1")
+    assert not suspect(member, "b0").is_cut_off()
+    assert suspect(member, "b2").is_cut_off()
+    assert member.missing() == ["b0", "b2"]
+    assert member.verdicts() == {}
+    member.trust("b2")
+    assert not member.is_cut_off()
+
+
+def test_who_is_out_on_the_disk_is_missed_as_well() -> None:
+    member = returned("b1")
+    member.merge({"b0": OUT})
+    assert not member.is_cut_off()
+    assert suspect(member, "b2").is_cut_off()
+
+
+def test_for_a_while_it_waits_for_any_of_them() -> None:
+    member = returned("b1")
+    member.is_patient = True
+    assert not member.is_cut_off()
+    assert suspect(member, "b0", witness="b3").is_cut_off()
+    member.is_patient = False
+    assert not member.is_cut_off()
+
+
+def test_who_was_taken_in_again_judges_as_ever() -> None:
+    member = returned("b1", f=2)
+    member.is_patient = True
+    suspect(member, "b0")
+    member.merge({"b1": alive_status(LIFE_STEP) + 1})
+    assert not member.is_cut_off()

@@ -26,6 +26,7 @@ FIRST_SEEDS = {
     "make-before-break": ("none", 3),
     "hand-over": ("crash", 0),
     "held-start": ("crash", 253),
+    "synced": ("blackout", 0),
 }
 """By repair: the faults under which it is needed, and the first seed that shows it."""
 

@@ -14,7 +14,8 @@ from gapless.protocols.gapless.messages import (
     TreeBody,
 )
 from gapless.protocols.gapless.routing.records import Link, Subscription
-from gapless.protocols.gapless.routing.routing_table import REMOVED_MAX, SILENT_MAX, RoutingTable
+from gapless.protocols.gapless.routing.representation import REMOVED_MAX
+from gapless.protocols.gapless.routing.routing_table import SILENT_MAX, RoutingTable
 
 Sent = list[tuple[str, TreeBody]]
 

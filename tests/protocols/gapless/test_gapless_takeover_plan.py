@@ -5,6 +5,7 @@ import random
 import msgspec
 import pytest
 
+from gapless.events import Event
 from gapless.overlay import chain, star
 from gapless.protocols.gapless.members.status import alive_status, excluded_status
 from gapless.protocols.gapless.messages import Admission, Estate, SideAdvertisement, SideSubscription, Sync
@@ -176,6 +177,18 @@ def test_an_inherited_subscription_starts_with_the_first_event_of_publishers_tha
     unsure = msgspec.structs.replace(lost, awaited={"s": None})
     made = plan(b2=contribution(REGION, estates=[estate(c=unsure)], advertisements=offers))
     assert made.known_cuts == {}, "its broker did not know all that there were"
+
+
+def test_after_a_blackout_an_inherited_subscription_starts_where_an_inherited_publisher_began_after_it() -> None:
+    """No disk has the cut that the subscription was given; but what it was there before has larger stamps."""
+    stamps = {1: 5, 2: 20, 3: 30}
+    admitted = [Admission(seq, Event("p", seq, {"x": 1}, b"", stamp), {}, False) for seq, stamp in stamps.items()]
+    lost = record("c", subscriptions={"s": "x > 0"}, awaited={"s": []}, began={"s": 10})
+    ann = record("p", advertisements={"a": ("x > 0", 1, True)}, admitted=3)
+    for is_found, cut in ((True, 2), (False, 4)):
+        brought = msgspec.structs.replace(estate(*admitted, c=lost, p=ann), is_found=is_found)
+        made = plan(b2=contribution(REGION, estates=[brought]))
+        assert made.known_cuts["s"] == {"p": cut}
 
 
 # ---- events ---------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ line or above.
     history/                               what was admitted, to be read again
     routing/    retention/    members/     who subscribes; what is kept; who lives
     channel     messages      options      streams between lives; words; what can be set
+    disk                                   what is put on it
     lives       bounds        clock        names of lives; what clients may; time that causality counts in
 """
 
@@ -37,8 +38,9 @@ PROTOCOL = ProtocolSpec(
     whole_cuts=True,
     ends_sessions=True,
     keeps_history=True,
+    keeps_disks=True,
     messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),
-    copes_with=frozenset({"crash", "restart", "cut", "suspicion"}),
+    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout"}),
 )

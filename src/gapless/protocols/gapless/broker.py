@@ -17,6 +17,7 @@ from gapless.protocol import (
     Effect,
     EndSession,
     Input,
+    Persisted,
     Received,
     Send,
     SetTimer,
@@ -31,6 +32,7 @@ from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.lagging import LAG
 from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.event_course import LOCAL, EventCourse
 from gapless.protocols.gapless.history.library import LIBRARY, Library
 from gapless.protocols.gapless.history.refill import Refill
@@ -60,7 +62,9 @@ from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import overview
 from gapless.protocols.gapless.recovery.estates import Estates
+from gapless.protocols.gapless.recovery.found import Found, read_disk
 from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.recovery.keeper import Keeper
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import EventLog
 from gapless.protocols.gapless.retention.journal import Journal
@@ -80,6 +84,8 @@ PRESSED = 32
 SKEW_MAX_US = 3_600_000_000
 """How far ahead of this broker's clock a client may claim that another's is: an hour. Nobody can push it into a far
 future."""
+RETURNING = "returning"
+"""The key of a timer."""
 RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
 
@@ -102,10 +108,15 @@ class GaplessBroker(BrokerNode):
             options,
             is_broker=place.overlay.__contains__,
         )
-        self._begin(place.incarnation * LIFE_STEP)
+        self._disk = Disk(place.disk is not None, options.journal_bytes)
+        life = place.incarnation * LIFE_STEP
+        found = None if place.disk is None else read_disk(place.disk, self._disk, options.history_bytes)
+        if found is not None:
+            life = max(life, (found.last_life(place.name) // LIFE_STEP + 1) * LIFE_STEP)
+        self._begin(life, found)
 
-    def _begin(self, life: int) -> None:
-        """A new life: nothing of an earlier one is left."""
+    def _begin(self, life: int, found: Found | None) -> None:
+        """A new life: nothing of an earlier one is left, but for what was found on the disk."""
         self._life = life
         self._home = name_life(self._name, life)
         self._clock = Clock()
@@ -131,6 +142,7 @@ class GaplessBroker(BrokerNode):
             is_out=self._membership.excluded,
             send=lambda peer, message: self._effects.append(Send(peer, message)),
             set_timer=lambda effect: self._effects.append(effect),
+            found=None if found is None else (found.history, found.index),
         )
         self._journal.keep = lambda events: self._library.history.keep(self._name, events)
         self._waves = Waves(
@@ -151,7 +163,7 @@ class GaplessBroker(BrokerNode):
             is_first=life == 0,
         )
         history = self._library.history
-        self._estates = Estates(self._home, self._membership, self._journal, history, self._tell_near)
+        self._estates = Estates(self._home, self._membership, self._journal, history, self._tell_near, self._disk)
         self._clients = Desk(
             self._home,
             self._options,
@@ -199,6 +211,9 @@ class GaplessBroker(BrokerNode):
         self._course = WaveCourse(
             state, self._handovers, self._refill, self._send_tree, lambda effect: self._effects.append(effect)
         )
+        self._keeper = Keeper(state, self._library, self._disk, life, self._answer_backup)
+        if found is not None:
+            self._keeper.take_over(found)
         self._tree = TreeCourse(state, self._handovers, self._events, self._course, self._send_tree)
         self._table.is_complete = life == 0
         if life == 0:
@@ -212,6 +227,8 @@ class GaplessBroker(BrokerNode):
         self._effects = []
         self._clients.now = self._clock.now = now
         self._turns.take(item)
+        if self._disk.is_there:
+            self._effects += self._keeper.end_step()
         return self._effects
 
     def _handle(self, item: Input) -> None:
@@ -230,6 +247,8 @@ class GaplessBroker(BrokerNode):
                 self._on_start()
             case EndSession():
                 self._on_end_session(item)
+            case Persisted():
+                self._on_persisted(item)
             case _:
                 raise AssertionError(f"no input of a broker: {item!r}")
 
@@ -250,7 +269,14 @@ class GaplessBroker(BrokerNode):
     def _on_start(self) -> None:
         if self._life:
             self._news.announce()
+            self._await_others()
         self._refresh()
+
+    def _await_others(self) -> None:
+        """With a disk: let those return who are later than this one."""
+        if self._disk.is_there:
+            self._membership.is_patient = True
+            self._effects.append(SetTimer(RETURNING, int(self._options.return_ms * 1000)))
 
     def _on_received(self, peer: str, message: Any) -> None:
         kind = type(message)
@@ -291,6 +317,7 @@ class GaplessBroker(BrokerNode):
             case BackupAll():
                 self._on_backup_all(peer, body)
             case BackupEnd():
+                self._keeper.end(peer)
                 self._estates.end(peer, self._channel(peer).peer_life)
             case MembershipNews():
                 self._learn(body.status)
@@ -338,6 +365,9 @@ class GaplessBroker(BrokerNode):
                 self._on_suspected(Suspected(rest))
         elif kind == "overdue":
             self._membership.grow_overdue(rest)
+            self._refresh()
+        elif kind == RETURNING:
+            self._membership.is_patient = False
             self._refresh()
         elif kind == LIBRARY:
             self._library.tick()
@@ -409,7 +439,7 @@ class GaplessBroker(BrokerNode):
         before = dict(self._membership.status)
         news = self._membership.merge(status)
         news |= self._membership.merge(self._handovers.doubt(news))
-        if self._membership.excluded(self._name):
+        if self._membership.excluded(self._name) or life_of(news.get(self._name, 0)) > self._life:
             self._start_over(news[self._name])
         else:
             born = [name for name, value in news.items() if life_of(value) > life_of(before.get(name, 0))]
@@ -436,14 +466,16 @@ class GaplessBroker(BrokerNode):
 
     def _start_over(self, status: int) -> None:
         """This life was excluded: send the clients away and come back as a new one."""
+        found = self._keeper.give_up(self._life) if self._disk.is_there else None
         known = dict(self._membership.status) if self._membership.hears_somebody() else {}
         suspected = [name for name in self._near if self._membership.suspects(name)]
         self._clients.dismiss_all()
-        self._begin(life_of(status) + 1)
+        self._begin(life_of(status) + 1, found)
         self._membership.merge({name: value for name, value in known.items() if name != self._name})
         for name in suspected:
             self._membership.suspect(name)
         self._news.announce()
+        self._await_others()
         self._refresh()
 
     def _on_fenced(self, peer: str, message: Fenced) -> None:
@@ -498,12 +530,24 @@ class GaplessBroker(BrokerNode):
             self._send(peer, message)
 
     def _on_backup_all(self, peer: str, body: BackupAll) -> None:
-        self._estates.restore(peer, self._channel(peer).peer_life, body)
-        self._send(peer, BackupHeld(body.number))
+        life = self._channel(peer).peer_life
+        self._estates.restore(peer, life, body)
+        self._keeper.answer(peer, life, body.number)
 
     def _on_backup(self, peer: str, body: Backup) -> None:
-        if self._estates.note(peer, self._channel(peer).peer_life, body):
-            self._send(peer, BackupHeld(body.number))
+        life = self._channel(peer).peer_life
+        if self._estates.note(peer, life, body):
+            self._keeper.answer(peer, life, body.number)
+
+    def _answer_backup(self, peer: str, life: int, number: int) -> None:
+        if self._membership.lives(peer, life):
+            self._send(peer, BackupHeld(number))
+
+    def _on_persisted(self, item: Persisted) -> None:
+        self._keeper.persisted(item.number)
+        self._clients.held()
+        self._estates.resolve()
+        self._course.echo_if_due()
 
     def _on_backup_held(self, peer: str, body: BackupHeld) -> None:
         self._journal.answered(peer, self._channel(peer).peer_life, body.number)

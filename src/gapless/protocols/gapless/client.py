@@ -94,6 +94,7 @@ class _Held(Held):
         """If it reads history: all up to this position has come; else -1."""
         self.until = until
         self.has_history = since >= 0
+        self._start = since
         self.is_whole = False
         self.is_behind = False
         """Whether it reads history because the client lay behind."""
@@ -104,9 +105,11 @@ class _Held(Held):
         self.is_ending = False
 
     def is_due(self, event: Event) -> bool:
-        """Whether an event that was read again comes from its cut on."""
+        """Whether an event that was read again comes from its cut on, or after the position where it began."""
         cut = self.cuts.get(event.publisher)
-        return self.has_history or (event.stamp > self.began if cut is None else event.seq >= cut)
+        if self.has_history or cut is None:
+            return event.stamp > (self._start if self.has_history else self.began)
+        return event.seq >= cut
 
     def miss(self, lost: Ranges) -> Ranges:
         """Of what nobody has any more: what is due, has not come, and was not told before."""

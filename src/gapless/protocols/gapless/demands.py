@@ -24,12 +24,14 @@ def demand(message: Any) -> Demand | None:
     if kind is ClientPublish:
         return Demand(events=message.events)
     if kind is ClientSubscribe:
-        return Demand(subscriptions={message.subscription: message.filter})
+        histories = [message.subscription] if message.since >= 0 else []
+        return Demand({message.subscription: message.filter}, histories)
     if kind is ClientAdvertise:
         return Demand(advertisements={message.advertisement: message.filter})
     if kind is Attach:
         return Demand(
             {held.subscription: held.filter for held in message.brought},
+            [held.subscription for held in message.brought if not held.is_live],
             {name: text for name, (text, _) in message.advertisements.items()},
             message.publications,
             is_whole=True,

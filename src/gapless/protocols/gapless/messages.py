@@ -217,6 +217,8 @@ class SessionRecord(_Message, frozen=True):
     """The broker at which the client began the session: when that one returns, it gets the session back."""
     behind: int = -1
     """If the client lies behind: a position up to which it has got everything. What follows is in the history."""
+    began: dict[str, int] = msgspec.field(default_factory=dict)
+    """By subscription: a stamp. What its broker had heard of before it has no larger one."""
 
 
 class Admission(_Message, frozen=True):
@@ -233,6 +235,10 @@ class Admission(_Message, frozen=True):
     """All that came before it, if that is known apart from the others."""
 
 
+PUT_TOGETHER = -1
+"""In the place of the number of a journal's last entry: the copy is what a hand-over made of all copies."""
+
+
 class Estate(_Message, frozen=True):
     """What the backups of one life of a broker hold of its clients."""
 
@@ -242,6 +248,10 @@ class Estate(_Message, frozen=True):
     before: Cuts
     """What precedes all admissions."""
     admissions: list[Admission]
+    number: int = 0
+    """Of the last entry of the journal that this copy knows; `PUT_TOGETHER` if that was in a hand-over."""
+    is_found: bool = False
+    """It was found on a disk: the life may be over since long."""
 
 
 class LogEntry(_Message, frozen=True):

@@ -4,10 +4,10 @@ import msgspec
 
 __all__ = ["REPAIRS", "GaplessOptions"]
 
-REPAIRS = frozenset({"late-publishers", "pivots", "hand-over", "make-before-break", "held-start"})
+REPAIRS = frozenset({"late-publishers", "pivots", "hand-over", "make-before-break", "held-start", "synced"})
 """What tests can switch off to see that the checkers notice. Without `pivots`, a covered subscription is sent on as in
 the paper's Algorithm 2, and gets the other publishers' cuts from them, not from what covers it. Without `held-start`,
-a subscription is ready before f + 1 brokers hold its cut."""
+a subscription is ready before f + 1 brokers hold its cut. Without `synced`, brokers do not wait for their disks."""
 
 
 class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +38,10 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     patience_ms: float = 1_000.0
     """How long a broker suspects another that nobody else suspects before it acts on it alone."""
 
+    return_ms: float = 5_000.0
+    """How long a broker that returns with a disk waits for any of those around it: after a blackout some are later than
+    others. If it misses more than f of them, it waits for as long as that is so."""
+
     session_s: float = 60.0
     """How long a session waits for its client; then its subscriptions end where the client stopped. If it is inherited
     again before the client came, it waits half as long each time."""
@@ -50,6 +54,9 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much a broker keeps of what was admitted, to be read again, in bytes: of its own clients' events and of those
     that it is a backup for. Beyond that the oldest is dropped."""
 
+    journal_bytes: int = 1024 * 1024
+    """How much a broker appends to a journal on its disk before it writes the journal anew: without what is done."""
+
     work_per_turn: int = 400
     """How much of a hand-over a broker does before it looks after its connections again. In units of some hundredths of
     a millisecond: more takes peers longer to be heard, less takes the hand-over longer."""
@@ -58,13 +65,13 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For tests only: how long a broker rests between two such turns, while what it is sent has to wait."""
 
     switched_off: tuple[str, ...] = ()
-    """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`, `held-start`."""
+    """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`, `held-start`, `synced`."""
 
     def __post_init__(self) -> None:
-        for name in ("window", "client_window", "delivery_window", "work_per_turn", "history_bytes"):
+        for name in ("window", "client_window", "delivery_window", "work_per_turn", "history_bytes", "journal_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
-        for name in ("wave_ms", "retry_ms", "patience_ms", "session_s", "lag_ms"):
+        for name in ("wave_ms", "retry_ms", "patience_ms", "return_ms", "session_s", "lag_ms"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0")
         if self.rest_ms < 0:

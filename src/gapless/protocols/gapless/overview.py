@@ -27,6 +27,7 @@ def overview(state: BrokerState, handovers: Handovers, life: int, near: Iterable
             {"of": list(item.region.core), "waits_for": item.missing()} for item in handovers.under_way.values()
         ],
         "cut_off": not clients.is_serving,
+        "not_heard": [] if clients.is_serving else membership.missing(),
         "sessions": len(sessions),
         "clients": sum(not session.is_away for session in sessions.values()),
         "wave": waves.number,

@@ -152,7 +152,7 @@ class Desk:
             if name not in fresh and name not in voided:
                 session.reconcile(progress)
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
-        late, position = session.find_late(brought.values(), known_late, fresh + voided)
+        late, position = session.find_late(brought.values(), known_late, fresh + voided, self.readings.reached)
         session.claim(message, EPOCH_STEP, voided, late)
         self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts))
         for name, progress in brought.items():
@@ -200,6 +200,8 @@ class Desk:
         session.admitted = session.queued = record.admitted
         session.place = record.place
         session.behind = record.behind
+        if self._journal.is_on_disk:
+            session.began = dict(record.began)
         self._table.moved[record.client] = None
         self._await(session.client)
         return session

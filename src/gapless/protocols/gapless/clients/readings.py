@@ -110,6 +110,11 @@ class Readings:
         self._of: dict[str, dict[str, Reading]] = {}
         """By client and name."""
 
+    @property
+    def reached(self) -> int:
+        """Everything up to this position has reached everyone."""
+        return self._waves.reached
+
     def of(self, client: str) -> Mapping[str, Reading]:
         """The readings of a client, by name."""
         return self._of.get(client, {})

@@ -98,7 +98,7 @@ class Session:
         self.owes_until = 0
         """How many deliveries it has to take so that this was another wait."""
         self.began: dict[str, int] = {}
-        """By subscription: the broker's clock when it began."""
+        """By subscription: the broker's clock when it began (see `SessionRecord`)."""
         self.notes: list[tuple[int, Note]] = []
         """What is to be told after that many deliveries."""
         self.read_texts: dict[str, str] = {}
@@ -180,6 +180,7 @@ class Session:
             {name: subscription.still_awaited() for name, subscription in self.subscriptions.items()},
             self.place,
             self.behind,
+            {name: self.began[name] for name in self.subscriptions if name in self.began},
         )
 
     @property
@@ -351,12 +352,13 @@ class Session:
             self._sent -= count
 
     def find_late(
-        self, brought: Iterable[SubscriptionProgress], known: Container[str], anew: Container[str]
+        self, brought: Iterable[SubscriptionProgress], known: Container[str], anew: Container[str], reached: int
     ) -> tuple[list[str], int]:
         """The subscriptions that their client must read again out of history, and from where on.
 
         The client says so of those of which it was told that it lies behind. If the session is an orphan's, or nothing
-        is known here of what it was told, all others may lie behind as its record does.
+        is known here of what it was told, all others may lie behind as its record does. What its record says it has,
+        or everyone has if it says nothing, it does not lack, whatever the client says.
         """
         if self.is_falling:
             self.is_falling, self.behind = False, -1
@@ -367,7 +369,7 @@ class Session:
             if name not in anew and (progress.is_behind or is_unsure or name in known):
                 late.append(name)
                 position = min(position, progress.since if progress.is_behind else self.behind)
-        return late, position
+        return late, max(position, self.behind if self.behind >= 0 else reached)
 
     def claim(self, message: Attach, epoch_step: int, voided: list[str], late: Container[str] = ()) -> None:
         """The client is back: keep of the deliveries what it lacks, and number them anew.

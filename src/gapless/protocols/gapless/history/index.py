@@ -4,7 +4,7 @@ Every wave tells one interval (see `retention.waves`). A broker that was out doe
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gapless.protocols.gapless.messages import Interval, Ranges
 from gapless.protocols.gapless.ranges import add_range
@@ -19,6 +19,9 @@ class Index:
     """The intervals that one broker knows, ascending, apart from each other."""
 
     def __init__(self) -> None:
+        self.kept: Callable[[Interval], None] = lambda interval: None
+        self.forgotten: Callable[[Interval], None] = lambda interval: None
+        """What is told, if anybody wants to know, of an interval that is new here, or remembered no more."""
         self._intervals: deque[Interval] = deque()
         self._entries = 0
 
@@ -30,20 +33,28 @@ class Index:
         if self._intervals and interval.until <= self._intervals[-1].until:
             return
         self._intervals.append(interval)
+        self.kept(interval)
         self._entries += _entries(interval)
         while self._entries > ENTRIES_MAX and len(self._intervals) > 1:
-            self._entries -= _entries(self._intervals.popleft())
+            self._forget_oldest()
 
     def forget(self, position: int) -> None:
         """What lies before this position can be read no more."""
         while self._intervals and self._intervals[0].until <= position:
-            self._entries -= _entries(self._intervals.popleft())
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        interval = self._intervals.popleft()
+        self._entries -= _entries(interval)
+        self.forgotten(interval)
 
     def learn(self, intervals: Iterable[Interval]) -> None:
         """What others know, where it is missing here."""
         known = {interval.until: interval for interval in self._intervals}
         for interval in intervals:
-            known.setdefault(interval.until, interval)
+            if interval.until not in known:
+                known[interval.until] = interval
+                self.kept(interval)
         self._intervals = deque(known[until] for until in sorted(known))
         self._entries = sum(_entries(interval) for interval in self._intervals)
 

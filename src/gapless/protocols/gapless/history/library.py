@@ -50,10 +50,12 @@ class Library:
         is_out: Callable[[str], bool],
         send: Callable[[str, HistoryMessage], None],
         set_timer: Callable[[SetTimer], None],
+        found: tuple[History, Index] | None = None,
     ) -> None:
-        """Whoever holds a journal is no farther than `radius` from its broker; `is_out` knows whose memory is lost."""
-        self.history = History(bytes_max)
-        self.index = Index()
+        """Whoever holds a journal is no farther than `radius` from its broker; `is_out` knows whose memory is lost.
+
+        `found` is what an earlier life left."""
+        self.history, self.index = found or (History(bytes_max), Index())
         self.name = self._name = name
         self._journal = journal
         self._overlay = overlay

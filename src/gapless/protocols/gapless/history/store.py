@@ -12,6 +12,8 @@ from itertools import islice
 import msgspec
 
 from gapless.events import Attributes, Event
+from gapless.protocols.gapless.history.mirror import Mirror
+from gapless.protocols.gapless.history.runs import Run
 from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.ranges import add_range
 
@@ -23,16 +25,6 @@ PAGE_BYTES = 256 * 1024
 """A page is full when it has so many bytes of runs that were looked at."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Event]).decode
-
-
-class Run(msgspec.Struct, frozen=True, order=True, gc=False):
-    """What a client published in one message, as it was admitted."""
-
-    stamp: int
-    publisher: str
-    first: int
-    last: int
-    events: bytes
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -86,6 +78,8 @@ class History:
         """Nothing with a larger stamp was dropped."""
         self.size = 0
         """In bytes."""
+        self.mirror: Mirror | None = None
+        """Puts it on the disk, too."""
         self._bytes_max = bytes_max
         self._shelves: dict[str, _Shelf] = {}
         self._order: deque[str] = deque()
@@ -94,9 +88,21 @@ class History:
     def __len__(self) -> int:
         return len(self._order)
 
+    @property
+    def last(self) -> int:
+        """The last stamp of all; 0 if there is none."""
+        return max((shelf.runs[-1].stamp for shelf in self._shelves.values() if shelf.runs), default=0)
+
     def keep(self, journal: str, events: list[Event]) -> int:
         """A run was noted in that journal; returns how many bytes its events take."""
         run = Run(events[0].stamp, events[0].publisher, events[0].seq, events[-1].seq, _encode(events))
+        self.put(journal, run)
+        if self.mirror is not None:
+            self.mirror.keep(journal, run)
+        return len(run.events)
+
+    def put(self, journal: str, run: Run) -> None:
+        """A run of that journal: now, or found on the disk."""
         shelf = self._shelves.get(journal)
         if shelf is None:
             shelf = self._shelves[journal] = _Shelf()
@@ -105,7 +111,13 @@ class History:
         self.size += len(run.events) + RUN_BYTES
         while self.size > self._bytes_max:
             self._drop_oldest()
-        return len(run.events)
+
+    def keep_inherited(self, journal: str, events: list[Event]) -> int:
+        """What another broker had admitted was noted in that journal; it may be here already, from an earlier life."""
+        shelf = self._shelves.get(journal)
+        if shelf is not None and shelf.has(events[0]):
+            return len(_encode(events))
+        return self.keep(journal, events)
 
     @property
     def has_room(self) -> bool:
@@ -127,7 +139,10 @@ class History:
             self.keep(journal, run)
 
     def _drop_oldest(self) -> None:
-        run = self._shelves[self._order.popleft()].drop()
+        journal = self._order.popleft()
+        run = self._shelves[journal].drop()
+        if self.mirror is not None:
+            self.mirror.drop(journal)
         self.size -= len(run.events) + RUN_BYTES
         self.dropped = max(self.dropped, run.stamp)
 

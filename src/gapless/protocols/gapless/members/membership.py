@@ -34,6 +34,10 @@ class Membership:
         self.name = name
         self.overlay = overlay
         self.status: Statuses = {name: alive_status(life)} if life else {}
+        self.has_disk = False
+        """Whether what was here before this life may be on disks: then it does not begin with too few."""
+        self.is_patient = False
+        """Whether others may still be about to return after it."""
         self.version = 0
         """Grows whenever a status does."""
         self._f = f
@@ -125,10 +129,22 @@ class Membership:
         return found
 
     def is_cut_off(self) -> bool:
-        """Whether it is rather this broker that the others have lost sight of."""
+        """Whether it is rather this broker that the others have lost sight of.
+
+        A broker that has returned with a disk and was not taken in yet may be the first after a blackout. Others hold
+        what it lacks; so if it misses more than f of those around, whether they are out or not, it waits for them. For
+        any of them it waits for a while: who is late must not be taken for dead, for others' disks may be lost.
+        """
+        if self.has_disk and not self.was_taken_in:
+            is_early = self.is_patient and any(self.lives(name, life) for name, life in self._suspected.items())
+            return is_early or len(self.missing()) > self._f
         suspected = sum(self.lives(name, life) for name, life in self._suspected.items())
         heard = sum(not self._is_silent(name) for name in self._watched)
         return suspected > max(1, self._f, heard)
+
+    def missing(self) -> list[str]:
+        """The brokers around that are not to be heard."""
+        return [name for name in self._watched if self._is_silent(name)]
 
     def _may_exclude(self, name: str, life: int) -> bool:
         hearing = [b for b in self.overlay.within(name, self.watch) if not self._is_silent(b)]

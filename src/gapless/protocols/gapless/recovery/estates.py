@@ -10,11 +10,12 @@ has an heir, or at least a successor in its place; either may begin the session 
 
 from collections.abc import Callable
 
+from gapless.protocols.gapless.disk import OVER_KEYS, Disk
 from gapless.protocols.gapless.history.store import History
 from gapless.protocols.gapless.lives import broker_of, name_life, parse_life
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
-from gapless.protocols.gapless.messages import Backup, BackupAll, Estate, Resolved, SessionRecord
+from gapless.protocols.gapless.messages import PUT_TOGETHER, Backup, BackupAll, Estate, Resolved, SessionRecord
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan
 from gapless.protocols.gapless.retention.journal import Journal, JournalCopy
 from gapless.protocols.parts.forgetting import forget_oldest
@@ -35,6 +36,7 @@ class Estates:
         journal: Journal,
         history: History,
         tell: Callable[[Resolved], None],
+        disk: Disk | None = None,
     ) -> None:
         self.heirs: dict[str, str] = {}
         """By life, the life that took over its clients."""
@@ -43,10 +45,13 @@ class Estates:
         self._membership = membership
         self._journal = journal
         self._tell = tell
+        self._disk = disk or Disk(False, 0)
         self._copies: dict[tuple[str, int], JournalCopy] = {}
         self._homes: dict[str, str] = {}
         self._successors: dict[str, str] = {}
         self._resolving: dict[tuple[str, int], int] = {}
+        self._over: dict[str, None] = {}
+        """The lives of which the disk knows that they are over, and that what they held is secured elsewhere."""
 
     def __len__(self) -> int:
         return sum(len(copy) for copy in self._copies.values())
@@ -55,8 +60,10 @@ class Estates:
 
     def restore(self, broker: str, life: int, message: BackupAll) -> None:
         """Become a backup of that life."""
+        is_known = (broker, life) in self._copies
         copy = self._copies[broker, life] = JournalCopy()
         copy.restore(message)
+        self._disk.write(broker, life, message, afresh=is_known)
         self._history.keep_again(broker, [admission.event for admission in message.admissions])
 
     def note(self, broker: str, life: int, message: Backup) -> bool:
@@ -64,17 +71,50 @@ class Estates:
         copy = self._copies.get((broker, life))
         if copy is None:
             return False
-        copy.forget(message.forget)
-        copy.note_records(message.records)
-        copy.records.pop(message.gone, None)
+        copy.note(message)
+        self._disk.append(broker, life, message)
         if message.events:
-            copy.admit(message.number, message.after, message.events, message.original)
-            self._history.keep(broker, message.events)
+            keep = self._history.keep
+            if self._disk.is_there and message.original is not None:
+                keep = self._history.keep_inherited
+            keep(broker, message.events)
         return True
 
     def end(self, broker: str, life: int) -> None:
         """That life keeps its journal elsewhere now."""
-        self._copies.pop((broker, life), None)
+        self._drop(broker, life)
+
+    def whole(self, broker: str, life: int) -> BackupAll | None:
+        """The copy of that life's journal, if there is one."""
+        copy = self._copies.get((broker, life))
+        return None if copy is None else copy.whole(copy.number)
+
+    def _drop(self, broker: str, life: int) -> None:
+        if self._copies.pop((broker, life), None) is not None:
+            self._disk.drop(broker, life)
+
+    # ---- what was found on a disk -------------------------------------------------------------------------
+
+    def find(self, copies: dict[tuple[str, int], JournalCopy], over: dict[str, str]) -> None:
+        """Take over what an earlier start left: copies of journals, its own among them, and which lives are over."""
+        for copy in copies.values():
+            copy.is_found = True
+        self._copies.update(copies)
+        self.heirs.update(over)
+        self._over = dict.fromkeys(over)
+
+    def drop_found(self) -> None:
+        """This life was taken in: what was found and nobody has asked for is over."""
+        for life in [life for life, copy in self._copies.items() if copy.is_found]:
+            self._drop(*life)
+
+    def over(self) -> dict[str, str]:
+        """The lives that are over and secured, with their heirs."""
+        return {name: self.heirs[name] for name in self._over if name in self.heirs}
+
+    def all_copies(self) -> dict[tuple[str, int], JournalCopy]:
+        """All copies, for the next life."""
+        return dict(self._copies)
 
     # ---- hand-over ----------------------------------------------------------------------------------------
 
@@ -97,18 +137,26 @@ class Estates:
             self._successors[broker] = self._current_life(successor)
         for life, heir in plan.heirs.items():
             self._remember(self.heirs, name_life(*life), self._current_life(heir))
-            self._keep(*life, plan.estates[life], plan)
+            if name_life(*life) not in self._over:  # else the heir was quicker than this broker
+                self._keep(*life, plan.estates[life], plan)
         for client, holder in plan.holders.items():
             self._remember(self._homes, client, self._current_life(holder))
         for share in plan.inherited:
             self._remember(self._homes, share.record.client, self._current_life(share.heir))
         for client, owner in plan.owners.items():
             self._remember(self._homes, client, self._current_life(owner))
+        self._drop_outdated(plan)
         for life, heir in plan.heirs.items():
             if heir == name:
                 self._resolving[life] = self._journal.number
                 self._tell(Resolved(*life, False))
         self.resolve()
+
+    def _drop_outdated(self, plan: TakeoverPlan) -> None:
+        """What was found here of the region's lives, and is not in the plan, others knew to be over."""
+        for life in [life for life, copy in self._copies.items() if copy.is_found]:
+            if life[0] in plan.region.core and life not in plan.heirs:
+                self._drop(*life)
 
     def learn(self, heirs: dict[str, str]) -> None:
         """Take over what others know of heirs; what this broker took part in itself counts more."""
@@ -121,20 +169,34 @@ class Estates:
         for life, number in list(self._resolving.items()):
             if number <= self._journal.held:
                 del self._resolving[life]
-                self._copies.pop(life, None)
+                self._end_life(*life, self._home)
                 self._tell(Resolved(*life, True))
 
     def resolved(self, peer: str, message: Resolved) -> None:
         """The peer is the heir of a life, and may have secured its estate."""
-        if message.secured:
-            self._copies.pop((message.broker, message.life), None)
         self._remember(self.heirs, name_life(message.broker, message.life), self._current_life(peer))
+        if message.secured:
+            self._end_life(message.broker, message.life, self._current_life(peer))
+
+    def _end_life(self, broker: str, life: int, heir: str) -> None:
+        """What a life held is secured. An old disk that comes back later must not bring it again."""
+        self._drop(broker, life)
+        if self._disk.is_there:
+            name = name_life(broker, life)
+            self._over[name] = None
+            self._disk.put(f"{OVER_KEYS}{name}", heir)
+            while len(self._over) > REMEMBERED_MAX:
+                oldest = next(iter(self._over))
+                del self._over[oldest]
+                self._disk.delete(f"{OVER_KEYS}{oldest}")
 
     def _keep(self, broker: str, life: int, records: dict[str, SessionRecord], plan: TakeoverPlan) -> None:
         copy = self._copies[broker, life] = JournalCopy()
         copy.note_records(records.values())
         for item in plan.admissions[broker, life]:
             copy.keep(item)
+        copy.number = PUT_TOGETHER
+        self._disk.write(broker, life, copy.whole(copy.number), afresh=True)
 
     # ---- clients ------------------------------------------------------------------------------------------
 

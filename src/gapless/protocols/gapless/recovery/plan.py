@@ -16,6 +16,7 @@ from gapless.protocols.gapless.members.contraction import Region, effective_link
 from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, Sync
 from gapless.protocols.gapless.recovery.contribution import MERGED
+from gapless.protocols.gapless.recovery.found import without_outdated
 from gapless.protocols.gapless.recovery.handover import (
     Inheritance,
     decide_owners,
@@ -106,6 +107,8 @@ def plan_takeover(view: TakeoverView, contributions: Mapping[str, Sync]) -> Take
 
 def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pieces[TakeoverPlan]:
     """The plan, in pieces. The contributions are given in rank order."""
+    is_return = any(estate.is_found for sync in contributions.values() for estate in sync.estates)
+    contributions = without_outdated(contributions)
     inherited, heirs, estates = divide_estates(view.overlay, view.status, contributions)
     holders = find_holders(contributions, estates)
     owners = decide_owners(contributions, inherited)
@@ -120,7 +123,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     if view.with_logs:
         events = yield from merge_logs(logs, list(admissions.values()))
         pasts = yield from find_pasts(events, logs, list(admissions.values()))
-    yield from _note_later_publishers(contributions, inherited, known_cuts, patterns)
+    yield from _note_later_publishers(contributions, inherited, known_cuts, patterns, events if is_return else [])
     filters = yield from _collect_filters(view, contributions, inherited, patterns)
     inference = Inference(contributions, inherited, events, pasts, filters, known_cuts, patterns)
     inferred = yield from inference.infer_cuts()
@@ -236,15 +239,27 @@ def _join_all_admissions(
 
 
 def _note_later_publishers(
-    contributions: Mapping[str, Sync], inherited: list[Inheritance], known_cuts: dict[str, Cuts], patterns: Patterns
+    contributions: Mapping[str, Sync],
+    inherited: list[Inheritance],
+    known_cuts: dict[str, Cuts],
+    patterns: Patterns,
+    events: list[Event],
 ) -> Pieces[None]:
     """An inherited subscription was there before every publisher that its broker neither knew nor waited for.
 
     It starts with the first event under the publisher's advertisement, as it would have at its broker.
+
+    If the publisher is inherited as well, that is its next event (`handover`). But after a blackout nobody knows the
+    cuts that were given last, and a subscription may have been promised earlier ones. Its smallest story: S is there, p
+    advertises, S gets its cut and p publishes p:1; all brokers die before the cut is on any disk, but p:1 is. What S
+    was there before has a larger stamp than S began with: the advertisement was answered first.
     """
     offers = [
         (item.publisher, item.filter, item.first) for sync in contributions.values() for item in sync.advertisements
     ]
+    published: dict[str, list[Event]] = {}
+    for event in events:
+        published.setdefault(event.publisher, []).append(event)
     for share in inherited:
         offers += [(share.record.client, text, first) for text, first, _ in share.record.advertisements.values()]
     for share in inherited:
@@ -253,8 +268,10 @@ def _note_later_publishers(
             if awaited is None:
                 continue
             known = share.record.cuts.get(name, {}).keys() | set(awaited)
+            began = share.record.began.get(name)
             for publisher, offer, first in offers:
                 if publisher not in known and patterns.of(offer).overlaps(patterns.of(text)):
                     cuts = known_cuts.setdefault(name, {})
-                    cuts[publisher] = min(first, cuts.get(publisher, first))
+                    later = [] if began is None else [e.seq for e in published.get(publisher, ()) if e.stamp > began]
+                    cuts[publisher] = min(first, *later, cuts.get(publisher, first))
             yield 1 + len(offers) // LOOKED_AT

@@ -42,6 +42,10 @@ class JournalCopy:
 
     def __init__(self) -> None:
         self.records: dict[str, SessionRecord] = {}
+        self.number = 0
+        """Of the last entry that it knows; or `PUT_TOGETHER`."""
+        self.is_found = False
+        """Whether it was found on a disk, and nobody has said since that it counts."""
         self._base: Cuts = {}
         self._entries: deque[Admission] = deque()
 
@@ -50,9 +54,19 @@ class JournalCopy:
 
     def restore(self, message: BackupAll) -> None:
         """Start from a whole journal."""
+        self.number = message.number
         self.records = {record.client: record for record in message.records}
         self._base = dict(message.before)
         self._entries = deque(message.admissions)
+
+    def note(self, message: Backup) -> None:
+        """Another entry."""
+        self.number = message.number
+        self.forget(message.forget)
+        self.note_records(message.records)
+        self.records.pop(message.gone, None)
+        if message.events:
+            self.admit(message.number, message.after, message.events, message.original)
 
     def note_records(self, records: Iterable[SessionRecord]) -> None:
         """Sessions began or changed."""
@@ -111,7 +125,9 @@ class JournalCopy:
 
     def estate(self, broker: str, life: int) -> Estate:
         """The copy as a member of a region contributes it."""
-        return Estate(broker, life, dict(self.records), dict(self._base), list(self._entries))
+        return Estate(
+            broker, life, dict(self.records), dict(self._base), list(self._entries), self.number, self.is_found
+        )
 
     def whole(self, number: int) -> BackupAll:
         """The copy for one who becomes a backup when the journal has reached that number."""
@@ -125,6 +141,13 @@ class Journal:
         self.copy = JournalCopy()
         self.keep: Callable[[list[Event]], int] = lambda events: len(_encode(events))
         """Puts what is noted into the history; returns how many bytes that takes."""
+        self.keep_inherited: Callable[[list[Event]], int] | None = None
+        """The same, of what another broker had admitted, if that is to be told apart."""
+        self.is_on_disk = False
+        self.note: Callable[[Backup], None] = lambda message: None
+        """Puts an entry on the disk."""
+        self.persisted: int | None = None
+        """The disk has everything up to this number; None if there is no disk to wait for."""
         self._send = send
         self.clock = clock
         self._number = 0
@@ -141,8 +164,9 @@ class Journal:
 
     @property
     def held(self) -> int:
-        """All backups hold everything up to this number."""
-        return min((held for _, held in self._backups.values()), default=self._number)
+        """All backups hold everything up to this number, and the disk of this broker, which is one of them."""
+        held = min((held for _, held in self._backups.values()), default=self._number)
+        return held if self.persisted is None else min(held, self.persisted)
 
     @property
     def number(self) -> int:
@@ -172,7 +196,8 @@ class Journal:
         after, self._fresh = self._fresh, {}
         self.copy.admit(self._number, after, events, original)
         self._runs.append((events[0].stamp, events[0].publisher, events[0].seq, events[-1].seq))
-        weight = len(events) + self.keep(events) // WEIGHED
+        keep = self.keep if original is None or self.keep_inherited is None else self.keep_inherited
+        weight = len(events) + keep(events) // WEIGHED
         self._weights.append((self._number, weight))
         self.weight += weight
         self._mean = weight / len(events)
@@ -194,6 +219,8 @@ class Journal:
         return max(1, int(free / self._mean)) if free > 0 else 0
 
     def _tell(self, message: Backup) -> None:
+        self.copy.number = self._number
+        self.note(message)
         for name in self._backups:
             self._send(name, message)
 
@@ -218,9 +245,10 @@ class Journal:
             self._fresh = {publisher: seq for publisher, seq in self._fresh.items() if publisher in names}
         if self.copy.past_size > PAST_MAX and self.copy.prune(kept()):
             for name in self._backups:
-                self._send(name, self._whole())
+                self._send(name, self.whole())
 
-    def _whole(self) -> BackupAll:
+    def whole(self) -> BackupAll:
+        """All of it."""
         return self.copy.whole(self._number)
 
     def answered(self, name: str, life: int, number: int) -> None:
@@ -235,7 +263,7 @@ class Journal:
             known = self._backups.get(name)
             chosen[name] = known if known is not None and known[0] == life else (life, 0)
             if chosen[name] is not known:
-                self._send(name, self._whole())
+                self._send(name, self.whole())
         for name in self._backups:
             if name not in chosen:
                 self._send(name, BackupEnd())

@@ -116,6 +116,10 @@ class Waves:
         """
         return self._started == self.number
 
+    def see(self, stamp: int) -> None:
+        """An earlier life has come so far."""
+        self._clock.see(stamp)
+
     def void(self, number: int) -> None:
         """A hand-over: no wave up to this number counts any more."""
         self.number = max(self.number, number)

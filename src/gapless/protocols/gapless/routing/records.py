@@ -1,6 +1,7 @@
 """What the routing table knows: links, subscriptions and advertisements."""
 
 from gapless.filters import Filter
+from gapless.filters.cover_index import CoverIndex
 from gapless.protocols.gapless.messages import Cuts
 
 __all__ = ["Advertisement", "Link", "Subscription"]
@@ -15,11 +16,8 @@ class Link:
         self.tag = tag
         self.sent: dict[str, Subscription] = {}
         """Subscriptions sent over the link."""
-        self.last_place = 0
-        self.places: dict[str, int] = {}
-        """Numbers of these, in the order in which they were sent."""
-        self.by_text: dict[str, str] = {}
-        """Of these, one for each filter text: the quickest cover is an equal one."""
+        self.covers: CoverIndex[str] = CoverIndex()
+        """Their filters, in the order in which they were sent."""
         self.represented: dict[str, str] = {}
         """Subscriptions not sent, each with the one that represents it."""
         self.represents: dict[str, dict[str, None]] = {}

@@ -9,7 +9,7 @@ that number: nothing under the advertisement leaves before the subscription is o
 publisher needs no marker, and cannot be lost with one.
 
 **Subscriptions** travel towards overlapping advertisements. On a link over which a covering subscription was sent
-already, the new one is not sent: the older one *represents* it there.
+already, the new one is not sent: the older one *represents* it there (`representation`).
 
 **Cuts.** Where a subscription meets a publisher's broker, the cut is the publisher's next number. Where it is
 represented on a link, this broker is its pivot for all publishers behind the link, and the cut for each is the
@@ -17,11 +17,6 @@ larger of "one after the last I passed on" and the representative's own cut. If 
 subscription inherits it when the representative's marker passes. So a pivot never speaks for a publisher that the
 covering subscription has not reached, and the cuts it gives are those of one consistent cut: every event after
 the representative's cut of one publisher reaches, on FIFO links, any other publisher behind the subscription.
-
-**Make before break.** When a representative ends, those it represented are sent first. They keep the cuts they have,
-inherit those that the representative has further on, and those of its markers that are still on their way. Where
-another one covers such a subscription, inherits as well or knows all cuts that it lacks, it takes those and is
-represented anew; but not where a cut is still open: the marker that is on its way would find nobody.
 
 Markers go back to the subscriber alone; on a tree that is enough.
 
@@ -31,7 +26,6 @@ published from then on is left out.
 """
 
 from collections.abc import Callable, Container, Iterable
-from functools import lru_cache
 
 from gapless.events import Event
 from gapless.filters import Filter, FilterIndex, parse
@@ -42,30 +36,17 @@ from gapless.protocols.gapless.messages import (
     Cuts,
     Marker,
     RemoveAdvertisement,
-    RemoveSubscription,
     TreeBody,
 )  # fmt: skip
+from gapless.protocols.gapless.routing.filter_pairs import cover, overlap
 from gapless.protocols.gapless.routing.records import Advertisement, Link, Subscription
-from gapless.protocols.parts.forgetting import forget_oldest
+from gapless.protocols.gapless.routing.representation import Representation
 
 __all__ = ["RoutingTable"]
 
 SILENT_MAX = 10_000
 """Publishers that advertise nothing any more and are remembered: clients come and go all the time. One that comes back
 after so many others is taken for a new one, whose events were all still to come."""
-REMOVED_MAX = 1_000
-"""Of how many subscriptions that were taken off a link it is known: for longer than a marker is on its way."""
-COVER_CACHE = 65_536
-
-
-@lru_cache(COVER_CACHE)
-def _overlap(one: Filter, other: Filter) -> bool:
-    return one.overlaps(other)
-
-
-@lru_cache(COVER_CACHE)
-def _cover(one: Filter, other: Filter) -> bool:
-    return one.covers(other)
 
 
 class RoutingTable:
@@ -95,7 +76,7 @@ class RoutingTable:
         self._send = send
         self._tell_client = tell_client
         self._advertisement_stable = advertisement_stable
-        self._off = switched_off
+        self._representation = Representation(self, send, switched_off)
         self._log_end = log_end
 
     # ---- events -------------------------------------------------------------------------------------------
@@ -114,7 +95,7 @@ class RoutingTable:
         """The subscriptions that cover the filter, in the order in which they became known."""
         for name in self._index.may_cover(pattern):
             subscription = self.subscriptions[name]
-            if _cover(subscription.filter, pattern):
+            if cover(subscription.filter, pattern):
                 yield subscription
 
     # ---- subscriptions ------------------------------------------------------------------------------------
@@ -146,7 +127,7 @@ class RoutingTable:
 
     def inherit_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
         """Take over cuts as they are, and report them."""
-        self._report(subscription, self._inheritable(subscription, cuts))
+        self.report(subscription, self.inheritable(subscription, cuts))
 
     def restore_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
         """What the client knows of its cuts counts, for the publishers that are still there."""
@@ -154,12 +135,12 @@ class RoutingTable:
 
     def take_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
         """Believe the cuts that the subscription brings, for the publishers that lie further on."""
-        subscription.cuts.update(self._inheritable(subscription, cuts))
+        subscription.cuts.update(self.inheritable(subscription, cuts))
 
     def spread(self, subscription: Subscription) -> None:
         """Send the subscription over every link that needs it."""
         for link in self.links.values():
-            self._offer(link, subscription)
+            self._representation.offer(link, subscription)
 
     def answer(self, subscription: Subscription) -> None:
         """Fix the cuts that this broker can fix now, and report them as one message.
@@ -171,17 +152,17 @@ class RoutingTable:
             publisher = advertisement.publisher
             if publisher in subscription.cuts or publisher in news or self._is_same_side(advertisement, subscription):
                 continue
-            if not _overlap(advertisement.filter, subscription.filter):
+            if not overlap(advertisement.filter, subscription.filter):
                 continue
             next_one = self.passed.get(publisher, 0) + 1
             if advertisement.origin is None:
                 if self.is_intact or publisher not in self.moved:
                     news[publisher] = next_one
                 continue
-            representative = self._representative(advertisement.origin, subscription)
+            representative = self._representation.representative(advertisement.origin, subscription)
             if representative is not None and publisher in representative.cuts:
                 news[publisher] = max(next_one, representative.cuts[publisher])
-        self._report(subscription, news)
+        self.report(subscription, news)
 
     def await_cuts(self, subscription: Subscription) -> None:
         """Note which publishers' cuts a client's subscription has to wait for."""
@@ -190,7 +171,7 @@ class RoutingTable:
             subscription.awaited = {
                 ad.publisher: None
                 for ad in self.advertisements.values()
-                if ad.publisher not in subscription.cuts and _overlap(ad.filter, subscription.filter)
+                if ad.publisher not in subscription.cuts and overlap(ad.filter, subscription.filter)
             }
 
     def is_whole(self, subscription: Subscription) -> bool:
@@ -207,7 +188,7 @@ class RoutingTable:
         subscription = self.subscriptions.pop(name)
         self._index.remove(name)
         for link in self.links.values():
-            self._withdraw(link, subscription)
+            self._representation.withdraw(link, subscription)
 
     def receive_marker(self, link: Link, name: str, cuts: Cuts) -> None:
         """A marker came over the link for a subscription that was sent over it."""
@@ -216,7 +197,7 @@ class RoutingTable:
         subscription = self.subscriptions.get(name)
         if name not in link.sent_again:
             if subscription is not None and name in link.sent:
-                self._report(subscription, {p: cut for p, cut in news.items() if p not in subscription.cuts})
+                self.report(subscription, {p: cut for p, cut in news.items() if p not in subscription.cuts})
             for other in link.represents.get(name, ()):
                 if other in self.subscriptions:
                     self.inherit_passing(self.subscriptions[other], news)
@@ -226,8 +207,8 @@ class RoutingTable:
 
     def inherit_passing(self, subscription: Subscription, cuts: Cuts) -> None:
         """Take the cuts of a representative, as its marker passes."""
-        news = self._inheritable(subscription, cuts)
-        self._report(subscription, {p: max(cut, self.passed.get(p, 0) + 1) for p, cut in news.items()})
+        news = self.inheritable(subscription, cuts)
+        self.report(subscription, {p: max(cut, self.passed.get(p, 0) + 1) for p, cut in news.items()})
 
     def _inherit_late(self, subscription: Subscription, cuts: Cuts) -> None:
         """Take the cuts of a representative that has ended.
@@ -240,7 +221,21 @@ class RoutingTable:
         if known and subscription.origin is not None and subscription.origin.peer in self.links:
             self._send(subscription.origin, Marker(subscription.name, known))
 
-    def _inheritable(self, subscription: Subscription, cuts: Cuts) -> Cuts:
+    def report(self, subscription: Subscription, news: Cuts) -> None:
+        """Cuts of a subscription became known: tell where it came from, and answer those that it represents."""
+        if not news:
+            return
+        subscription.cuts.update(news)
+        if subscription.origin is None:
+            self._tell_client(subscription, news)
+        elif subscription.origin.peer in self.links:
+            self._send(subscription.origin, Marker(subscription.name, news))
+        for link in self._links_towards(news):
+            for other in list(link.represents.get(subscription.name, ())):
+                if other in self.subscriptions:
+                    self.answer(self.subscriptions[other])
+
+    def inheritable(self, subscription: Subscription, cuts: Cuts) -> Cuts:
         """Of these cuts, those of publishers that lie further on, match, and have none yet."""
         return {p: cut for p, cut in cuts.items() if p not in subscription.cuts and self._is_onward(p, subscription)}
 
@@ -283,8 +278,8 @@ class RoutingTable:
             if (
                 publisher not in subscription.cuts
                 and (link is None or subscription.origin is not link)
-                and _overlap(advertisement.filter, subscription.filter)
-                and not any(_overlap(pattern, subscription.filter) for pattern in others)
+                and overlap(advertisement.filter, subscription.filter)
+                and not any(overlap(pattern, subscription.filter) for pattern in others)
             ):
                 subscription.cuts[publisher] = advertisement.first
                 if subscription.origin is None:
@@ -313,11 +308,11 @@ class RoutingTable:
         """Send matching subscriptions towards the publisher, or, if it is ours, answer them."""
         link = advertisement.origin
         for subscription in list(self.subscriptions.values()):
-            if not _overlap(advertisement.filter, subscription.filter):
+            if not overlap(advertisement.filter, subscription.filter):
                 continue
             if subscription.origin is not link or link is None:
                 if link is not None and link.peer in self.links:
-                    self._offer(link, subscription)
+                    self._representation.offer(link, subscription)
                 self.answer(subscription)
 
     def receive_stable(self, link: Link, name: str) -> None:
@@ -362,13 +357,13 @@ class RoutingTable:
                 self._send(link, RemoveAdvertisement(name))
         for subscription in self.subscriptions.values():
             if advertisement.publisher in subscription.cuts and not any(
-                _overlap(other.filter, subscription.filter) for other in others.values()
+                overlap(other.filter, subscription.filter) for other in others.values()
             ):
                 cut = subscription.cuts.pop(advertisement.publisher)
                 subscription.former.setdefault(advertisement.publisher, cut)
                 self._has_former = True
         if advertisement.origin is not None and advertisement.origin.peer in self.links:
-            self._prune(advertisement.origin)
+            self._representation.prune(advertisement.origin)
 
     def forget_silent(self, kept: Callable[[], Container[str]]) -> None:
         """Of publishers that advertise nothing, remember the last event only of the latest `SILENT_MAX`.
@@ -393,156 +388,23 @@ class RoutingTable:
 
     def mark_sent(self, link: Link, subscription: Subscription) -> None:
         """Note that the subscription is known at the other end of the link."""
-        if subscription.name not in link.sent:
-            link.last_place += 1
-            link.places[subscription.name] = link.last_place
-        link.sent[subscription.name] = subscription
-        link.by_text.setdefault(subscription.filter.text, subscription.name)
+        self._representation.mark_sent(link, subscription)
+
+    def take_off(self, link: Link, name: str) -> None:
+        """Tell the peer that the subscription is over."""
+        self._representation.take_off(link, name)
 
     # ---- inside -------------------------------------------------------------------------------------------
 
     def _is_onward(self, publisher: str, subscription: Subscription) -> bool:
         """Whether the publisher may match the subscription and does not lie where that comes from."""
         return any(
-            not self._is_same_side(advertisement, subscription) and _overlap(advertisement.filter, subscription.filter)
+            not self._is_same_side(advertisement, subscription) and overlap(advertisement.filter, subscription.filter)
             for advertisement in self._publishers.get(publisher, {}).values()
         )
 
     def _is_same_side(self, advertisement: Advertisement, subscription: Subscription) -> bool:
         return advertisement.origin is not None and advertisement.origin is subscription.origin
-
-    def _needs(self, link: Link, subscription: Subscription) -> bool:
-        return any(_overlap(ad.filter, subscription.filter) for ad in link.advertisements.values())
-
-    def _offer(self, link: Link, subscription: Subscription, inherits: str = "", heirs: Container[str] = ()) -> None:
-        """Send the subscription over the link if it is needed there and nothing represents it.
-
-        It may inherit from one that represented it and has ended, as the other heirs do.
-        """
-        name = subscription.name
-        if subscription.origin is link or name in link.sent or name in link.represented:
-            return
-        if not self._needs(link, subscription):
-            return
-        cover = self._find_cover(link, subscription)
-        if cover is not None and inherits and cover.name not in heirs and self._leaves_open(link, cover, subscription):
-            cover = None
-        if cover is not None and "coverage" not in self._off:
-            if not self._speaks_for_some_only(link, cover, subscription):
-                link.represented[name] = cover.name
-                link.represents.setdefault(cover.name, {})[name] = None
-                if inherits:
-                    self.answer(subscription)
-                return
-            self._report(subscription, self._stable_cuts(link, cover, subscription))
-        self._send_subscription(link, subscription, inherits)
-
-    def _leaves_open(self, link: Link, cover: Subscription, subscription: Subscription) -> bool:
-        """Whether there is a publisher behind the link that neither of the two has a cut of."""
-        return any(
-            ad.publisher not in cover.cuts
-            and ad.publisher not in subscription.cuts
-            and _overlap(ad.filter, subscription.filter)
-            for ad in link.advertisements.values()
-        )
-
-    def _speaks_for_some_only(self, link: Link, cover: Subscription, subscription: Subscription) -> bool:
-        """Without the pivots' repair: send also what is represented, where not all its publishers are stable."""
-        return "pivots" in self._off and any(
-            ad.publisher not in cover.cuts and _overlap(ad.filter, subscription.filter)
-            for ad in link.advertisements.values()
-        )
-
-    def _stable_cuts(self, link: Link, cover: Subscription, subscription: Subscription) -> Cuts:
-        """Without the pivots' repair: the cuts that can be given at once; for the others it asks for itself."""
-        behind = {ad.publisher for ad in link.advertisements.values()}
-        cuts = {p: max(self.passed.get(p, 0) + 1, cut) for p, cut in cover.cuts.items() if p in behind}
-        return self._inheritable(subscription, cuts)
-
-    def _send_subscription(self, link: Link, subscription: Subscription, inherits: str) -> None:
-        if subscription.name in link.removed:
-            del link.removed[subscription.name]
-            link.sent_again[subscription.name] = link.sent_again.get(subscription.name, 0) + 1
-            self._send(link, RemoveSubscription(subscription.name, answer=True))
-        self.mark_sent(link, subscription)
-        cuts = dict(subscription.cuts)
-        self._send(link, AddSubscription(subscription.name, subscription.filter.text, cuts, inherits))
-
-    def _find_cover(self, link: Link, subscription: Subscription) -> Subscription | None:
-        equal = link.by_text.get(subscription.filter.text)
-        if equal is not None:
-            return link.sent[equal]
-        for name in sorted(
-            (name for name in self._index.may_cover(subscription.filter) if name in link.sent),
-            key=link.places.__getitem__,
-        ):
-            if _cover(link.sent[name].filter, subscription.filter):
-                return link.sent[name]
-        return None
-
-    def _representative(self, link: Link, subscription: Subscription) -> Subscription | None:
-        name = link.represented.get(subscription.name)
-        return None if name is None else link.sent[name]
-
-    def _withdraw(self, link: Link, subscription: Subscription) -> None:
-        """Take the subscription off the link, after those it represented."""
-        name = subscription.name
-        self._unrepresent(link, name)
-        if link.sent.pop(name, None) is None:
-            return
-        del link.places[name]
-        if link.by_text.get(subscription.filter.text) == name:
-            del link.by_text[subscription.filter.text]
-            for other in link.sent.values():
-                if other.filter.text == subscription.filter.text:
-                    link.by_text[other.filter.text] = other.name
-                    break
-        orphaned = link.represents.pop(name, {})
-        for other_name in orphaned:
-            del link.represented[other_name]
-            if "make-before-break" not in self._off and other_name in self.subscriptions:
-                self._offer(link, self.subscriptions[other_name], name, orphaned)
-        for heirs in link.ghosts.values():
-            if name in heirs:
-                heirs.update(orphaned)
-        if orphaned:
-            link.ghosts[name] = orphaned
-        self.take_off(link, name, bool(orphaned))
-
-    def take_off(self, link: Link, name: str, answer: bool = False) -> None:
-        """Tell the peer that the subscription is over."""
-        link.removed[name] = None
-        forget_oldest(link.removed, REMOVED_MAX)
-        self._send(link, RemoveSubscription(name, answer))
-
-    def _unrepresent(self, link: Link, name: str) -> None:
-        cover = link.represented.pop(name, None)
-        if cover is not None:
-            del link.represents[cover][name]
-            if not link.represents[cover]:
-                del link.represents[cover]
-
-    def _prune(self, link: Link) -> None:
-        """Take off the link what no publisher behind it needs any more."""
-        for name in list(link.represented):
-            if name not in self.subscriptions or not self._needs(link, self.subscriptions[name]):
-                self._unrepresent(link, name)
-        for subscription in list(link.sent.values()):
-            if not self._needs(link, subscription):
-                self._withdraw(link, subscription)
-
-    def _report(self, subscription: Subscription, news: Cuts) -> None:
-        if not news:
-            return
-        subscription.cuts.update(news)
-        if subscription.origin is None:
-            self._tell_client(subscription, news)
-        elif subscription.origin.peer in self.links:
-            self._send(subscription.origin, Marker(subscription.name, news))
-        for link in self._links_towards(news):
-            for other in list(link.represents.get(subscription.name, ())):
-                if other in self.subscriptions:
-                    self.answer(self.subscriptions[other])
 
     def _links_towards(self, publishers: Iterable[str]) -> list[Link]:
         """The links over which these publishers' events come."""

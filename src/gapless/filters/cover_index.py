@@ -1,0 +1,268 @@
+"""Many filters: which of them covers a given one? The earliest, found without looking at all of them.
+
+A filter that is one conjunction covers another only if it asks for no attribute that the other leaves open, and what it
+asks of each includes what the other asks. So conjunctions stand in a tree of their attributes, in the order of names,
+with the kind of what is asked:
+
+    a value            one string or number. Only the same value is included.
+    numbers, strings   a set of one of the two, with its least and its greatest element: a side of a box (`box_tree`).
+    mixed              anything else, such as IS NULL or IS NOT NULL
+
+Whoever looks for covers goes down only where its own attributes lead, and asks the boxes there. What is found may
+cover; `Filter.covers` decides, so answers are those of comparing with all, one after the other (the tests do that).
+
+Filters of several conjunctions, or with opaque conditions, are found as those are that match an event: with a witness
+of the narrower one, in an index of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from itertools import takewhile
+from math import inf
+from sys import maxunicode
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from gapless.filters import string_sets
+from gapless.filters.box_tree import BoxTree, Sides
+from gapless.filters.constraints import Constraint
+from gapless.filters.filter import Filter
+from gapless.filters.index import FilterIndex
+from gapless.filters.like import ANY_ONE, ANY_RUN
+from gapless.filters.number_sets import NumberSet
+from gapless.filters.string_sets import NO_STRING, StringSet
+from gapless.filters.work import OutOfWork, Work
+
+K = TypeVar("K", bound=Hashable)
+
+NUMBERS, STRINGS, MIXED = ("numbers",), ("strings",), ("mixed",)
+"""Kinds that are no value."""
+
+LEAST, GREATEST = (0, ""), (2, "")
+"""Sides of sets of strings that have no least or greatest one; a string s is (1, s)."""
+
+SAMPLING = 1_000
+"""Steps to find out whether a pattern without its wildcards is a string that will do."""
+
+Kind = Any
+Side = tuple[Any, Any]
+
+
+class _Asked(NamedTuple):
+    """What the narrower filter asks of one attribute: where a cover may stand, with sides if it is a set."""
+
+    kinds: dict[Kind, Side | None]
+    any_value: bool
+    """Whether it may stand under any value: nothing is known of the strings that the patterns leave."""
+
+
+class _Branch:
+    """Conjunctions whose attributes, up to here, are of the same kinds."""
+
+    __slots__ = ("below", "boxes")
+
+    def __init__(self) -> None:
+        self.boxes: BoxTree | None = None
+        """Those that ask nothing more."""
+        self.below: dict[str, dict[Kind, _Branch]] = {}
+
+
+class _Place(NamedTuple):
+    """Where a conjunction stands."""
+
+    path: list[tuple[str, Kind]]
+    lows: Sides
+    highs: Sides
+
+
+class CoverIndex(Generic[K]):
+    """Filters by key, in the order of adding."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[K, int] = {}
+        self._entries: dict[int, tuple[K, Filter]] = {}
+        self._equal: dict[str, dict[K, None]] = {}
+        self._last = 0
+        self._root = _Branch()
+        self._others: FilterIndex[K] = FilterIndex()
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def add(self, key: K, wider: Filter) -> None:
+        """Enter a filter under a key that is not in use."""
+        assert key not in self._numbers, f"{key!r} is in the index already"
+        self._last += 1
+        self._numbers[key] = self._last
+        self._entries[self._last] = key, wider
+        self._equal.setdefault(wider.text, {})[key] = None
+        place = _place(wider)
+        if place is None:
+            self._others.add(key, wider)
+        else:
+            self._enter(place, self._last)
+
+    def remove(self, key: K) -> None:
+        """Take out the filter of this key."""
+        number = self._numbers.pop(key)
+        _, wider = self._entries.pop(number)
+        equal = self._equal[wider.text]
+        del equal[key]
+        if not equal:
+            del self._equal[wider.text]
+        place = _place(wider)
+        if place is None:
+            self._others.remove(key)
+        else:
+            self._leave(place, number)
+
+    def find(self, narrower: Filter) -> K | None:
+        """The key of an equal filter, or of the earliest that covers this one, or None. Of equal ones, the earliest."""
+        equal = self._equal.get(narrower.text)
+        if equal:
+            return next(iter(equal))
+        if not narrower.disjunction:
+            return next(iter(self._numbers), None)
+        best = none = self._last + 1
+
+        def covers(number: int) -> bool:
+            return self._entries[number][1].covers(narrower)
+
+        for boxes, lows, highs in self._ways(narrower):
+            best = boxes.first(lows, highs, best, covers)
+        for key in self._others.may_cover(narrower) if self._others else ():
+            number = self._numbers[key]
+            if number >= best:
+                break
+            if covers(number):
+                best = number
+        return None if best == none else self._entries[best][0]
+
+    def _ways(self, narrower: Filter) -> Iterator[tuple[BoxTree, Sides, Sides]]:
+        """The boxes where covers may stand, each with what they have to contain."""
+        # All conjunctions of the narrower one must be covered: the first will do for looking.
+        asked = {name: _asked(constraint) for name, constraint in narrower.disjunction[0].constraints.items()}
+        ahead: list[tuple[_Branch, Sides, Sides]] = [(self._root, (), ())]
+        while ahead:
+            branch, lows, highs = ahead.pop()
+            if branch.boxes:
+                yield branch.boxes, lows, highs
+            for name in branch.below if len(branch.below) < len(asked) else asked:
+                kinds, question = branch.below.get(name), asked.get(name)
+                if kinds is None or question is None:
+                    continue
+                for kind, side in question.kinds.items():
+                    below = kinds.get(kind)
+                    if below is not None and side is None:
+                        ahead.append((below, lows, highs))
+                    elif below is not None and side is not None:
+                        ahead.append((below, (*lows, side[0]), (*highs, side[1])))
+                if question.any_value:
+                    ahead += [(below, lows, highs) for kind, below in kinds.items() if kind not in question.kinds]
+
+    def _enter(self, place: _Place, number: int) -> None:
+        branch = self._root
+        for name, kind in place.path:
+            kinds = branch.below.setdefault(name, {})
+            below = kinds.get(kind)
+            if below is None:
+                below = kinds[kind] = _Branch()
+            branch = below
+        if branch.boxes is None:
+            branch.boxes = BoxTree(place.lows, place.highs, number)
+        else:
+            branch.boxes.add(place.lows, place.highs, number)
+
+    def _leave(self, place: _Place, number: int) -> None:
+        branch, way = self._root, list[_Branch]()
+        for name, kind in place.path:
+            way.append(branch)
+            branch = branch.below[name][kind]
+        assert branch.boxes is not None
+        branch.boxes.remove(place.lows, place.highs, number)
+        if not branch.boxes:
+            branch.boxes = None
+        for above, (name, kind) in zip(reversed(way), reversed(place.path), strict=True):
+            if branch.boxes or branch.below:
+                break
+            del above.below[name][kind]
+            if not above.below[name]:
+                del above.below[name]
+            branch = above
+
+
+def _place(wider: Filter) -> _Place | None:
+    """Where the filter stands in the tree; None if it is not a plain conjunction."""
+    if len(wider.disjunction) != 1 or wider.disjunction[0].opaque:
+        return None
+    path: list[tuple[str, Kind]] = []
+    lows: list[Any] = []
+    highs: list[Any] = []
+    for name, constraint in sorted(wider.disjunction[0].constraints.items()):
+        kind, side = _stands(constraint)
+        path.append((name, kind))
+        if side is not None:
+            lows.append(side[0])
+            highs.append(side[1])
+    return _Place(path, tuple(lows), tuple(highs))
+
+
+def _stands(constraint: Constraint) -> tuple[Kind, Side | None]:
+    """The kind of what is asked, and for a set its least and greatest element, or what lies beyond them."""
+    numbers, strings = constraint.numbers, constraint.strings
+    if constraint.absent or constraint.booleans or constraint.nan or (numbers and strings != NO_STRING):
+        return MIXED, None
+    if numbers:
+        low, high = _ends(numbers)
+        return (low, None) if low == high else (NUMBERS, (low, high))
+    if strings.complement:
+        return STRINGS, _ends_of_patterns(strings)
+    if len(strings.values) == 1:
+        return next(iter(strings.values)), None
+    return STRINGS, ((1, min(strings.values)), (1, max(strings.values)))
+
+
+def _asked(constraint: Constraint) -> _Asked:
+    """Where a constraint that includes this one may stand."""
+    numbers, strings = constraint.numbers, constraint.strings
+    sample = _sample(strings) if strings.patterned else None
+    if strings.patterned and sample is None:
+        ends = _ends(numbers) if numbers else (inf, -inf)
+        return _Asked({NUMBERS: ends, STRINGS: (GREATEST, LEAST), MIXED: None}, any_value=True)
+    kind, side = _stands(constraint)
+    if kind is MIXED:
+        return _Asked({MIXED: None}, any_value=False)
+    if sample is not None:
+        kind, side = sample, None
+    if kind is NUMBERS or kind is STRINGS:
+        return _Asked({kind: side, MIXED: None}, any_value=False)
+    if isinstance(kind, str):
+        return _Asked({kind: None, STRINGS: ((1, kind), (1, kind)), MIXED: None}, any_value=False)
+    return _Asked({kind: None, NUMBERS: (kind, kind), MIXED: None}, any_value=False)
+
+
+def _ends(numbers: NumberSet) -> Side:
+    return numbers[0][0], numbers[-1][1]
+
+
+def _ends_of_patterns(strings: StringSet) -> Side:
+    """Strings between which all lie that match: they begin as the pattern does."""
+    for pattern in strings.likes:
+        head = "".join(takewhile(lambda token: token not in (ANY_RUN, ANY_ONE), pattern.tokens))
+        if head:
+            after = ord(head[-1]) + 1
+            return (1, head), (1, head[:-1] + chr(after)) if after <= maxunicode else GREATEST
+    return LEAST, GREATEST
+
+
+def _sample(strings: StringSet) -> str | None:
+    """A string that the patterns allow, if the simplest one is."""
+    tokens = strings.likes[0].tokens if strings.likes else ()
+    text = "".join("~" if token == ANY_ONE else token for token in tokens if token != ANY_RUN)
+    try:
+        return text if string_sets.members((text,), strings, Work(SAMPLING)) else None
+    except OutOfWork:
+        return None

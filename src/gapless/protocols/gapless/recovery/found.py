@@ -1,0 +1,146 @@
+"""What a broker finds on its disk when it starts, and what of that still counts.
+
+It finds the journals that it held: its own, of its earlier lives, and those of others. It brings them into the
+hand-over that takes it in, like the backups of the dead do. After a **blackout** everybody returns so, and what was
+held by f + 1 disks is with somebody, if no more than f of a neighbourhood are missing, or have lost their disks.
+
+But much may have happened since. What was found does not count
+
+- if the life is over and what it held is secured elsewhere: somebody knows its heir (`Sync.heirs`). If that was not
+  secured yet, the members of that hand-over hold it themselves;
+- if somebody brings a later copy of the same journal: each contains what matters of those before it. What was put
+  together in an earlier hand-over is later than all.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gapless.disk import DiskContents
+from gapless.errors import StorageError
+from gapless.protocols.gapless.disk import FORMAT, FORMAT_KEY, INTERVAL_KEYS, OVER_KEYS, STATUS_KEY, Disk
+from gapless.protocols.gapless.history.index import Index
+from gapless.protocols.gapless.history.mirror import Mirror, read_piece
+from gapless.protocols.gapless.history.store import History
+from gapless.protocols.gapless.lives import name_life, parse_life
+from gapless.protocols.gapless.members.status import Statuses, life_of
+from gapless.protocols.gapless.messages import PUT_TOGETHER, Backup, BackupAll, Estate, Interval, Sync
+from gapless.protocols.gapless.retention.journal import JournalCopy
+
+__all__ = ["Found", "read_disk", "without_outdated"]
+
+Life = tuple[str, int]
+_decode_entry = msgspec.msgpack.Decoder(Backup | BackupAll).decode
+_decode_status = msgspec.msgpack.Decoder(Statuses).decode
+_decode_interval = msgspec.msgpack.Decoder(Interval).decode
+_decode_text = msgspec.msgpack.Decoder(str).decode
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What an earlier start, or an earlier life, left."""
+
+    status: Statuses
+    copies: dict[Life, JournalCopy]
+    over: dict[str, str]
+    """Lives that are over, with their heirs."""
+    history: History
+    index: Index
+    is_used: bool = True
+    """Whether anything was ever put on the disk."""
+
+    def last_life(self, name: str) -> int:
+        """The last life of that broker, whose disk this is; -1 if it has not lived yet."""
+        lives = [life for broker, life in self.copies if broker == name]
+        if self.is_used:
+            lives.append(0)
+        if name in self.status:
+            lives.append(life_of(self.status[name]))
+        return max(lives, default=-1)
+
+
+def read_disk(contents: DiskContents, disk: Disk, history_bytes: int) -> Found:
+    """What is there. A `StorageError` says why it cannot be read."""
+    try:
+        return _read(contents, disk, history_bytes)
+    except msgspec.DecodeError as error:
+        raise StorageError(
+            f"what the disk holds was written by another version of gapless, and cannot be read: {error}; "
+            "take the version that wrote it, or an empty directory: what f others hold is not lost"
+        ) from None
+
+
+def _read(contents: DiskContents, disk: Disk, history_bytes: int) -> Found:
+    entries = contents.entries
+    known = msgspec.msgpack.decode(entries[FORMAT_KEY], type=int) if FORMAT_KEY in entries else FORMAT
+    if known != FORMAT:
+        raise StorageError(
+            f"what the disk holds has format {known}, this version of gapless reads format {FORMAT}; take the version "
+            "that wrote it, or an empty directory: what f others hold is not lost"
+        )
+    copies = {}
+    for name, rows in contents.journals.items():
+        copy = copies[parse_life(name)] = JournalCopy()
+        for row in rows:
+            message = _decode_entry(row.blob)
+            if isinstance(message, BackupAll):
+                copy.restore(message)
+            else:
+                copy.note(message)
+    index = Index()
+    index.learn(_decode_interval(blob) for key, blob in entries.items() if key.startswith(INTERVAL_KEYS))
+    return Found(
+        status=_decode_status(entries[STATUS_KEY]) if STATUS_KEY in entries else {},
+        copies=copies,
+        over={
+            key.removeprefix(OVER_KEYS): _decode_text(blob)
+            for key, blob in entries.items()
+            if key.startswith(OVER_KEYS)
+        },
+        history=_read_history(contents, disk, history_bytes),
+        index=index,
+        is_used=FORMAT_KEY in entries,
+    )
+
+
+def _read_history(contents: DiskContents, disk: Disk, history_bytes: int) -> History:
+    """The pieces of all journals, in the order in which they came, as far as one knows."""
+    history = History(history_bytes)
+    history.mirror = mirror = Mirror(disk)
+    pieces = [(row.last, journal, row) for journal, rows in contents.history.items() for row in rows]
+    for last, journal, row in sorted(pieces, key=lambda piece: piece[:2]):
+        runs = read_piece(row)
+        mirror.found(journal, last, len(runs))
+        for run in runs:
+            history.put(journal, run)
+    return history
+
+
+def without_outdated(contributions: Mapping[str, Sync]) -> dict[str, Sync]:
+    """The contributions without what was found on disks and does not count any more."""
+    if not any(estate.is_found for sync in contributions.values() for estate in sync.estates):
+        return dict(contributions)
+    over = {life for sync in contributions.values() for life in sync.heirs}
+    latest: dict[Life, int] = {}
+    for sync in contributions.values():
+        for estate in sync.estates:
+            life = (estate.broker, estate.life)
+            latest[life] = max(latest.get(life, -1), _rank(estate))
+    return {
+        member: msgspec.structs.replace(
+            sync,
+            estates=[
+                estate
+                for estate in sync.estates
+                if not estate.is_found
+                or (
+                    name_life(estate.broker, estate.life) not in over
+                    and _rank(estate) == latest[estate.broker, estate.life]
+                )
+            ],
+        )
+        for member, sync in contributions.items()
+    }
+
+
+def _rank(estate: Estate) -> int:
+    return estate.number if estate.number != PUT_TOGETHER else 1 << 62

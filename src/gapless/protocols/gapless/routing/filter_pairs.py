@@ -1,0 +1,21 @@
+"""What was found out about pairs of filters: brokers ask the same again with every advertisement and hand-over."""
+
+from functools import lru_cache
+
+from gapless.filters import Filter
+
+__all__ = ["cover", "overlap"]
+
+PAIRS_MAX = 65_536
+
+
+@lru_cache(PAIRS_MAX)
+def overlap(one: Filter, other: Filter) -> bool:
+    """Whether an event may match both."""
+    return one.overlaps(other)
+
+
+@lru_cache(PAIRS_MAX)
+def cover(one: Filter, other: Filter) -> bool:
+    """Whether every event that matches the other matches this one."""
+    return one.covers(other)

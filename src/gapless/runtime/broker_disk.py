@@ -1,0 +1,184 @@
+"""The disk of a broker: what its node keeps goes to a store, and the node hears when it is there.
+
+Opening and reading take time, so threads do it. The store writes in a thread of its own; what it reports comes back
+through the event loop.
+
+Beside what the node keeps there are two entries of the runtime: with which incarnation the broker started last, and
+whom it has met. So after a blackout, who has lost its disk is told that it was here before.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from gapless.disk import Change, DiskContents, Drop, HistoryRow, JournalRow, Put
+from gapless.errors import StorageError
+from gapless.protocol import Keep, Persisted
+from gapless.runtime.logs import Logger
+from gapless.runtime.network_file import NetworkConfig
+from gapless.storage import DamagedError, Reader, StorageSettings, Store, open_store
+
+__all__ = ["BrokerDisk"]
+
+INCARNATION = "runtime/incarnation"
+MET = "runtime/met"
+PAGE_BYTES = 8 * 1024 * 1024
+STAMP_MAX = (1 << 63) - 1
+QUEUE_BYTES = 256 * 1024 * 1024
+"""What may wait for the disk. The windows of clients and brokers bound it to less."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode_met = msgspec.msgpack.Decoder(dict[str, tuple[int, int]]).decode
+
+
+class BrokerDisk:
+    """An open directory. `give` hands an input to the node that lives here; `failed` hears why there is no disk any
+    more."""
+
+    def __init__(
+        self, give: Callable[[Persisted], None], failed: Callable[[StorageError], None], logger: Logger
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._give = give
+        self._failed = failed
+        self._logger = logger
+        self._store: Store | None = None
+        self._entries: Mapping[str, bytes] = {}
+        self._batch = 0
+        self._synced = 0
+        self._kept: deque[tuple[int, int]] = deque()
+        """Batches that are under way, and which numbers they have for the node."""
+        self._quiet = asyncio.Event()
+        self._is_closed = False
+
+    async def open(self, config: NetworkConfig, name: str, directory: Path) -> None:
+        """Open the directory, or make it. A `StorageError` says why not."""
+        storage = config.storage
+        settings = StorageSettings(storage.sync, storage.interval_ms, QUEUE_BYTES)
+        self._store = await asyncio.to_thread(
+            open_store,
+            directory,
+            network=config.identity,
+            broker=name,
+            settings=settings,
+            synced=self._on_synced,
+            failed=self._on_failed,
+        )
+        found = self._store.found
+        if found.missing:
+            self._logger.warning(f"{directory} is an old state: {found.missing} commits that were synced are not there")
+
+    # ---- what is there ------------------------------------------------------------------------------------
+
+    async def read(self) -> DiskContents:
+        """What a node finds that begins here now: all that was kept before."""
+        while self._synced < self._batch:
+            self._quiet.clear()
+            await self._quiet.wait()
+        contents, damaged = await asyncio.to_thread(self._read)
+        self._entries = contents.entries
+        self._kept.clear()
+        if damaged:
+            self._write([Drop(name) for name in damaged])
+        return contents
+
+    def _read(self) -> tuple[DiskContents, list[str]]:
+        assert self._store is not None
+        reader = self._store.reader()
+        journals: dict[str, list[JournalRow]] = {}
+        damaged: list[str] = []
+        try:
+            for name in reader.journals():
+                try:
+                    journals[name] = reader.read_journal(name)
+                except DamagedError as error:
+                    damaged.append(name)
+                    self._logger.error(f"{error}; others hold copies of it, this one is dropped")
+            history = {origin: self._read_history(reader, origin) for origin in reader.history_totals()}
+            return DiskContents(journals, history, reader.entries()), damaged
+        finally:
+            reader.close()
+
+    def _read_history(self, reader: Reader, origin: str) -> list[HistoryRow]:
+        found: list[HistoryRow] = []
+        since = -1
+        while True:
+            try:
+                page = reader.history(origin, since, STAMP_MAX, PAGE_BYTES)
+            except DamagedError as error:
+                self._logger.error(f"{error}; whoever reads it asks others")
+                if error.until >= STAMP_MAX or error.until <= since:
+                    return found
+                since = error.until
+                continue
+            if not page:
+                return found
+            found += page
+            since = page[-1].last
+
+    @property
+    def incarnation(self) -> int | None:
+        """With which incarnation the broker started here last; None if it never did."""
+        blob = self._entries.get(INCARNATION)
+        return None if blob is None else msgspec.msgpack.decode(blob, type=int)
+
+    @property
+    def met(self) -> dict[str, tuple[int, int]]:
+        """Which starts of which brokers it has met: incarnation and boot."""
+        blob = self._entries.get(MET)
+        return {} if blob is None else _decode_met(blob)
+
+    # ---- what is kept -------------------------------------------------------------------------------------
+
+    def keep(self, effect: Keep) -> None:
+        """A batch of the node."""
+        self._kept.append((self._batch + 1, effect.number))
+        self._write(effect.changes)
+
+    def note_incarnation(self, incarnation: int) -> None:
+        """The broker starts."""
+        self._write([Put(INCARNATION, _encode(incarnation))])
+
+    def note_met(self, met: Mapping[str, tuple[int, int]]) -> None:
+        """It has met another start of somebody."""
+        self._write([Put(MET, _encode(met))])
+
+    def _write(self, changes: Sequence[Change]) -> None:
+        assert self._store is not None
+        if self._is_closed:
+            return
+        self._batch += 1
+        try:
+            self._store.write(self._batch, changes)
+        except StorageError as error:
+            self._fail(error)
+
+    # ---- what the store reports ---------------------------------------------------------------------------
+
+    def _on_synced(self, batch: int) -> None:
+        self._loop.call_soon_threadsafe(self._report, batch)
+
+    def _on_failed(self, error: StorageError) -> None:
+        self._loop.call_soon_threadsafe(self._fail, error)
+
+    def _report(self, batch: int) -> None:
+        self._synced = batch
+        self._quiet.set()
+        number = 0
+        while self._kept and self._kept[0][0] <= batch:
+            number = self._kept.popleft()[1]
+        if number and not self._is_closed:
+            self._give(Persisted(number))
+
+    def _fail(self, error: StorageError) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._failed(error)
+
+    async def close(self) -> None:
+        """Keep what was handed over, and give the directory free."""
+        self._is_closed = True
+        if self._store is not None:
+            await asyncio.to_thread(self._store.close)

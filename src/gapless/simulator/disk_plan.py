@@ -1,0 +1,168 @@
+"""Disks, and blackouts: what is drawn upon a scenario whose other faults are there already, with dice of its own.
+
+- `disk`: brokers have disks. Who restarts without memory comes back with its disk, mostly; or with an old one, an
+  empty one, or one that is damaged.
+- `blackout`: all brokers that live crash at once, and come back with their disks, in any order, soon or late. Some do
+  not come back, or their disks are empty, old or damaged: no more than f of a neighbourhood, together with those that
+  were in trouble before.
+
+What had begun before a blackout stays if it is a crash: such a broker is dead already, or for ever. Faults that would
+happen while the network comes back are left out, and later ones that do not fit the budget any more.
+"""
+
+import random
+from math import inf
+from typing import Literal
+
+import msgspec
+
+from gapless.overlay import Overlay
+from gapless.simulator.budget import FaultBudget
+from gapless.simulator.disks import DiskState
+from gapless.simulator.fault_plan import Hazards
+from gapless.simulator.scenario import Crash, Cut, Delay, Fault, Heal, Restart, Suspect, Trust
+
+__all__ = ["DISK_KINDS", "DiskPlan"]
+
+DISK_KINDS = ("disk", "blackout")
+RECOVERIES = 3
+"""So many margins after the last has come back, other faults may follow, and who had lost its disk has it all again."""
+WITH_DISKS = 0.15
+"""The share of runs with all kinds of faults in which brokers have disks."""
+AGAIN = 0.3
+"""How often another blackout follows on the first, while the network comes back, or later."""
+_STATES: tuple[DiskState | Literal["never"], ...] = (
+    "kept", "kept", "kept", "old", "lost", "damaged", "never",
+)  # fmt: skip
+_BEGINNINGS = Crash | Cut | Suspect
+
+
+class _Span(msgspec.Struct):
+    """A fault that ends, or does not."""
+
+    broker: str
+    """To whom it is charged."""
+    start_ms: float
+    end_ms: float
+    rows: list[Fault]
+
+    @property
+    def is_crash(self) -> bool:
+        return isinstance(self.rows[0], Crash)
+
+
+class DiskPlan:
+    """Draws what has to do with disks in one scenario."""
+
+    def __init__(self, seed: int, overlay: Overlay, hazards: Hazards) -> None:
+        self._seed = seed
+        self._rng = random.Random(f"{seed}/disks")
+        self._overlay = overlay
+        self._hazards = hazards
+
+    def draw_kinds(self) -> tuple[str, ...]:
+        """What of it is part of a run with all kinds of faults: mostly nothing."""
+        chance = random.Random(f"{self._seed}/with disks").random()
+        return () if chance > WITH_DISKS else ("disk",) if chance > WITH_DISKS / 2 else ("disk", "blackout")
+
+    def draw_disks(self) -> Delay:
+        """How long the disks take to sync."""
+        least = self._rng.choice([0.1, 1.0, 10.0])
+        return Delay(least, least * self._rng.choice([1, 5, 20]))
+
+    def draw_options(self) -> dict[str, int]:
+        """Journals that are written anew often, or hardly ever."""
+        return self._rng.choice([{}, {"journal_bytes": 500}, {"journal_bytes": 5_000}])
+
+    def draw(self, faults: tuple[Fault, ...], kinds: tuple[str, ...]) -> tuple[Fault, ...]:
+        """The faults, with disks in mind, and a blackout, if it is among the kinds."""
+        if "disk" in kinds:
+            faults = tuple(self._draw_restart(fault) for fault in faults)
+        if "blackout" in kinds:
+            faults = self._draw_blackout(faults)
+        return faults
+
+    def _draw_restart(self, fault: Fault) -> Fault:
+        if not isinstance(fault, Restart) or fault.memory:
+            return fault
+        state = self._rng.choice(["kept", "kept", "kept", "old", "lost", "damaged"])
+        return msgspec.structs.replace(fault, disk=state)
+
+    def _draw_blackout(self, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+        rng, margin = self._rng, self._hazards.margin_ms
+        begin = round(rng.uniform(0, self._hazards.until_ms), 3)
+        spans = _spans(faults)
+        before = [span for span in spans if span.start_ms < begin and (span.is_crash or span.end_ms < begin)]
+        budget = FaultBudget(self._overlay, self._hazards.f, margin)
+        for span in before:
+            budget.take(span.broker, span.start_ms, span.end_ms)
+        rows = [row for span in before for row in span.rows]
+        back = {span.broker: span.end_ms for span in before if span.is_crash and span.end_ms >= begin}
+        """When each comes back that is dead: in the end, all that ever do."""
+        end = self._black_out(begin, rows, back, budget)
+        if rng.random() < AGAIN:
+            again = round(end + rng.choice([1.0, margin, RECOVERIES * margin]) * rng.random(), 3)
+            end = self._black_out(again, rows, back, budget)
+        gone = {name for name, back_ms in back.items() if back_ms == inf}
+        rows += self._later(spans, end + RECOVERIES * margin, gone, budget)
+        return tuple(sorted(rows, key=lambda fault: fault.at_ms))
+
+    def _black_out(self, begin: float, rows: list[Fault], back: dict[str, float], budget: FaultBudget) -> float:
+        """All that live crash; returns when the last is back that comes back."""
+        rng, detection, margin = self._rng, self._hazards.detection, self._hazards.margin_ms
+        most = rng.choice([5.0, detection.min_ms, 4 * detection.max_ms, 3_000.0])
+        names = [name for name in self._overlay.brokers if back.get(name, -1.0) < begin]
+        rng.shuffle(names)
+        for name in names:
+            rows.append(Crash(begin, name))
+            back[name] = round(begin + rng.uniform(0.1, most), 3)
+            state = rng.choice(_STATES)
+            spent_ms = inf if state == "never" else back[name] + RECOVERIES * margin
+            if state != "kept" and not budget.take(name, begin, spent_ms):
+                state = "kept"
+            if state == "never":
+                back[name] = inf
+            else:
+                rows.append(Restart(back[name], name, disk=state))
+        return max((back_ms for back_ms in back.values() if back_ms < inf), default=begin)
+
+    def _later(self, spans: list[_Span], since_ms: float, gone: set[str], budget: FaultBudget) -> list[Fault]:
+        """What of the rest may happen when the network is back. Several rows of one fault are charged once."""
+        found: list[Fault] = []
+        charged: dict[tuple[str, type], float] = {}
+        for span in spans:
+            if span.start_ms <= since_ms or gone.intersection(_names(span.rows[0])):
+                continue
+            key = (span.broker, type(span.rows[0]))
+            if span.start_ms < charged.get(key, -1.0) or budget.take(span.broker, span.start_ms, span.end_ms):
+                charged[key] = max(span.end_ms, charged.get(key, -1.0))
+                found += span.rows
+        return found
+
+
+def _spans(faults: tuple[Fault, ...]) -> list[_Span]:
+    """Beginnings and ends, put together, in the order in which they begin."""
+    spans: list[_Span] = []
+    open_spans: dict[tuple[str, ...], _Span] = {}
+    for fault in faults:
+        if isinstance(fault, _BEGINNINGS):
+            broker = fault.between[0] if isinstance(fault, Cut) else fault.broker if isinstance(fault, Crash) else ""
+            broker = fault.target if isinstance(fault, Suspect) else broker
+            span = open_spans[_names(fault)] = _Span(broker, fault.at_ms, inf, [fault])
+            spans.append(span)
+        else:
+            span = open_spans.pop(_names(fault))
+            span.end_ms = fault.at_ms
+            span.rows.append(fault)
+    return spans
+
+
+def _names(fault: Fault) -> tuple[str, ...]:
+    match fault:
+        case Crash() | Restart():
+            return (fault.broker,)
+        case Cut() | Heal():
+            return fault.between
+        case Suspect() | Trust():
+            return (fault.observer, fault.target)
+    return ()

@@ -1,0 +1,152 @@
+"""Disks of simulated brokers: what is written is not there before it is synced, and syncing takes time.
+
+A disk syncs one commit after the other; each takes all batches that have gathered meanwhile. When its broker crashes,
+of what was not synced a drawn number of batches survives, the first ones. A broker comes back with its disk, with an
+*old* one, as it was when half of the batches had been synced, after it has *lost* what was on it, or *damaged*: then
+about half of the journals cannot be read, nor about half of the history. One that was only paused finds that everything
+was synced meanwhile.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal, TypeAlias
+
+from gapless.disk import (
+    Admit,
+    Append,
+    Change,
+    Delete,
+    DiskContents,
+    Drop,
+    ForgetHistory,
+    HistoryRow,
+    JournalRow,
+    Put,
+    Snapshot,
+    TruncateHistory,
+)
+from gapless.protocol import Input, Keep, Persisted
+from gapless.simulator.agenda import Agenda
+from gapless.simulator.nodes import Slot
+
+__all__ = ["DiskState", "Disks", "replay"]
+
+DiskState: TypeAlias = Literal["kept", "old", "lost", "damaged"]
+
+DAMAGED = 0.5
+STAMP_MAX = 1 << 62
+
+
+def replay(batches: Sequence[Sequence[Change]]) -> DiskContents:
+    """What a disk holds after these batches."""
+    journals: dict[str, dict[tuple[int, bool], JournalRow]] = {}
+    history: dict[str, dict[int, HistoryRow]] = {}
+    entries: dict[str, bytes] = {}
+    for changes in batches:
+        for change in changes:
+            match change:
+                case Append(name, number, blob):
+                    journals.setdefault(name, {})[number, False] = JournalRow(number, False, blob)
+                case Snapshot(name, number, blob):
+                    beyond = {place: row for place, row in journals.get(name, {}).items() if place[0] > number}
+                    journals[name] = {(number, True): JournalRow(number, True, blob), **beyond}
+                case Drop(name):
+                    journals.pop(name, None)
+                case Admit(origin, first, last, count, blob):
+                    history.setdefault(origin, {})[last] = HistoryRow(first, last, count, blob)
+                case ForgetHistory(origin, upto):
+                    history[origin] = {last: row for last, row in history.get(origin, {}).items() if last > upto}
+                case TruncateHistory(origin, beyond_stamp):
+                    rows = history.get(origin, {})
+                    history[origin] = {last: row for last, row in rows.items() if row.first <= beyond_stamp}
+                case Put(key, blob):
+                    entries[key] = blob
+                case Delete(key):
+                    entries.pop(key, None)
+    return DiskContents(
+        {name: [rows[place] for place in sorted(rows)] for name, rows in journals.items()},
+        {origin: [rows[last] for last in sorted(rows)] for origin, rows in history.items() if rows},
+        entries,
+    )
+
+
+class _Disk:
+    """One broker's."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.synced: list[Sequence[Change]] = []
+        self.written: list[Keep] = []
+        """Not synced yet."""
+        self.is_busy = False
+
+
+class Disks:
+    """All disks of a run."""
+
+    def __init__(
+        self, sync_us: tuple[int, int], seed: int, agenda: Agenda, give: Callable[[Slot, Input], None]
+    ) -> None:
+        self._sync_us = sync_us
+        self._seed = seed
+        self._agenda = agenda
+        self._give = give
+        self._disks: dict[str, _Disk] = {}
+
+    def keep(self, slot: Slot, effect: Keep, now: int) -> None:
+        """A broker writes a batch."""
+        disk = self._of(slot)
+        disk.written.append(effect)
+        if not disk.is_busy:
+            self._sync(slot, disk)
+
+    def read(self, slot: Slot, state: DiskState) -> DiskContents:
+        """What a broker finds that starts, for the first time or again."""
+        disk = self._of(slot)
+        survivors = disk.dice.randint(0, len(disk.written)) if disk.written else 0
+        disk.synced += [keep.changes for keep in disk.written[:survivors]]
+        disk.written, disk.is_busy = [], False
+        if state == "old":
+            del disk.synced[len(disk.synced) // 2 :]
+        elif state == "lost":
+            disk.synced.clear()
+        elif state == "damaged":
+            self._damage(disk)
+        return replay(disk.synced)
+
+    def _damage(self, disk: _Disk) -> None:
+        """Whoever reads the disk notices, and gives up what is damaged."""
+        contents = replay(disk.synced)
+        changes: list[Change] = [Drop(name) for name in contents.journals if disk.dice.random() < DAMAGED]
+        changes += [ForgetHistory(name, STAMP_MAX) for name in contents.history if disk.dice.random() < DAMAGED]
+        disk.synced.append(changes)
+
+    def go_on(self, slot: Slot) -> None:
+        """A broker goes on that was paused."""
+        disk = self._of(slot)
+        disk.is_busy = False
+        if disk.written:
+            self._finish(slot, disk, len(disk.written))
+
+    def _of(self, slot: Slot) -> _Disk:
+        if slot.name not in self._disks:
+            self._disks[slot.name] = _Disk(random.Random(f"{self._seed}/disk/{slot.name}"))
+        return self._disks[slot.name]
+
+    def _sync(self, slot: Slot, disk: _Disk) -> None:
+        disk.is_busy = True
+        done = partial(self._synced, slot, slot.life, disk, len(disk.written))
+        self._agenda.call(self._agenda.now + disk.dice.randint(*self._sync_us), done)
+
+    def _synced(self, slot: Slot, life: int, disk: _Disk, count: int) -> None:
+        if slot.life == life:
+            disk.is_busy = False
+            self._finish(slot, disk, count)
+
+    def _finish(self, slot: Slot, disk: _Disk, count: int) -> None:
+        done, disk.written = disk.written[:count], disk.written[count:]
+        disk.synced += [keep.changes for keep in done]
+        if disk.written:
+            self._sync(slot, disk)
+        self._give(slot, Persisted(done[-1].number))

@@ -1,0 +1,236 @@
+"""Brokers that keep data: all of them are killed at once, and come back with everything that was confirmed."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from trials.chaos import Chaos, Load
+
+from gapless.checkers import check
+from gapless.client import connect
+from gapless.errors import ConfigError, StorageError
+from gapless.overlay import binary, chain
+from gapless.runtime.broker import Broker
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.network_file import NetworkConfig, StorageEntry, load_network, parse_network
+from gapless.runtime.settings import RuntimeSettings
+from gapless.trace import merge_parts
+
+SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
+EVENTS = 60
+PATIENCE_S = 90.0
+
+
+def network(tmp_path: Path, name: str = "local") -> NetworkConfig:
+    return local_network(chain(3), f=1, runtime=SETTINGS, data=tmp_path / "data", name=name)
+
+
+async def _publish(url: str, confirmed: list[int]) -> None:
+    async with connect(url, name="ann") as publisher:
+        await publisher.advertise("topic = 'price'")
+        for number in range(EVENTS):
+            await publisher.publish({"topic": "price", "number": number})
+            confirmed.append(number)
+
+
+async def _story(fleet: Fleet, hurt: Callable[[], None]) -> tuple[list[int], list[int], list[int]]:
+    """Half of the events before the blackout, half while the brokers come back and after. What was confirmed, what a
+    client got that was there all the time, and what can be read in the end."""
+    confirmed: list[int] = []
+    got: list[int] = []
+    async with asyncio.timeout(PATIENCE_S), connect(fleet.config.url, name="bob") as subscriber:
+        subscription = await subscriber.subscribe("topic = 'price'")
+        publishing = asyncio.create_task(_publish(fleet.config.url, confirmed))
+        while len(confirmed) < EVENTS // 2:
+            await asyncio.sleep(0.01)
+        for name in fleet.names:
+            fleet.kill(name)
+        hurt()
+        for name in reversed(fleet.names):
+            fleet.start(name)
+            await asyncio.sleep(0.3)
+        await publishing
+        async for event in subscription:
+            got.append(int(str(event.attributes["number"])))
+            if len(got) == EVENTS:
+                break
+        read = [int(str(event.attributes["number"])) async for event in await subscriber.read("topic = 'price'")]
+    return confirmed, got, read
+
+
+def _blackout(tmp_path: Path, hurt: Callable[[], None]) -> None:
+    with Fleet(network(tmp_path), tmp_path / "logs") as fleet:
+        fleet.start_all()
+        run(fleet.until_whole(PATIENCE_S))
+        confirmed, got, read = run(_story(fleet, hurt))
+    assert confirmed == list(range(EVENTS))
+    assert got == confirmed
+    assert read == confirmed
+
+
+def test_all_brokers_are_killed_and_nothing_confirmed_is_missing_or_doubled(tmp_path: Path) -> None:
+    _blackout(tmp_path, lambda: None)
+
+
+def test_one_of_them_may_come_back_with_an_empty_disk(tmp_path: Path) -> None:
+    _blackout(tmp_path, lambda: shutil.rmtree(tmp_path / "data" / "b2"))
+
+
+def test_nobody_misses_anything_while_brokers_die_and_all_of_them_do(tmp_path: Path) -> None:
+    config = local_network(binary(2), f=1, runtime=SETTINGS, data=tmp_path / "data")
+    with Fleet(config, tmp_path / "logs") as fleet:
+        fleet.start_all()
+        chaos = Chaos(fleet, tmp_path / "parts", seed=3, load=Load(askers=2, rate=20, visitors=1))
+        outcome = run(chaos.run(0, faults=4, kinds=("blackout", "kill"), pause_s=0.8))
+    verdict = check(merge_parts(tmp_path / "parts", quiesced=True))
+    assert outcome.failures == []
+    assert verdict.status == "valid", f"{verdict.reason} after {outcome.faults}"
+    assert verdict.deliveries > 100
+    assert {fault.split(",")[0].split()[0] for fault in outcome.faults} == {"blackout", "kill"}
+
+
+def test_a_broker_whose_disk_fails_says_so_and_leaves_and_the_others_go_on(tmp_path: Path) -> None:
+    config = network(tmp_path)
+
+    async def main() -> None:
+        brokers = {name: Broker(config, name) for name in config.overlay.brokers}
+        await asyncio.gather(*(broker.start() for broker in brokers.values()))
+        try:
+            async with asyncio.timeout(PATIENCE_S), connect(config.url, name="ann") as client:
+                await client.advertise("TRUE")
+                await client.publish({"n": 1})
+                broken = brokers["b0"]
+                assert broken._disk is not None
+                broken._disk._on_failed(StorageError("data/b0: the disk is full; make room on it"))
+                assert "the disk is full" in str(await broken.failure)
+                await broken.links.close(with_goodbye=False)
+                await client.publish({"n": 2})
+        finally:
+            for broker in brokers.values():
+                await broker.crash()
+
+    run(main())
+
+
+def test_a_broker_that_has_to_start_over_finds_its_data_and_goes_on(tmp_path: Path) -> None:
+    config = network(tmp_path)
+
+    async def main() -> None:
+        brokers = {name: Broker(config, name) for name in config.overlay.brokers}
+        await asyncio.gather(*(broker.start() for broker in brokers.values()))
+        try:
+            async with asyncio.timeout(PATIENCE_S), connect(config.url, name="ann") as client:
+                await client.advertise("TRUE")
+                subscription = await client.subscribe("TRUE")
+                await client.publish({"n": 1})
+                before = brokers["b0"].incarnation
+                await brokers["b0"]._start_over("b1")
+                assert brokers["b0"].incarnation > before
+                await client.publish({"n": 2})
+                got = [(await anext(subscription)).attributes["n"] for _ in range(2)]
+                assert got == [1, 2]
+                while not brokers["b0"].report()["overview"]["settled"]:
+                    await asyncio.sleep(0.05)
+        finally:
+            for broker in brokers.values():
+                await broker.crash()
+
+    run(main())
+
+
+def _start_error(config: NetworkConfig, name: str = "b0") -> str:
+    async def main() -> str:
+        broker = Broker(config, name)
+        with pytest.raises(StorageError) as error:
+            await broker.start()
+        await broker.crash()
+        return str(error.value)
+
+    return run(main())
+
+
+def _start_once(config: NetworkConfig) -> None:
+    async def main() -> None:
+        broker = Broker(config, "b0")
+        assert broker._disk is not None
+        await broker._open_disk()
+        await broker.crash()
+
+    run(main())
+
+
+def test_the_directory_of_another_network_is_refused(tmp_path: Path) -> None:
+    _start_once(network(tmp_path))
+    assert "holds the data of another network" in _start_error(network(tmp_path, "shop"))
+
+
+def test_the_directory_of_another_broker_is_refused(tmp_path: Path) -> None:
+    _start_once(network(tmp_path))
+    (tmp_path / "data" / "b0").rename(tmp_path / "data" / "b1")
+    assert "holds the data of broker b0, not of b1" in _start_error(network(tmp_path), "b1")
+
+
+def test_a_directory_that_is_in_use_is_refused(tmp_path: Path) -> None:
+    config = network(tmp_path)
+
+    async def main() -> None:
+        first, second = Broker(config, "b0"), Broker(config, "b0")
+        await first._open_disk()
+        with pytest.raises(StorageError, match="in use"):
+            await second.start()
+        await first.crash()
+        await second.crash()
+
+    run(main())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o500)
+    assert str(tmp_path / "data") in _start_error(network(tmp_path))
+
+
+BASE = """
+[network]
+f = 0
+edges = [["b0", "b1"]]
+
+[[brokers]]
+name = "b0"
+address = "h:1"
+data = "here/b0"
+
+[[brokers]]
+name = "b1"
+address = "h:2"
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ("", r"brokers\[1\].data: name a directory for each broker, or for none"),
+        ('data = "here/b0"', r"brokers\[1\].data: here/b0 is that of 'b0' already"),
+        ('data = "b1"\n[storage]\nsync = "often"', "storage.sync"),
+        ('data = "b1"\n[storage]\ninterval_ms = 0.0', "storage.interval_ms: 0 is no time to wait"),
+        ('data = "b1"\n[protocol]\nname = "gryphon"', "keeps nothing on disks"),
+    ],
+)
+def test_data_that_makes_no_sense_is_refused(more: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        parse_network(BASE + more)
+
+
+def test_directories_count_from_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "network.toml"
+    file.write_text(BASE + 'data = "/var/b1"\n[storage]\nsync = "interval"\ninterval_ms = 20.0\n', encoding="utf-8")
+    config = load_network(file)
+    assert [entry.data for entry in config.brokers] == [str(tmp_path / "here" / "b0"), "/var/b1"]
+    assert config.storage == StorageEntry("interval", 20.0)
+    assert parse_network(config.to_toml()) == config
+    assert config.fingerprint == msgspec.structs.replace(config, storage=StorageEntry()).fingerprint
