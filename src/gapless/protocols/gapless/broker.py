@@ -479,8 +479,13 @@ class GaplessBroker(BrokerNode):
         self._refresh()
 
     def _on_fenced(self, peer: str, message: Fenced) -> None:
-        """Believe it, unless it comes from one who is out itself, while others are still to be heard."""
-        if self._membership.lives(peer, message.life) or not self._membership.hears_somebody():
+        """Believe it, unless it comes from one who is out itself, while others are still to be heard.
+
+        A life that is not known here is none that is out. The smallest story: b4 stands still and is excluded; before
+        it goes on, the whole network is killed and comes back. Everyone that b4 hears then is in another life.
+        """
+        is_new = message.life > self._membership.life(peer)
+        if is_new or self._membership.lives(peer, message.life) or not self._membership.hears_somebody():
             self._learn(message.status)
 
     def _on_accuse(self, peer: str, body: Accuse) -> None:
@@ -519,7 +524,7 @@ class GaplessBroker(BrokerNode):
             self._handovers.receive(peer, body)
 
     def _links_changed(self) -> None:
-        self._clients.recheck_cuts()
+        self._clients.readiness.check()
         self._course.tick_if_root()
         self._course.hurry(again=True)
 
