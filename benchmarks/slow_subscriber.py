@@ -5,8 +5,8 @@
 
 The same load twice, on one broker in a process of its own: without the slow subscriber, and with it. The others are a
 publisher and a subscriber, in processes of their own. Nobody waits for the slow one for longer than `lag_ms`; then it
-is served out of history. Printed with both: rate, latency, and the most memory that the broker had. Fails if the others'
-rate falls by more than a tenth.
+is served out of history. Printed with both: rate, latency, and the most memory that the broker had. Fails if the rate
+of the others falls by more than a tenth.
 """
 
 import argparse
