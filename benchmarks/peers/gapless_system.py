@@ -31,6 +31,7 @@ class Gapless(System):
     def __init__(self, brokers: int = 1, f: int = 0) -> None:
         self._f = f
         self.ports = free_ports(brokers)
+        self.servers: list[subprocess.Popen[bytes]] = []
 
     @property
     def credentials(self) -> Path | None:
@@ -58,7 +59,7 @@ class Gapless(System):
             text += f'[[brokers]]\nname = "b{number}"\naddress = "127.0.0.1:{port}"\n'
         text += self.more(folder)
         (folder / "network.toml").write_text(text)
-        servers: list[subprocess.Popen[bytes]] = []
+        servers = self.servers = list[subprocess.Popen[bytes]]()
         try:
             for number in range(len(self.ports)):
                 servers.append(

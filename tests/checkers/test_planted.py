@@ -20,7 +20,7 @@ from gapless.trace import PastRow, Trace
 from .model import Call, Model, Run, record
 from .naive import NaiveJudge
 
-SEEDS = range(60)
+SEEDS = range(40)
 
 Plant = Callable[[Run, random.Random], tuple[Run, str] | None]
 """Plants an anomaly; gives the run and the event that should be named. `None` if the run has no place for it."""

@@ -30,7 +30,7 @@ def test_what_once_failed(faults: str, seed: int) -> None:
 
 @pytest.mark.parametrize("f", [1, 2, 3])
 def test_no_violation_with_crashes(f: int) -> None:
-    report = search("delta", 25, first_seed=10_000 * f, faults="crash", processes=1, limits=GeneratorLimits(f=f))
+    report = search("delta", 15, first_seed=10_000 * f, faults="crash", processes=1, limits=GeneratorLimits(f=f))
     assert report.finding is None, report.finding.repeat
     assert report.unknown <= 2
 

@@ -35,7 +35,7 @@ def leaving(desk: Desk) -> Any:
     clients = desk.node._clients
     for session in clients.sessions.values():
         session.place = "elsewhere"
-    assert set(clients.give_back("elsewhere")) == {"p", "c"}
+    assert set(clients.home.give_back("elsewhere")) == {"p", "c"}
     return clients
 
 
@@ -43,7 +43,7 @@ def test_what_is_given_back_outranks_what_is_here() -> None:
     desk = publishing_desk()
     clients = desk.node._clients
     clients.sessions["c"].place = "elsewhere"
-    records = clients.give_back("elsewhere")
+    records = clients.home.give_back("elsewhere")
     assert list(records) == ["c"]
     assert records["c"].epoch == clients.sessions["c"].epoch + 1
     assert records["c"].place == "elsewhere"
@@ -55,12 +55,12 @@ def test_who_is_busy_stays() -> None:
     session = clients.sessions["p"]
     session.place = "elsewhere"
     session.in_flight = 1
-    assert clients.give_back("elsewhere") == {}
-    assert not clients.prepare_leaving("elsewhere")
+    assert clients.home.give_back("elsewhere") == {}
+    assert not clients.home.prepare_leaving("elsewhere")
     session.in_flight = 0
-    assert clients.prepare_leaving("elsewhere")
+    assert clients.home.prepare_leaving("elsewhere")
     del session.stable["a"]
-    assert not clients.prepare_leaving("elsewhere"), "an advertisement that is not stable is still under way"
+    assert not clients.home.prepare_leaving("elsewhere"), "an advertisement that is not stable is still under way"
 
 
 def test_who_leaves_is_told_to_ask_again_and_may_still_confirm() -> None:
@@ -81,7 +81,7 @@ def test_a_hand_over_that_comes_to_nothing_lets_them_go_on() -> None:
     clients = leaving(desk)
     desk.hear("p", ClientPublish(2, [event(1)]))
     desk.node._effects = []
-    clients.keep_leaving()
+    clients.home.keep_leaving()
     told: list[Any] = [effect.message for effect in desk.node._effects if isinstance(effect, Send)]
     assert told == [Gone(2)], "p was ignored, and has to say all again; c was not"
     told = [

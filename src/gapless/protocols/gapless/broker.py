@@ -524,7 +524,7 @@ class GaplessBroker(BrokerNode):
             self._handovers.receive(peer, body)
 
     def _links_changed(self) -> None:
-        self._clients.recheck_cuts()
+        self._clients.readiness.check()
         self._course.tick_if_root()
         self._course.hurry(again=True)
 

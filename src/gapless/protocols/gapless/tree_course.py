@@ -100,4 +100,4 @@ class TreeCourse:
         advertisement = self._table.advertisements.get(body.advertisement)
         if advertisement is not None and advertisement.origin is link:
             self._table.remove_advertisement(body.advertisement)
-            self._clients.recheck_cuts()
+            self._clients.readiness.check()

@@ -7,8 +7,6 @@ changes of the routing table and the journal, and what they cause into messages 
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from gapless.events import Event
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import (
@@ -30,9 +28,11 @@ from gapless.protocols.gapless.client_messages import (
     Unsubscribed,
 )
 from gapless.protocols.gapless.clients.claims import Claims
+from gapless.protocols.gapless.clients.going_home import GoingHome
 from gapless.protocols.gapless.clients.lagging import Lagging
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.publications import Publications
+from gapless.protocols.gapless.clients.readiness import Readiness
 from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
@@ -49,8 +49,6 @@ __all__ = ["Desk"]
 NEVER = 1 << 62
 EPOCH_STEP = 1_000
 """An attempt of the client outranks any number of inheritances of the attempt before."""
-KEPT_STEP = 3
-"""One more than an heir adds to what it is told, which is one more than what was held."""
 TOMBSTONES_MAX = 10_000
 
 
@@ -89,6 +87,8 @@ class Desk:
         self._contacts = list(contacts)
         self._claims = Claims(table, options.client_window)
         self.readings = readings(self)
+        self.readiness = Readiness(options, self.sessions, table, journal, self.readings, send, self.secure)
+        self.home = GoingHome(self.sessions, send, self.secure, self._go_on)
         self.lagging = Lagging(options, self.sessions, self.readings, self.secure, set_timer)
         self.publications = Publications(
             options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held()
@@ -96,8 +96,6 @@ class Desk:
         self._insecure: dict[str, None] = {}
         self._gathered: dict[str, None] | None = None
         self._expired: dict[str, None] = {}
-        self._unready: dict[str, None] = {}
-        """Clients that wait for a subscription to become ready."""
 
     # ---- attaching ----------------------------------------------------------------------------------------
 
@@ -162,7 +160,7 @@ class Desk:
                 if cuts:
                     self._send(session.client, Cut(session.attempt, name, cuts))
                 if not progress.is_whole:
-                    self._make_ready(session, name)
+                    self.readiness.wait_for(session, name)
         for name in session.advertisements:
             if name not in message.advertisements:
                 session.inbox.append(ClientUnadvertise(message.attempt, name))
@@ -180,7 +178,7 @@ class Desk:
             self.lagging.resume(session, late, position)
         for name, progress in read.items():
             if name in session.subscriptions:
-                self._make_ready(session, name)
+                self.readiness.wait_for(session, name)
             self._read(session, name, progress.filter, progress.since, progress.until)
         session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)
         session.queued = max(session.queued, session.admitted, passed)
@@ -196,7 +194,7 @@ class Desk:
             self._send(record.client, Gone(replaced.attempt))
         self.readings.drop(record.client)
         session = self.sessions[record.client] = Session(record.client, record.epoch + 1)
-        self._unready.pop(record.client, None)
+        self.readiness.forget(record.client)
         session.admitted = session.queued = record.admitted
         session.place = record.place
         session.behind = record.behind
@@ -253,62 +251,22 @@ class Desk:
         session.inbox.clear()
         self.readings.drop(client)
         del self.sessions[client]
-        self._unready.pop(client, None)
+        self.readiness.forget(client)
         self._table.moved.pop(client, None)
         self._journal.write([], client)
         self._expired[client] = None
         forget_oldest(self._expired, TOMBSTONES_MAX)
 
-    def give_back(self, broker: str) -> dict[str, SessionRecord]:
-        """The sessions that clients began at a broker that returns, as that one will hold them.
-
-        They stand still here until it has them, or until the hand-over comes to nothing (`keep_leaving`). Nothing is
-        delivered meanwhile, either. Its smallest story: an event comes after the contribution was sent, and its client
-        answers it at the broker that it has gone back to, before the event has come there.
-        """
-        records = {}
-        for session in self.sessions.values():
-            if session.place == broker and session.can_leave:
-                session.turn(Turn.STANDS_STILL)
-                records[session.client] = msgspec.structs.replace(session.record(), epoch=session.epoch + 1)
-        return records
-
-    def belongs_to(self, broker: str, *, is_there: bool = False) -> bool:
-        """Whether a session is here that was begun at that broker; and, if asked for, whether its client is there."""
-        return any(session.place == broker and not (is_there and session.is_away) for session in self.sessions.values())
-
-    def prepare_leaving(self, broker: str) -> bool:
-        """Let the sessions that belong to that broker stand still; tell whether all of them could leave now."""
-        waiting = False
-        for session in self.sessions.values():
-            if session.place == broker and not session.is_away:
-                session.turn(Turn.STANDS_STILL)
-                waiting = waiting or not session.can_leave
-        return not waiting
-
-    def keep_leaving(self) -> None:
-        """The hand-over came to nothing here: the sessions that were about to leave go on.
-
-        Others may have completed it. What is here has to count as newer then than what was told, and than what its heir
-        made of that. Its smallest story: b0 tells a session that is to go back to b3 and drops the hand-over, b4
-        completes it. b3 dies. The session at b0 has changed since, but b4 brings what was told, as if it were newer.
-        Clients that were ignored meanwhile say everything again when they attach.
-        """
-        for session in [session for session in self.sessions.values() if session.is_leaving]:
-            session.turn(Turn.GOES_ON)
-            session.epoch += KEPT_STEP
-            self.secure(session)
-            if session.is_deaf:
-                self._send(session.client, Gone(session.attempt))
-            else:
-                self.publications.advance(session)
-                self.flush(session)
+    def _go_on(self, session: Session) -> None:
+        """It does not stand still any more."""
+        self.publications.advance(session)
+        self.flush(session)
 
     def yield_session(self, client: str, owner: str) -> Session | None:
         """Let go of a session that another broker holds in a newer state, if it is still here."""
         session = self.sessions.pop(client, None)
         self.readings.drop(client)
-        self._unready.pop(client, None)
+        self.readiness.forget(client)
         self._table.moved.pop(client, None)
         if session is not None:
             self._journal.write([], client)
@@ -377,7 +335,7 @@ class Desk:
         session.subscriptions[name] = subscription
         session.began[name] = self._journal.clock.last
         self._table.note_arrival(subscription)
-        self._make_ready(session, name)
+        self.readiness.wait_for(session, name)
         self._table.spread(subscription)
         self._table.answer(subscription)
 
@@ -393,12 +351,6 @@ class Desk:
             self._subscribe(session, name, text)
             self.secure(session)
         return name not in session.unready
-
-    def _make_ready(self, session: Session, name: str) -> None:
-        """Let the client know, later, that nothing is left out any more."""
-        self._table.await_cuts(session.subscriptions[name])
-        session.unready[name] = 0
-        self._unready[session.client] = None
 
     def _unsubscribe(self, session: Session, name: str) -> None:
         subscription = session.subscriptions.get(name)
@@ -448,7 +400,7 @@ class Desk:
         if name in session.advertisements:
             self._end_advertisement(session, name)
             self.secure(session)
-            self.recheck_cuts()
+            self.readiness.check()
 
     def _end_advertisement(self, session: Session, name: str) -> None:
         del session.advertisements[name]
@@ -475,36 +427,6 @@ class Desk:
             self._send(session.client, Stable(session.attempt, advertisement.name))
         self.secure(session)
         self.publications.advance(session)
-
-    def recheck_cuts(self) -> None:
-        """Tell the clients whose subscriptions are ready: the cut is whole, and the backups know the subscription.
-
-        The cut itself they need not know. What it lets in is kept until the client has it, whoever holds the session,
-        and the client brings the cut along.
-        """
-        if not self._unready:
-            return
-        held = NEVER if "held-start" in self._options.switched_off else self._journal.held
-        for client in list(self._unready):
-            session = self.sessions[client]
-            for name, number in list(session.unready.items()):
-                if 0 < number <= held and self._table.is_whole(session.subscriptions[name]):
-                    del session.unready[name]
-                    if name in self.readings.of(client):
-                        self.readings.is_whole(session, name)
-                    else:
-                        began = session.began.get(name, self._journal.clock.last)
-                        self._send(client, Cut(session.attempt, name, {}, is_whole=True, began=began))
-            if not session.unready:
-                self._unready.pop(client, None)
-
-    def all_known(self) -> None:
-        """Every stable advertisement is known now: subscriptions that came before know what they have to wait for."""
-        for client in list(self._unready):
-            session = self.sessions[client]
-            for name in session.unready:
-                self._make_ready(session, name)
-            self.secure(session)
 
     # ---- journal --------------------------------------------------------------------------------------------
 
@@ -539,7 +461,7 @@ class Desk:
                 if self.sessions[client].is_falling:
                     self.lagging.fall(self.sessions[client], self.sessions[client].behind)
                 self.flush(self.sessions[client])
-        self.recheck_cuts()
+        self.readiness.check()
 
     # ---- deliveries ---------------------------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ class Handovers:
             dropped = self.under_way.pop(tag)
             if dropped.is_told:
                 self._told.append((dropped.region, dropped.own.subscriptions))
-            self._clients.keep_leaving()
+            self._clients.home.keep_leaving()
         for region in self.regions():
             if region.tag not in self._completed and region.tag not in self.under_way:
                 self._begin(region)
@@ -214,7 +214,7 @@ class Handovers:
         )
 
     def _plan_return(self, broker: str, delay_us: int) -> None:
-        if self._clients.belongs_to(broker):
+        if self._clients.home.belongs_to(broker):
             self._outlets.set_timer(SetTimer(f"return/{broker}", delay_us))
 
     def send_home(self, broker: str) -> None:
@@ -226,10 +226,10 @@ class Handovers:
         way = self._membership.overlay.path(self._name, broker)[1:]
         status = {name: self._membership.status.get(name, 0) for name in way}
         is_possible = not self.under_way and not any(is_unsettled(value) for value in status.values())
-        if not is_possible or not self._clients.belongs_to(broker, is_there=True):
+        if not is_possible or not self._clients.home.belongs_to(broker, is_there=True):
             self._calming.pop(broker, None)
             self._plan_return(broker, RETURN_US)
-        elif self._clients.prepare_leaving(broker):
+        elif self._clients.home.prepare_leaving(broker):
             self._calming.pop(broker, None)
             self._outlets.learn({name: value + 1 for name, value in status.items()})
         elif self._calming.get(broker, 0) < CALMING_MAX:
@@ -237,7 +237,7 @@ class Handovers:
             self._plan_return(broker, CALMING_US)
         else:
             del self._calming[broker]
-            self._clients.keep_leaving()
+            self._clients.home.keep_leaving()
             self._plan_return(broker, RETURN_US)
 
     def _give_back(self, region: Region) -> list[Estate]:
@@ -250,7 +250,7 @@ class Handovers:
         found = []
         for broker in region.core:
             if broker in region.group and broker != self._name:
-                records = self._clients.give_back(broker)
+                records = self._clients.home.give_back(broker)
                 if records:
                     found.append(Estate(broker, -region.tag, records, {}, []))
         return found
@@ -284,7 +284,7 @@ class Handovers:
         successors = {name: name if name in region.group else self._membership.stand_in(name) for name in region.core}
         self._estates.divided(plan, self._name, successors)
         if not self.under_way:
-            self._clients.keep_leaving()
+            self._clients.home.keep_leaving()
         for broker in region.core:
             if broker in region.group and broker != self._name:
                 self._plan_return(broker, RETURN_US)

@@ -78,7 +78,7 @@ class Takeover:
         yield from self._pass_on_late()
         if not self._table.is_complete:
             self._table.is_complete = True
-            self._clients.all_known()
+            self._clients.readiness.all_known()
 
     def _answer_all(self) -> Pieces[None]:
         cost = 1 + len(self._table.advertisements) // LOOKED_AT
