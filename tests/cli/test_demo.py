@@ -24,7 +24,13 @@ ROOT = Path(__file__).parents[2]
 
 
 PROGRAM = [sys.executable, "-m", "gapless"]
-STAGES = ("broker b1 is killed", "b0 stands in", "taking the network down", "the checker in Python judges")
+STAGES = (
+    "broker b1 is killed",
+    "b0 stands in",
+    "taking the network down",
+    "the checker in Python judges",
+    "all brokers are killed",
+)
 """Some of what it says while it is busy."""
 
 
@@ -43,12 +49,13 @@ def test_on_a_terminal_a_real_network_keeps_its_promises(cli: Cli, tmp_path: Pat
     told = out[: out.index("\ntrace ")]
     *_, last = lines = told.splitlines()
     assert last.startswith("VALID")
-    assert sum(line.endswith("───") and len(line) == 80 for line in lines) == 6  # each heading is whole
+    assert sum(line.endswith("───") and len(line) == 80 for line in lines) == 7  # each heading is whole
     assert re.search(r"INVALID .* gap", told)
     assert "b0 stood in" in told
     assert "✗ b1" in told
     assert "3  The checker in Python" in told
     assert "Not on Spark: Spark needs Java" in told
+    assert re.search(r"what is confirmed survives the death of all +0 of 1,000 lost", told)
     assert "on Spark" not in re.sub("Not on Spark", "", ran.written)
     assert cli("check", tmp_path / "trace").code == 0
     assert list(scratch.iterdir()) == []

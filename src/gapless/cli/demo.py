@@ -1,8 +1,9 @@
 """`gapless demo`: a real network, a broker killed in the middle, the audit of what every client saw.
 
 Seven brokers are processes of their own, 25 ms apart (`demo_network`). The clients' traces are put together and judged
-on Spark. Then a simulated run with one repair of the protocol switched off shows that the judge can say no: a green
-verdict says something only because of that, and if it does not turn red, the demo's own verdict is `unknown`.
+on Spark. Three others, with disks, are all killed at once (`demo_blackout`). Then a simulated run with one repair of
+the protocol switched off shows that the judge can say no: a green verdict says something only because of that, and if
+it does not turn red, the demo's own verdict is `unknown`.
 
 Nothing is left behind: no process, and no file unless --trace asked for one.
 """
@@ -21,6 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gapless.checkers import Status, Verdict
+from gapless.cli.demo_blackout import BlackoutRun, blackout_network, run_blackout
 from gapless.cli.demo_facts import run_and_judge
 from gapless.cli.demo_network import ASKED, HOP_MS, MOVING, PLACES, VICTIM, F, LiveRun, demo_network, run_live
 from gapless.cli.demo_page import DemoPage, Promise, check_destinations, guarantee, missing, named
@@ -55,6 +57,7 @@ def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as
         demo.subscribe()
         demo.kill_a_broker()
         demo.judge(trace_directory or Path(folder) / "trace")
+        demo.kill_all_brokers()
         demo.switch_off()
         status = demo.conclude()
     if trace_directory is not None:
@@ -84,6 +87,7 @@ class _Demo:
         self._page = DemoPage(console, self._overlay)
         self._console = console
         self._run: LiveRun
+        self._blackout: BlackoutRun
         self._trace: Trace
         self._verdict: LiveVerdict
         self._without: Verdict
@@ -152,10 +156,24 @@ class _Demo:
             self._page.say(f"(Not on Spark: {verdict.without_spark}.)")
         self._page.verdict(verdict.status, named(verdict.counts) or verdict.reason, verdict.examples)
 
+    def kill_all_brokers(self) -> None:
+        with sign_of_life("starting three brokers with disks") as tell:
+            config = blackout_network(self._folder / "data")
+            with Fleet(config, self._folder / "more logs") as fleet:
+                self._blackout = seen = run(run_blackout(fleet, tell))
+                tell("taking the network down")
+        self._page.heading("4  All brokers are killed, and come back")
+        self._page.say(
+            f"Three other brokers keep their data on disk. {seen.confirmed:,} events were confirmed when all three "
+            f"were killed at once; {seen.back_ms / 1000:.1f} s after they were started, the next were safe. The "
+            f"subscriber got {seen.delivered:,} of {seen.published:,}, {seen.twice} twice, and somebody who came "
+            f"later read {seen.read:,} out of history."
+        )
+
     def switch_off(self) -> None:
         with sign_of_life("the same in the simulator, with a repair switched off"):
             self._without = without = run_and_judge(parse_scenario(scenario_text()), (REPAIR,)).verdict
-        self._page.heading("4  Could it say no?")
+        self._page.heading("5  Could it say no?")
         if not without.anomalies:
             self._page.say("With the hand-over switched off, the checker found nothing wrong. So this proves nothing.")
             return
@@ -168,7 +186,10 @@ class _Demo:
         reason = verdict.reason
         if verdict.status == "valid":
             reason = f"{verdict.events:,} events, {verdict.deliveries:,} deliveries, one broker killed, nothing wrong"
-        return self._page.conclude(verdict.status, reason, self._without.status)
+        status = verdict.status
+        if not self._survived()[1]:
+            status, reason = "invalid", "what was confirmed did not survive the death of all brokers"
+        return self._page.conclude(status, reason, self._without.status)
 
     def _promises(self) -> list[Promise]:
         verdict = self._verdict
@@ -182,8 +203,14 @@ class _Demo:
             (f"publish() returns when {F + 1} brokers hold it", f"{confirmed:.0f} ms (2 hops)", True),
             *guarantee(verdict.counts, verdict.deliveries),
             (f"{_number(F)} broker may die (f = {F})", f"{VICTIM} was killed, {lost} lost", not lost),
-            ("the judge would have told", f"{told} anomalies named in 4", bool(told)),
+            ("what is confirmed survives the death of all", *self._survived()),
+            ("the judge would have told", f"{told} anomalies named in 5", bool(told)),
         ]
+
+    def _survived(self) -> tuple[str, bool]:
+        seen = self._blackout
+        gone = seen.published - seen.delivered
+        return f"{gone} of {seen.confirmed:,} lost", not gone and not seen.twice and seen.read == seen.published
 
     def _latency(self, name: str) -> tuple[str, bool]:
         hops, waited = HOPS[name], self._waits[name]
@@ -203,6 +230,7 @@ class _Demo:
             "killed": VICTIM,
             "live": msgspec.to_builtins(self._run),
             "verdict": msgspec.to_builtins(self._verdict),
+            "blackout": msgspec.to_builtins(self._blackout),
             "with_a_repair_switched_off": {"status": self._without.status, "counts": self._without.counts},
             "promises": promises,
         }  # fmt: skip

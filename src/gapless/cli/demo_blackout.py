@@ -1,0 +1,96 @@
+"""A scene of `gapless demo`: three brokers that keep their data on disk are all killed at once, and come back.
+
+A shop publishes, and an archive subscribes. What was confirmed before must come after, once; and who asks for history
+then gets it from the disks.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from gapless.client import connect
+from gapless.errors import ConnectError
+from gapless.overlay import chain
+from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.network_file import NetworkConfig
+from gapless.runtime.settings import RuntimeSettings
+
+__all__ = ["BlackoutRun", "blackout_network", "run_blackout"]
+
+BEFORE = 1_000
+"""Events that are confirmed when everything is killed."""
+AFTER = 100
+SUSPECT_MS = 1_500.0
+PATIENCE_S = 60.0
+EVENTS = "kind = 'sale'"
+Tell = Callable[[str], None]
+
+
+class BlackoutRun(msgspec.Struct, frozen=True):
+    """What was seen."""
+
+    confirmed: int
+    """Before the brokers were killed."""
+    published: int
+    delivered: int
+    """Of what was published: how many different events came."""
+    twice: int
+    read: int
+    """By somebody who came later, out of history."""
+    back_ms: float
+    """From the first start until a publication was safe again."""
+
+
+def blackout_network(folder: Path) -> NetworkConfig:
+    """Three brokers in a row, with their data in this folder."""
+    settings = RuntimeSettings(suspect_ms=SUSPECT_MS)
+    return local_network(chain(3), f=1, name="shop with disks", runtime=settings, data=folder)
+
+
+async def run_blackout(fleet: Fleet, tell: Tell) -> BlackoutRun:
+    """Publish, kill all, start all, publish, read."""
+    try:
+        async with asyncio.timeout(3 * PATIENCE_S):
+            return await _run(fleet, tell)
+    except TimeoutError:
+        raise ConnectError("three brokers with disks took too long to come back; is the machine very busy?") from None
+
+
+async def _run(fleet: Fleet, tell: Tell) -> BlackoutRun:
+    tell("starting three brokers with disks")
+    fleet.start_all()
+    await fleet.until_whole(PATIENCE_S)
+    urls = {name: f"gapless://{address}" for name, address in fleet.config.addresses.items()}
+    async with (
+        connect(urls["b0"], name="shop", timeout_s=PATIENCE_S) as shop,
+        connect(urls["b2"], name="archive", timeout_s=PATIENCE_S) as archive,
+    ):
+        await shop.advertise(EVENTS)
+        subscription = await archive.subscribe(EVENTS)
+        sales = [{"kind": "sale", "number": number} for number in range(BEFORE + AFTER)]
+        confirmed = await shop.publish_many(sales[:BEFORE])
+        tell("all brokers are killed at once")
+        for name in fleet.names:
+            fleet.kill(name)
+        tell("all brokers are started again")
+        begun = time.monotonic()
+        fleet.start_all()
+        published = confirmed + await shop.publish_many(sales[BEFORE:])
+        back_ms = (time.monotonic() - begun) * 1000
+        tell("what was published is taken, and read once more")
+        came: list[str] = []
+        while len(set(came)) < published:
+            came += [event.id for event in await subscription.take()]
+        async with connect(urls["b1"], name="reader", timeout_s=PATIENCE_S) as reader:
+            read = [event.id async for event in await reader.read(EVENTS, since="earliest")]
+    return BlackoutRun(
+        confirmed=confirmed,
+        published=published,
+        delivered=len(set(came)),
+        twice=len(came) - len(set(came)),
+        read=len(set(read)),
+        back_ms=back_ms,
+    )
