@@ -28,7 +28,18 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield config.url
 
 
-INTERNAL = {"unadvertise", "unsubscribe", "is_all_confirmed", "holds_back", "oldest", "put", "end", "release", "skip"}
+INTERNAL = {
+    "unadvertise",
+    "unsubscribe",
+    "is_all_confirmed",
+    "holds_back",
+    "oldest",
+    "put",
+    "end",
+    "release",
+    "skip",
+    "reach",
+}
 
 
 @pytest.mark.parametrize("name", sorted({*gapless.sync.__all__} - {"connect", "Credentials"}))

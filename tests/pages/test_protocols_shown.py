@@ -14,8 +14,10 @@ PROMISES = {
     "best-effort": "best effort",
 }
 FAULTS = {
+    "blackout": "blackouts",
     "crash": "crashes",
     "cut": "cuts",
+    "disk": "bad disks",
     "duplication": "duplication",
     "loss": "loss",
     "relink": "changing trees",
