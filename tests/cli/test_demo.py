@@ -29,7 +29,7 @@ STAGES = (
     "b0 stands in",
     "taking the network down",
     "the checker in Python judges",
-    "all brokers are killed",
+    "all brokers are started again",
 )
 """Some of what it says while it is busy."""
 
