@@ -3,7 +3,8 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ import pytest
 from trials.chaos import Chaos, Load
 
 from gapless.checkers import check
-from gapless.client import connect
+from gapless.client import Client, connect
 from gapless.errors import ConfigError, StorageError
 from gapless.overlay import binary, chain
 from gapless.runtime.broker import Broker
@@ -24,6 +25,8 @@ from gapless.trace import merge_parts
 SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
 EVENTS = 60
 PATIENCE_S = 90.0
+NOBODY = 65_534
+"""A user who owns nothing."""
 
 
 def network(tmp_path: Path, name: str = "local") -> NetworkConfig:
@@ -94,25 +97,32 @@ def test_nobody_misses_anything_while_brokers_die_and_all_of_them_do(tmp_path: P
     assert {fault.split(",")[0].split()[0] for fault in outcome.faults} == {"blackout", "kill"}
 
 
+@asynccontextmanager
+async def _running(config: NetworkConfig) -> AsyncIterator[tuple[dict[str, Broker], Client]]:
+    """All brokers, in this process, and a client."""
+    brokers = {name: Broker(config, name) for name in config.overlay.brokers}
+    await asyncio.gather(*(broker.start() for broker in brokers.values()))
+    try:
+        async with asyncio.timeout(PATIENCE_S), connect(config.url, name="ann") as client:
+            yield brokers, client
+    finally:
+        for broker in brokers.values():
+            await broker.crash()
+
+
 def test_a_broker_whose_disk_fails_says_so_and_leaves_and_the_others_go_on(tmp_path: Path) -> None:
     config = network(tmp_path)
 
     async def main() -> None:
-        brokers = {name: Broker(config, name) for name in config.overlay.brokers}
-        await asyncio.gather(*(broker.start() for broker in brokers.values()))
-        try:
-            async with asyncio.timeout(PATIENCE_S), connect(config.url, name="ann") as client:
-                await client.advertise("TRUE")
-                await client.publish({"n": 1})
-                broken = brokers["b0"]
-                assert broken._disk is not None
-                broken._disk._on_failed(StorageError("data/b0: the disk is full; make room on it"))
-                assert "the disk is full" in str(await broken.failure)
-                await broken.links.close(with_goodbye=False)
-                await client.publish({"n": 2})
-        finally:
-            for broker in brokers.values():
-                await broker.crash()
+        async with _running(config) as (brokers, client):
+            await client.advertise("TRUE")
+            await client.publish({"n": 1})
+            broken = brokers["b0"]
+            assert broken._disk is not None
+            broken._disk._on_failed(StorageError("data/b0: the disk is full; make room on it"))
+            assert "the disk is full" in str(await broken.failure)
+            await broken.links.close(with_goodbye=False)
+            await client.publish({"n": 2})
 
     run(main())
 
@@ -121,24 +131,18 @@ def test_a_broker_that_has_to_start_over_finds_its_data_and_goes_on(tmp_path: Pa
     config = network(tmp_path)
 
     async def main() -> None:
-        brokers = {name: Broker(config, name) for name in config.overlay.brokers}
-        await asyncio.gather(*(broker.start() for broker in brokers.values()))
-        try:
-            async with asyncio.timeout(PATIENCE_S), connect(config.url, name="ann") as client:
-                await client.advertise("TRUE")
-                subscription = await client.subscribe("TRUE")
-                await client.publish({"n": 1})
-                before = brokers["b0"].incarnation
-                await brokers["b0"]._start_over("b1")
-                assert brokers["b0"].incarnation > before
-                await client.publish({"n": 2})
-                got = [(await anext(subscription)).attributes["n"] for _ in range(2)]
-                assert got == [1, 2]
-                while not brokers["b0"].report()["overview"]["settled"]:
-                    await asyncio.sleep(0.05)
-        finally:
-            for broker in brokers.values():
-                await broker.crash()
+        async with _running(config) as (brokers, client):
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("TRUE")
+            await client.publish({"n": 1})
+            before = brokers["b0"].incarnation
+            await brokers["b0"]._start_over("b1")
+            assert brokers["b0"].incarnation > before
+            await client.publish({"n": 2})
+            got = [(await anext(subscription)).attributes["n"] for _ in range(2)]
+            assert got == [1, 2]
+            while not brokers["b0"].report()["overview"]["settled"]:
+                await asyncio.sleep(0.05)
 
     run(main())
 
@@ -189,10 +193,24 @@ def test_a_directory_that_is_in_use_is_refused(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@contextmanager
+def _as_nobody() -> Iterator[None]:
+    """Root may write everywhere; so let somebody else try, where the tests run as root."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o500)
-    assert str(tmp_path / "data") in _start_error(network(tmp_path))
+    with _as_nobody():
+        told = _start_error(network(tmp_path))
+    assert str(tmp_path / "data") in told
+    assert "Permission denied; name another directory" in told
 
 
 BASE = """
