@@ -13,10 +13,12 @@ a step takes longer than `TURN_MS_MAX`.
 
 import argparse
 import gc
+import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
@@ -137,6 +139,7 @@ def main() -> int:
     """Print the figures of each case; 1 if a step takes too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
     parser.add_argument("--events", type=int)
     parser.add_argument("--subscriptions", type=int, default=100)
     given = parser.parse_args()
@@ -144,6 +147,7 @@ def main() -> int:
     if given.events is not None:
         cases = ((given.events, given.subscriptions),)
     too_long = False
+    figures = []
     print("events  subscriptions  longest step  all steps     steps  largest message  encode   decode   longest is")
     for events, subscriptions in cases:
         meter = run(events, subscriptions)
@@ -157,6 +161,17 @@ def main() -> int:
             flush=True,
         )
         too_long |= meter.longest_ms > TURN_MS_MAX
+        figures.append(
+            {
+                "events": events,
+                "subscriptions": subscriptions,
+                "longest_ms": meter.longest_ms,
+                "total_ms": meter.total_ms,
+                "largest_bytes": size,
+            }
+        )
+    if given.out:
+        given.out.write_text(json.dumps(figures))
     return int(too_long)
 
 

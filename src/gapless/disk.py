@@ -5,7 +5,7 @@ A disk holds journals (numbered blobs under a name), history (blobs by origin, e
 (a blob under a key). `gapless.storage` keeps them in a file, the simulator in memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -119,6 +119,6 @@ class DiskContents(Struct, frozen=True):
 
     journals: Mapping[str, Sequence[JournalRow]] = {}
     """From the last snapshot on, ascending."""
-    history: Mapping[str, Sequence[HistoryRow]] = {}
-    """By origin, ascending by the last stamp."""
+    history: Mapping[str, Iterable[HistoryRow]] = {}
+    """By origin, ascending by the last stamp; to be gone through once."""
     entries: Mapping[str, bytes] = {}

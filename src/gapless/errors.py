@@ -142,6 +142,10 @@ class StorageError(GaplessError):
     """A directory of a broker's data that cannot be used, or a disk that does not do its work."""
 
 
+class ArchiveError(GaplessError):
+    """An archive that cannot be written, or read: the message names the directory."""
+
+
 class SparkError(GaplessError):
     """Spark cannot be started, cannot be reached, or failed at its work."""
 

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-__all__ = ["AttributeValue", "Attributes", "Event"]
+__all__ = ["AttributeValue", "Attributes", "Event", "EventRun"]
 
 AttributeValue: TypeAlias = str | int | float | bool
 Attributes: TypeAlias = dict[str, AttributeValue]
@@ -45,3 +45,10 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
     def id(self) -> str:
         """The name of the event in traces: `publisher:seq`."""
         return f"{self.publisher}:{self.seq}"
+
+
+class EventRun(list[Event]):
+    """Events that travel together, not changed any more; and the bytes that they are on the wire, once somebody has
+    needed them. So what goes to many, and to a disk, is encoded once."""
+
+    encoded: bytes | None = None

@@ -29,18 +29,19 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from gapless.disk import Change, DiskContents
+from gapless.disk import Change, DiskContents, HistoryRow
 from gapless.errors import ProtocolError
 from gapless.events import Attributes, Event
+from gapless.names import Confirm, Confirmation, Confirming, ListNames, MoveName, NameChanged, NamesListed, Opened
 from gapless.overlay import Overlay
 
 __all__ = [
     "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerNode", "BrokerPlace", "CaughtUp", "ClientNode",
-    "ClientPlace", "Confirmed", "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "Demand", "Effect",
-    "EndSession", "Ended", "Expel", "Guarantee", "Input", "Judging", "Keep", "Linked", "Node", "Persisted",
-    "ProtocolSpec", "Publish", "PublishMany", "Published", "Ready", "Received", "Rejected", "Send", "SetTimer",
-    "Skipped", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe",
-    "any_overlay", "check_overlay", "convert_options",
+    "ClientPlace", "Confirmed", "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "DeliverMany", "Demand",
+    "Effect", "EndSession", "Ended", "Expel", "Guarantee", "HistoryRead", "Input", "Judging", "Keep", "Linked", "Node",
+    "Persisted", "ProtocolSpec", "Publish", "PublishMany", "Published", "PublishedMany", "ReadHistory", "Ready",
+    "Received", "Rejected", "Send", "SetTimer", "Skipped", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted",
+    "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay", "check_overlay", "convert_options",
 ]  # fmt: skip
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
@@ -132,6 +133,12 @@ class Subscribe(msgspec.Struct, frozen=True):
     until: int = 0
     """With `since`, a position: nothing that came after it is delivered, and the subscription ends there. Below 0: what
     was admitted by now. 0: it does not end."""
+    name: str = ""
+    """If it is a named subscription: its name in the network. It goes on after what was confirmed; for protocols that
+    keep names (`keeps_names`)."""
+    confirm: Confirmation = "taken"
+    replace: bool = False
+    """Whether a named subscription may have had another filter before."""
 
 
 class Unsubscribe(msgspec.Struct, frozen=True):
@@ -148,7 +155,8 @@ class Publish(msgspec.Struct, frozen=True, gc=False):
 
 
 class PublishMany(msgspec.Struct, frozen=True, gc=False):
-    """Several publications in order, answered one by one; for protocols that take them (`takes_many`)."""
+    """Several publications in order, answered one by one or together (`PublishedMany`); for protocols that take them
+    (`takes_many`)."""
 
     publications: Sequence[Publish]
 
@@ -173,9 +181,27 @@ class Persisted(msgspec.Struct, frozen=True):
     number: int
 
 
+class ReadHistory(msgspec.Struct, frozen=True):
+    """An effect. Read those pieces of an origin's history that reach beyond `since` and begin no later than `until`;
+    `HistoryRead` follows. Only from a broker whose place has a disk."""
+
+    request: int
+    origin: str
+    since: int
+    until: int
+
+
+class HistoryRead(msgspec.Struct, frozen=True):
+    """What the disk holds of what was asked for; what cannot be read is left out."""
+
+    asked: ReadHistory
+    rows: Sequence[HistoryRow]
+
+
 Input: TypeAlias = (
     Start | Received | Connected | Suspected | Trusted | Linked | Unlinked | TimerFired
     | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession | Persisted
+    | HistoryRead | Confirm | ListNames | MoveName
 )  # fmt: skip
 
 
@@ -225,6 +251,19 @@ class Deliver(msgspec.Struct, frozen=True, gc=False):
     subscription: str
 
 
+class PublishedMany(msgspec.Struct, frozen=True, gc=False):
+    """The same as `Published` for each of these events, in order; in answer to `PublishMany`."""
+
+    events: list[Event]
+
+
+class DeliverMany(msgspec.Struct, frozen=True, gc=False):
+    """The same as `Deliver` for each of these events, in order."""
+
+    events: list[Event]
+    subscription: str
+
+
 class CutFixed(msgspec.Struct, frozen=True):
     """The subscription gets every matching event of the publisher from `from_seq` on."""
 
@@ -271,6 +310,8 @@ class Ended(msgspec.Struct, frozen=True):
     last_seq: dict[str, int]
     is_complete: bool = False
     """It read history up to a position, and got all of it."""
+    reason: str = ""
+    """Why a named subscription is over, if its client did not end it."""
 
 
 class Advertised(msgspec.Struct, frozen=True):
@@ -297,8 +338,11 @@ Effect: TypeAlias = (
     | SetTimer
     | Expel
     | Keep
+    | ReadHistory
     | Published
+    | PublishedMany
     | Deliver
+    | DeliverMany
     | CutFixed
     | CutsVoided
     | Skipped
@@ -308,6 +352,10 @@ Effect: TypeAlias = (
     | Advertised
     | Confirmed
     | Rejected
+    | Opened
+    | Confirming
+    | NamesListed
+    | NameChanged
 )
 
 
@@ -365,6 +413,10 @@ class BrokerNode(Node, Protocol):
         """The filters of a client's subscriptions, by name."""
         return {}
 
+    def reads_history(self, client: str) -> bool:
+        """Whether the client is brought what was published before."""
+        return False
+
     def measured(self) -> Mapping[str, Mapping[int, int]]:
         """What it measured of itself, where an option asks for that: how often each number came, by what it counts."""
         return {}
@@ -385,9 +437,23 @@ class ClientNode(Node, Protocol):
         return 1_000
 
     @property
+    def delivery_window(self) -> int:
+        """How many deliveries a broker sends ahead of the application; 0 if it does not wait for it."""
+        return 0
+
+    @property
     def is_attached(self) -> bool | None:
         """Whether a broker holds its session, and knows what it wants; None if there are no sessions."""
         return None
+
+    @property
+    def standing(self) -> tuple[str, int, int]:
+        """Who holds its session, its attempt, and the number of its last event."""
+        return "", 0, 0
+
+    def take_over(self, home: str, attempt: int, seq: int) -> None:
+        """Before it starts: it goes on as a client of the same name that is no more."""
+        raise AssertionError("the protocol knows no sessions")
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
@@ -397,6 +463,11 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """Filters, by name."""
     histories: Sequence[str] = ()
     """Those of them that ask for what was published before."""
+    named: Mapping[str, str] = {}
+    """The names in the network that it wants to hold, by subscription; and those that it speaks of, because it should
+    hold them already, by what it calls them."""
+    listing: str = ""
+    """If it asks which named subscriptions there are: what it calls this question."""
     advertisements: Mapping[str, str] = {}
     events: Sequence[Event] = ()
     ended: str = ""
@@ -408,7 +479,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 class Judging(msgspec.Struct, frozen=True):
     """How a protocol lets a runtime judge what its clients ask for.
 
-    Its brokers then also say whose sessions they have, and what those hold (`sessions`, `held_by`).
+    Its brokers then also say whose sessions they have, and what those hold (`sessions`, `held_by`, `reads_history`).
     """
 
     demand: Callable[[Any], Demand | None]
@@ -431,6 +502,10 @@ def _needs_tree(overlay: Overlay) -> str | None:
     return f"it takes trees only: {brokers} brokers need {brokers - 1} edges to form a tree, but {links} are given"
 
 
+def _warns_of_nothing(_overlay: Overlay, _f: int, _options: Any) -> None:
+    return None
+
+
 class ProtocolSpec(msgspec.Struct, frozen=True):
     """A protocol: how its nodes are made, and what runtimes have to know of it."""
 
@@ -449,11 +524,13 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """Whether brokers take `EndSession`, and say whose session they have."""
     keeps_history: bool = False
     """Whether clients take `Subscribe` with a position since when."""
+    keeps_names: bool = False
+    """Whether clients take `Subscribe` with a name, `Confirm`, `ListNames` and `MoveName`."""
     keeps_disks: bool = False
     """Whether brokers use a disk where their place has one."""
     copes_with: frozenset[str] = frozenset()
-    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, disk, blackout, loss, duplication,
-    relink."""
+    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, disk, blackout, partition, loss,
+    duplication, relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()
     """What its nodes send, as tagged array-like structs; empty means all those in the package's module `messages`."""
     client_messages: tuple[type[msgspec.Struct], ...] = ()
@@ -468,6 +545,9 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """It serves filters of the form `topic = '…'` alone; its clients reject all others."""
     refuses: Callable[[Overlay], str | None] = _needs_tree
     """Why it cannot run over an overlay, in a sentence; None if it can. By default it takes trees only."""
+
+    warns: Callable[[Overlay, int, Any], str | None] = _warns_of_nothing
+    """What an operator should know of an overlay, f and options that go together badly, in a sentence; None if well."""
 
     def ready(self, call: Subscribe) -> Ready:
         """What it means for this subscription to be active."""

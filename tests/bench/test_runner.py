@@ -73,3 +73,11 @@ def test_a_file_without_figures_is_refused_before_anything_runs(
 def test_an_unknown_name_is_refused_with_the_known_ones(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert runner.main(["--only", "smal"]) == 2
     assert "small" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("program", sorted(runner.HERE.glob("[!_]*.py")), ids=lambda program: program.stem)
+def test_every_benchmark_can_be_run_by_the_runner(program: Path) -> None:
+    """It is started with these; one that does not know them fails before it has measured anything."""
+    text = program.read_text(encoding="utf-8")
+    for option in ("--quick", "--out"):
+        assert f'add_argument("{option}"' in text

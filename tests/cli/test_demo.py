@@ -88,10 +88,18 @@ def _running(place: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "is_in_background"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)]
+)
+def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, is_in_background: bool) -> None:
+    """A script lets what it starts in the background ignore interrupts."""
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    process = subprocess.Popen([*PROGRAM, "demo"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_in_background else None
+    try:
+        process = subprocess.Popen([*PROGRAM, "demo"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 60
     while len(_running(tmp_path)) < 7 and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -161,6 +161,17 @@ def test_status_shows_everyone_and_json_says_the_same(fleet: Fleet, cli: Cli, tm
     assert missing.code == 1
     assert "b3" in missing.out
     assert "down" in missing.out
+    examined = cli("doctor", "--config", tmp_path / "half.toml")
+    assert examined.code == 1
+    assert "b3 does not answer, and nobody hears it" in examined.out
+    assert f"start it, or see to {half.brokers[3].address}" in examined.out
+
+
+def test_the_doctor_finds_nothing_wrong_with_a_network_that_is_up(fleet: Fleet, cli: Cli) -> None:
+    examined = cli("doctor", "--url", fleet.config.url)
+    assert (examined.code, examined.err) == (0, "")
+    assert "all 3 brokers are up, hear each other, and wait for nobody" in examined.out
+    assert json.loads(cli("doctor", "--config", fleet.file, "--json").out) == {"findings": []}
 
 
 def test_health_and_metrics(fleet: Fleet) -> None:

@@ -456,7 +456,7 @@ def test_giving_up_in_the_moment_of_arrival_loses_nothing() -> None:
             waiting = asyncio.create_task(subscription.take())
             await asyncio.sleep(0)
             waiting.cancel()
-            subscription.put(1, Event("p", 1, {}))
+            subscription.put(1, [Event("p", 1, {})])
             with pytest.raises(asyncio.CancelledError):
                 await waiting
             assert await take(subscription, 1) == [Event("p", 1, {})]

@@ -32,6 +32,8 @@ INTERNAL = {
     "unadvertise",
     "unsubscribe",
     "is_all_confirmed",
+    "confirmed",
+    "standing",
     "holds_back",
     "oldest",
     "put",

@@ -9,15 +9,20 @@ import time
 from pathlib import Path
 
 from tests.fuzz.loop import Summary, fuzz, judge
+from tests.fuzz.tally import Tally
 from tests.fuzz.targets import TARGETS, name_of
 
 SAVED = Path("out/fuzz")
 CORPUS = SAVED / "corpus"
+TALLY = SAVED / "tally.json"
 
 
 def main() -> int:
     """Returns 1 if something was found."""
     given = _arguments()
+    if given.tally:
+        print(Tally(TALLY).text())
+        return 0
     if given.again:
         return _again(given.again)
     names = given.target or list(TARGETS)
@@ -38,6 +43,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--inputs", type=int, help="so many for each target, however long it takes")
     parser.add_argument("--seed", type=int, help="the same inputs again; drawn if it is not given")
     parser.add_argument("--again", type=Path, metavar="FILE", help="one input that was saved")
+    parser.add_argument("--tally", action="store_true", help="what all runs here came to together")
     parser.add_argument("--guided", action="store_true", help="let coverage choose what is changed (needs atheris)")
     return parser.parse_args()
 
@@ -51,6 +57,7 @@ def _fuzz(name: str, seed: int, inputs: int | None, seconds: float) -> Summary:
     finally:
         target.close()
     print(summary.line(), flush=True)
+    Tally(TALLY).add(summary)
     for finding in summary.findings:
         path = finding.save(SAVED, name)
         print(f'  {finding.kind}: {path}.txt\n  repeat it: make fuzz ARGS="--again {path}"', flush=True)

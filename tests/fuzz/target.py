@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import tempfile
 from abc import ABC, abstractmethod
+from pathlib import Path
 from random import Random
 from typing import ClassVar
 
-__all__ = ["Target", "Unexpected"]
+__all__ = ["Target", "Unexpected", "scratch_folder"]
+
+MEMORY = Path("/dev/shm")
+"""Where there are files that are on no disk. Thousands a second are made."""
 
 
 class Unexpected(AssertionError):  # noqa: N818 - what it says stands in its sentence
     """An answer that contradicts another one."""
+
+
+def scratch_folder() -> Path:
+    """A new directory for the files of a target; it removes it when it is closed."""
+    return Path(tempfile.mkdtemp(prefix="gapless-fuzz.", dir=MEMORY if MEMORY.is_dir() else None))
 
 
 class Target(ABC):

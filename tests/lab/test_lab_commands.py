@@ -59,7 +59,7 @@ def test_figures_come_as_pictures_tables_and_one_report(
     claims = (out / "claims.csv").read_text(encoding="utf-8").splitlines()
     assert claims[1].startswith("tiny,001,Figure 1,It takes longer in a deeper tree,,grows,")
     assert claims[1].endswith(",agrees,")
-    assert claims[2].startswith("tiny,001,Figure 1,There and back,,300.0,300,0,4,0.0000,agrees,")
+    assert claims[2].startswith("tiny,001,Figure 1,There and back,,300.0,300,0,,4,0.0000,agrees,")
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "Does it work?" in page
     assert f"gapless lab run {folder / 'tiny.toml'} --out" in page

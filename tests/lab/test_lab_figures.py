@@ -216,6 +216,16 @@ def test_intervals_do_not_run_below_zero() -> None:
     assert estimate_text(Estimate(50.0, 7.07, 2, 6.5)) == "50 ± 6.5"
 
 
+def test_intervals_do_not_run_above_what_can_be() -> None:
+    found = runs({("a", 2): [90, 100], ("a", 4): [99, 100]})
+    spec = FigureSpec(LATENCY, x="depth", series=("protocol",), y_most=100)
+    (axes,) = picture_of(table_of(spec, found), "Title").axes
+    drawn: Any = axes.containers[0]
+    (bars,) = drawn.lines[2]
+    assert max(float(segment[:, 1].max()) for segment in bars.get_segments()) == 100
+    assert axes.get_ylim()[1] < 110
+
+
 class _Page(HTMLParser):
     """What a page refers to, and whether its elements are closed."""
 
@@ -241,6 +251,7 @@ def test_the_report_stands_alone_and_says_it_all() -> None:
         ),
         Claim("a grows", LATENCY, shape="grows", along="depth", where={"protocol": "a"}),
         Claim("c is there", LATENCY, paper=1.0, where={"protocol": "c"}),
+        Claim("a varies", LATENCY, paper=100.0, where={"protocol": "a", "depth": 2}),
     )  # fmt: skip
     experiment = Experiment(
         title="A title", question="Is it so?", measure=("latency",), grid=(), name="one", paper="002",
@@ -267,5 +278,6 @@ def test_the_report_stands_alone_and_says_it_all() -> None:
         "holds", "100 → 200", "not measured", "2 runs failed", "gapless lab run one.toml --out out", "Second.",
         "Read as: everything is slow", "Read as: the setup below", "Table 9", 'data-label="runs">4<',
         'data-label="runs">2<', "2026-01-02 03:04 UTC", "Gapless 9.8, commit abc123", "Still to come: two",
+        "σ 14",
     ):  # fmt: skip
         assert words in text, words

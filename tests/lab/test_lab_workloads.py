@@ -111,6 +111,34 @@ def test_everybody_speaks_once_in_a_discussion_after_having_heard_enough(wait: i
             assert heard[act.client] >= wait
 
 
+@pytest.mark.parametrize("wait", [1, 5])
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"pause": "exponential", "pause_ms": 185.0}, {"barrier": "all", "within_ms": 500.0, "first": "smallest"}],
+    ids=str,
+)
+def test_barriers_alone_come_to_what_the_protocol_does_in_a_discussion(wait: int, how: dict[str, Any]) -> None:
+    for measure in ("barrier-size", "barrier-delay"):
+        given: dict[str, Any] = {"nodes": 32, "wait": wait, "seed": 3, **how}
+        modelled, _ = run("topic-discussion", "vcube", measure, is_model=True, **given)
+        assert modelled == run("topic-discussion", "vcube", measure, **given)[0]
+
+
+def test_jitter_that_overtakes_holds_back_more_than_jitter_in_order() -> None:
+    given: dict[str, Any] = {"nodes": 64, "jitter_ms": 30.0, "is_model": True}
+    late = []
+    for in_order in (True, False):
+        delays, _ = run("topic-discussion", "vcube", "barrier-delay", in_order=in_order, **given)
+        assert sum(delays.values()) == 64 * 63
+        late.append(sum(count for delay, count in delays.items() if float(delay) > 0))
+    assert 0 < late[0] < late[1]
+
+
+def test_only_the_model_knows_links_that_do_not_keep_order() -> None:
+    with pytest.raises(ValueError, match="set is_model = true"):
+        run("topic-discussion", "vcube", "barrier-size", nodes=8, in_order=False)
+
+
 def test_popular_topics_get_more() -> None:
     _, trace = run("topic-popularity", "srpt", "messages", nodes=8, topics=4, messages=400, zipf=2.0, trace=True)
     assert trace is not None
@@ -175,7 +203,7 @@ def test_with_replacement_fewer_leave_and_fewer_still_join() -> None:
 def test_what_needs_a_run_is_not_worked_out() -> None:
     with pytest.raises(ExperimentError, match="false-positives needs a run"):
         run("topic-churn", "vcube", "false-positives", nodes=8, is_model=True)
-    with pytest.raises(ExperimentError, match="knows no queue for the processor, no jitter"):
+    with pytest.raises(ExperimentError, match="knows no jitter here"):
         run("topic-publishers", "vcube", "reception-latency", nodes=8, is_model=True, jitter_ms=3.0)
 
 

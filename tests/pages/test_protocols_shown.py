@@ -20,6 +20,7 @@ FAULTS = {
     "disk": "bad disks",
     "duplication": "duplication",
     "loss": "loss",
+    "partition": "a network in parts",
     "relink": "changing trees",
     "restart": "restarts",
     "suspicion": "wrong suspicions",

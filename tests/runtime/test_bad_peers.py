@@ -17,6 +17,7 @@ from gapless.runtime.event_loop import run
 from gapless.runtime.wire import Refusal
 
 from .local import QUICK, local
+from .logged import logged
 from .raw_peer import Raw, batch, framed, with_witness
 
 BEFORE_GREETING = {
@@ -174,5 +175,22 @@ def test_a_listener_of_another_version_is_told_apart() -> None:
         with pytest.raises(ConnectError, match="this broker speaks 3"):
             await connect(f"gapless://127.0.0.1:{port}", timeout_s=1)
         server.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("name", ["ann\n2026-11-16 error b0: all is lost", "ann\x1b[2J", "ann\u2028x"])
+def test_a_name_that_would_write_lines_of_its_own_into_logs_is_refused(name: str) -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network:
+            refusal = await (await Raw.dial(network)).greet(name).refusal()
+            assert "characters that can be printed" in refusal.reason
+            liar = await Raw.attached(network)
+            liar.say(batch(ClientSubscribe(2, f"liar/{name}", "TRUE")))
+            assert "cannot be printed" in (await liar.refusal()).reason
+            with logged() as log:
+                network.brokers["b0"].logger.warning(f"turned down: {name}")
+                assert len(log.text.splitlines()) == 1
+                assert "\x1b" not in log.text
 
     run(main())

@@ -10,7 +10,9 @@ import pytest
 
 from gapless.client import Client, connect
 from gapless.errors import ConnectError, DeniedError
+from gapless.events import Event
 from gapless.overlay import chain
+from gapless.protocols.gapless.client_messages import ClientPublish
 from gapless.runtime.event_loop import run
 
 from .logged import logged
@@ -188,5 +190,58 @@ def test_other_limits_count_as_soon_as_they_are_read(tmp_path: Path) -> None:
             with pytest.raises(DeniedError, match="user 'ann' has 1 subscriptions here"):
                 await asyncio.wait_for(ann.subscribe("n = 2"), 30)
             await ann.close()
+
+    run(main())
+
+
+def test_who_reads_history_too_fast_waits_and_others_do_not(tmp_path: Path) -> None:
+    """A hundred kilobytes five times, where a hundred in a second are allowed; Bob, who may, has them at once."""
+
+    async def main() -> None:
+        ann = {**_with(history_bytes_per_s=100_000), "history": True}
+        async with secure(1, tmp_path, f=0, users={"ann": ann, "bob": {**EVERYTHING, "history": True}}) as network:
+            ann_, bob, admin = [await _comes(network, user) for user in ("ann", "bob", "admin")]
+            await admin.advertise("TRUE")
+            await admin.publish_many([({"n": n}, b"x" * 1000) for n in range(100)])
+
+            async def read(client: Client) -> float:
+                begun = time.monotonic()
+                async with asyncio.timeout(60):
+                    for _ in range(5):
+                        assert len([event async for event in await client.read("TRUE", since="earliest")]) == 100
+                return time.monotonic() - begun
+
+            slow = asyncio.create_task(read(ann_))
+            await asyncio.sleep(0.2)
+            await read(bob)
+            assert not slow.done()
+            assert await slow > 2.0
+            for client in (ann_, bob, admin):
+                await client.close()
+
+    run(main())
+
+
+def test_what_waited_for_its_turn_counts_for_who_sent_it(tmp_path: Path) -> None:
+    """A batch that is too much for one turn is taken in later; nobody else is charged for the rest of it."""
+
+    async def main() -> None:
+        users = {"ann": _with(publications_per_s=10), "bob": _with(publications_per_s=10)}
+        async with secure(1, tmp_path, f=0, users=users) as network:
+            ann, bob = await _comes(network, "ann"), await _comes(network, "bob")
+            for client in (ann, bob):
+                await client.advertise("TRUE")
+            links = network.brokers["b0"].links
+            assert links.gate is not None
+            connections = [links.links[client.name].connection for client in (ann, bob)]
+            assert connections[0] is not None
+            assert connections[1] is not None
+            attempt = ann._node._attempt  # type: ignore[attr-defined]
+            rest = [ClientPublish(attempt, [Event(ann.name, seq, {"n": seq}, b"") for seq in range(1, 51)])]
+            links.take_in(links.links[ann.name], connections[0], rest)
+            assert connections[0].is_held
+            assert links.gate.wait_s(links.links[bob.name], 0, connections[1].bytes_out) == 0
+            await ann.close(leave=False)
+            await bob.close(leave=False)
 
     run(main())

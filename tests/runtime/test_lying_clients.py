@@ -17,12 +17,14 @@ from gapless.protocols.gapless.client_messages import (
     ANSWERS,
     Attach,
     Attached,
+    Behind,
     ClientAdvertise,
     ClientGot,
     ClientPublish,
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
+    Cut,
     Delivery,
     Stable,
     SubscriptionProgress,
@@ -291,5 +293,43 @@ def test_taking_back_what_is_anothers_does_nothing() -> None:
             liar.say(batch(ClientUnsubscribe(2, f"{honest.subscriber.name}/s1")))
             liar.say(batch(attach()))
             await liar.wait_for(Attached)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(["(" * 50 + "n > 0" + ")" * 50], id="deep"),
+        pytest.param([f"n IN ({','.join(['1'] * 2_400)})"] * 2, id="many constants"),
+        pytest.param([f"TRUE OR n LIKE '%{'x' * 1_500}%'"] * 2, id="long patterns"),
+    ],
+)
+def test_filters_that_are_too_much_for_one_do_not_stop_a_broker_when_their_client_lies_behind(texts: list[str]) -> None:
+    """Each can be read; but the subscriptions of a client that lies behind are read in one stream, by one filter."""
+
+    async def main() -> None:
+        async with (
+            local(1, f=0, lag_ms=50, delivery_window=5) as network,
+            connect(network.url, name="publisher") as publisher,
+        ):
+            await publisher.advertise("TRUE")
+            liar = await Raw.attached(network)
+            for number, text in enumerate(texts):
+                liar.say(batch(ClientSubscribe(2, f"liar/s{number}", text)))
+            await liar.wait_for(Cut)
+
+            async def publish() -> None:
+                while True:
+                    await publisher.publish({"n": 1})
+                    await asyncio.sleep(0.01)
+
+            publishing = asyncio.create_task(publish())
+            await liar.wait_for(Behind)
+            publishing.cancel()
+            for _ in range(20):
+                await asyncio.wait_for(publisher.publish({"n": 1}), PATIENCE_S)
+            assert not network.brokers["b0"].failure.done()
+            liar.close()
 
     run(main())

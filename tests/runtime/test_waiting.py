@@ -9,7 +9,7 @@ from gapless.overlay import chain
 from gapless.runtime import waiting
 from gapless.runtime.event_loop import run
 from gapless.runtime.logs import logger_of
-from gapless.runtime.waiting import LONG_S, Waiting
+from gapless.runtime.waiting import KINDS, LONG_S, Waiting
 from tests.conftest import Cli
 
 from .local import Local, local
@@ -41,6 +41,21 @@ def test_a_wait_is_told_with_its_time_and_said_when_it_is_long_and_when_it_is_ov
         found.look({"settled": True, "hand_overs": []}, {})
         assert found.waits == []
         assert log.of("b0")[-1] == "waits no more"
+
+
+def test_what_it_waits_for_in_a_cut_is_named() -> None:
+    found = Waiting(logger_of("b0"), Clock())
+    found.look({"unheard": ["b3"], "hand_overs": [{"of": ["b1", "b2"], "waits_for": [], "needs_back": ["b2"]}]}, {})
+    assert [(wait.kind, wait.names) for wait in found.waits] == [("unheard", ("b3",)), ("return", ("b2",))]
+    assert [wait.what for wait in found.waits] == [
+        "for b3: not heard, and not excluded by those around",
+        "for b2 to come back: nobody else has all that was confirmed there",
+    ]
+    found.look({"stays_away": True, "settled": False}, {})
+    assert [(wait.kind, wait.what) for wait in found.waits] == [
+        ("away", "before it returns: the others excluded it again and again")
+    ]
+    assert {wait.kind for wait in found.waits} <= set(KINDS)
 
 
 def held_up(owes: int, took: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 from gapless.errors import ConfigError
 from gapless.security.credentials import Credentials
 from gapless.security.identity import certificate_uri, is_user_name, named_in, user_of
+from gapless.security.permissions import Within
 from gapless.security.tokens import compare, hash_secret, is_hash, make_token, split_token
 from gapless.security.users_file import load_users
 
@@ -93,3 +94,10 @@ def test_a_certificate_names_a_broker_or_a_user_of_one_network() -> None:
     assert named_in(["gapless://shop/broker/b0/x"], "shop") is None
     assert user_of("ann:dashboard-1") == "ann"
     assert user_of("dashboard-1") == ""
+
+
+def test_what_is_narrowed_to_more_than_a_filter_can_hold_is_refused_instead() -> None:
+    within = Within(["topic = 'news'"])
+    assert within.narrow("n = 1") == "(n = 1) AND ((topic = 'news'))"
+    assert within.narrow("(" * 50 + "n = 1" + ")" * 50) is None
+    assert Within([]).narrow("n = 1") is None

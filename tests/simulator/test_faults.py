@@ -216,6 +216,32 @@ def test_a_long_cut_makes_both_ends_suspect() -> None:
         assert 60 * MS <= probe.logs.news(name)[1][0] <= 160 * MS
 
 
+def test_a_one_way_cut_loses_what_the_first_says_and_only_the_second_suspects() -> None:
+    probe = Probe(chain(2), settings=SETTINGS)
+    probe.simulation.cut("b0", "b1", at=10 * MS, one_way=True)
+    probe.send("b0", "b1", at=20 * MS)
+    probe.send("b1", "b0", at=20 * MS)
+    probe.simulation.heal("b0", "b1", at=500 * MS)
+    probe.send("b0", "b1", at=600 * MS)
+    probe.simulation.run(settle=LATE)
+    assert [now for now, _, _ in probe.logs.notes("b0")] == [30 * MS]
+    assert [now for now, _, _ in probe.logs.notes("b1")] == [610 * MS]
+    assert heard(probe, "b0")[1:] == [("connected", "b1")]
+    assert heard(probe, "b1")[1:] == [("suspected", "b0"), ("connected", "b0"), ("trusted", "b0")]
+
+
+def test_when_an_end_of_a_one_way_cut_dies_nothing_is_left_of_the_connection() -> None:
+    probe = Probe(chain(2), settings=SETTINGS)
+    probe.simulation.cut("b0", "b1", at=10 * MS, one_way=True)
+    probe.simulation.crash("b0", at=20 * MS)
+    probe.simulation.restart("b0", at=300 * MS)
+    probe.send("b1", "b0", at=400 * MS)
+    probe.simulation.heal("b0", "b1", at=600 * MS)
+    probe.simulation.run(settle=LATE)
+    assert probe.logs.notes("b0") == []
+    assert heard(probe, "b1")[1:] == [("suspected", "b0"), ("connected", "b0"), ("trusted", "b0")]
+
+
 def test_of_what_flies_when_a_link_is_cut_a_prefix_survives_each_way() -> None:
     lengths = set()
     for seed in range(30):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.conftest import Cli
 
-from .stream.network import patiently, served, speak
+from .stream.network import history, patiently, served, speak
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "SPARK.md").read_text(encoding="utf-8")
@@ -26,14 +26,19 @@ def test_the_stream_that_is_shown_works(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found: dict[str, Any] = {}
-    exec(compile(blocks("python")[0], "docs/SPARK.md", "exec"), found)
+    for block in blocks("python")[:2]:
+        exec(compile(block, "docs/SPARK.md", "exec"), found)
     with served(tmp_path / "network", 1) as fleet:
         trades = [{"topic": "trade", "symbol": "AB"[n % 2], "price": 9.5 + n, "amount": n} for n in range(10)]
         speak(fleet, "b0", trades)
         patiently(lambda: found["volumes"](spark, fleet.config.url, str(tmp_path / "checkpoint")))
+        patiently(lambda: found["enrich"](spark, fleet.config.url, str(tmp_path / "enriched")))
+        bills = history(fleet, "topic = 'bill'")
     printed = capsys.readouterr().out
     assert "|     A|         20|" in printed, "without what costs less than 10"
     assert "|     B|         25|" in printed
+    assert [bill.attributes["total"] for bill in bills] == [(9.5 + n) * n for n in range(10)]
+    assert bills[0].payload == b"paid in cash"
 
 
 def test_what_is_shown_of_traces_works(
@@ -51,7 +56,7 @@ def test_what_is_shown_of_traces_works(
     ran = cli(*shlex.split(command)[1:])
     assert (ran.code, ran.err) == (0, "")
     assert "VALID" in ran.out
-    exec(compile(blocks("python")[1], "docs/SPARK.md", "exec"), {})
+    exec(compile(blocks("python")[2], "docs/SPARK.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "median" in printed
     assert "|   40|" in printed, "each of alice's 40 events came to bob once"

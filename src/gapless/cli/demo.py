@@ -71,12 +71,20 @@ def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as
 
 @contextmanager
 def _termination() -> Iterator[None]:
-    """Who is told to end cleans up as if interrupted."""
+    """A demo that is told to end cleans up as if it were interrupted.
+
+    A script lets what it starts in the background ignore interrupts; then it has to hear them again, for this.
+    """
     before = signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if is_ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        if is_ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Demo:

@@ -47,7 +47,7 @@ class LiveVerdict(msgspec.Struct, frozen=True):
 def judge_live(trace: Path, *, is_small: bool = False, tell: Callable[[str], None] = lambda judge: None) -> LiveVerdict:
     """Judge the one run of a trace; one that is small is not worth compiling much for.
 
-    `tell` is told who judges, once that is known.
+    `tell` hears which judge it is, as soon as that is known.
     """
     settings = _FOR_SMALL if is_small else None
     try:

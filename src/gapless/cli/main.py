@@ -17,6 +17,7 @@ from gapless.cli.data_commands import DATA_EPILOG, data
 from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED, LAB_EPILOG, NETWORK_EPILOG
 from gapless.cli.extras import missing_extra
 from gapless.cli.lab_commands import lab
+from gapless.cli.names_commands import names
 from gapless.cli.security_commands import security
 from gapless.cli.shared_options import LOCAL, CredentialsFile, Json, Seconds, Url, help_without_command, local
 from gapless.cli.sim_commands import sim
@@ -43,6 +44,7 @@ app.add_typer(clients, name="client", epilog=NETWORK_EPILOG)
 app.add_typer(lab, name="lab", epilog=LAB_EPILOG)
 app.add_typer(security, name="security", epilog=NETWORK_EPILOG)
 app.add_typer(data, name="data", epilog=DATA_EPILOG)
+app.add_typer(names, name="subscriptions", epilog=NETWORK_EPILOG)
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -194,6 +196,31 @@ def audit(
     return audit_trace(trace, master=master, remote=remote, out=out, as_json=json)
 
 
+@app.command(epilog=NETWORK_EPILOG)
+def archive(
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="The archive; it is made if it is not there.")],
+    url: Url = LOCAL,
+    filter: Annotated[str, typer.Option("--filter", metavar="FILTER", help="What to keep.")] = "TRUE",  # noqa: A002
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 10.0,
+    once: Annotated[bool, typer.Option("--once", help="Archive what there is, and end.")] = False,
+    allow_gaps: Annotated[bool, typer.Option("--allow-gaps", help="Go on if brokers have lost some of it.")] = False,
+    credentials: CredentialsFile = None,
+    json: Json = False,
+) -> int:
+    """Keep what is published, in Parquet files by date, longer than brokers do.
+
+    Started again, it goes on where it was: each event is there once.
+
+    Example:  [bold]gapless archive --filter "topic = 'trade'" --to trades[/bold]
+    """
+    from gapless.cli.archive import archive_history
+
+    return archive_history(
+        local(url, credentials), filter, to, every_s=every, once=once, allow_gaps=allow_gaps, credentials=credentials,
+        as_json=json,
+    )  # fmt: skip
+
+
 @app.command("protocols", epilog=EPILOG)
 def list_protocols(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show the options of this one.")] = None,
@@ -287,6 +314,19 @@ def status(
     return show_status(local(url, credentials), config, credentials, as_json=json)
 
 
+@app.command(epilog="Exit codes: 0 nothing is wrong, 1 something is, 64 nobody answers.")
+def doctor(
+    url: Url = LOCAL, config: NetworkFile = None, credentials: CredentialsFile = None, json: Json = False
+) -> int:  # fmt: skip
+    """Say what is wrong with a network, and what to do about it.
+
+    Example:  [bold]gapless doctor --config network.toml[/bold]
+    """
+    from gapless.cli.doctor import examine
+
+    return examine(local(url, credentials), config, credentials, as_json=json)
+
+
 @clients.command("end", epilog="Exit codes: 0 its session is ended, 1 there is none, 64 nobody answers.")
 def client_end(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The client, as gapless status names it.")],
@@ -347,6 +387,10 @@ def sub(
     until: Annotated[
         str | None, typer.Option(metavar="WHEN", help="End there: now, an age, a time, a position. Needs --since.")
     ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Go on where the subscription of that name stopped, whoever had it."),
+    ] = None,
     rate: Annotated[
         bool, typer.Option("--rate", help="Print events a second instead of events, and the total at the end.")
     ] = False,
@@ -361,11 +405,13 @@ def sub(
     How many come:  [bold]gapless sub --rate --seconds 10[/bold]
 
     What was published in the last ten minutes:  [bold]gapless sub --since 10m --until now[/bold]
+
+    Today, and tomorrow with what came meanwhile:  [bold]gapless sub --name billing[/bold]
     """
     from gapless.cli.sub import Span, subscribe
 
     return subscribe(
-        local(url, credentials), text, Span(since, until), count, seconds,
+        local(url, credentials), text, Span(since, until, name), count, seconds,
         credentials=credentials, rate=rate, quiet=quiet, as_json=json,
     )  # fmt: skip
 

@@ -63,7 +63,7 @@ def network_addresses(url: str, file: Path | None, credentials: Path | None) -> 
 
 
 def _as_broker(config: NetworkConfig) -> Access:
-    """Where a broker of the network runs, its certificate is at hand, and serves operators who can read it."""
+    """On the host of a broker, an operator who can read the broker's certificate may use it."""
     if config.security is None:
         return CLEAR
     for entry in config.brokers:

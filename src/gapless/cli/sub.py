@@ -32,9 +32,16 @@ class Span(msgspec.Struct, frozen=True):
 
     since: str | None = None
     until: str | None = None
+    name: str | None = None
+    """Instead: where the subscription of that name stopped."""
 
     def begin(self) -> Since | None:
         """From which position on; None if from now on."""
+        if self.name is not None and (self.since is not None or self.until is not None):
+            raise CallError(
+                "--name goes on where it stopped, so leave out --since and --until; see also: "
+                "gapless subscriptions move"
+            )
         if self.until is not None and self.since is None:
             raise CallError("--until needs --since: what is published from now on has no end; see also --seconds")
         return None if self.since is None else _position(self.since)
@@ -66,6 +73,8 @@ async def _subscribe(
         since = span.begin()
         if span.until is not None and since is not None:
             subscription = await client.read(text, since=since, until=span.end())
+        elif span.name is not None:
+            subscription = await client.subscribe(text, name=span.name, confirm="manual")
         else:
             subscription = await client.subscribe(text, since=since)
         if not quiet:
@@ -112,13 +121,17 @@ async def _take(subscription: Subscription, count: int | None, give: Callable[[l
         taken += len(events)
         if not give(events):
             return PIPE_CLOSED
+        if subscription.title:
+            await subscription.confirm()  # what was printed does not come again
     return 0
 
 
 def _tell_begin(subscription: Subscription, span: Span) -> None:
     cuts = ", ".join(f"event {number} of {publisher}" for publisher, number in sorted(subscription.cuts.items()))
     begin = f"it starts with {cuts}" if cuts else "nobody publishes such events yet"
-    if span.since is not None:
+    if span.name is not None:
+        begin = f"{span.name} goes on after position {subscription.position}"
+    elif span.since is not None:
         begin = f"what was published since {span.since}" + (", then what is published" if span.until is None else "")
     print(f"subscribed; {begin}", file=sys.stderr, flush=True)
 

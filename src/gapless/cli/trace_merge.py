@@ -15,7 +15,7 @@ SHOWN_MAX = 20
 
 
 def merge(directory: Path, out: Path, *, quiesced: bool, clock_skew_ms: float | None, as_json: bool) -> int:
-    """Put the parts together, write them, and say of whom not all is there."""
+    """Put the parts together, write them, and name the clients whose parts are cut short."""
     trace = merge_parts(directory, quiesced=quiesced, clock_skew_ms=clock_skew_ms)
     write_trace(trace, out)
     said = cut_short_sentences(trace.cut_short)

@@ -33,7 +33,7 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
 
 
 def print_cut_short(console: Console, sentences: Sequence[str]) -> None:
-    """Of whom the trace does not hold all."""
+    """The clients whose acts the trace does not hold in full."""
     for sentence in sentences[:CUT_SHORT_MAX]:
         console.print(Padding(Text(sentence, "yellow"), (0, 0, 0, 2)))
     if len(sentences) > CUT_SHORT_MAX:

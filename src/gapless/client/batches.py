@@ -9,8 +9,9 @@ which is said in the log; an async iterable does not.
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from itertools import islice
+from time import monotonic
 from typing import Any, NamedTuple
 
 from gapless.errors import EventError
@@ -45,14 +46,14 @@ def batches(
 async def _of_what_is_there(remaining: Iterator[Any], most: int, size: int) -> AsyncIterator[list[Any]]:
     is_told = False
     while True:
-        started = time.monotonic()
+        started = monotonic()
+        end = started + QUICK_S
         batch = []
-        took = 0.0
-        for event in remaining:
+        for event in islice(remaining, size):
             batch.append(event)
-            took = time.monotonic() - started
-            if took > QUICK_S or len(batch) >= size:
+            if monotonic() > end:
                 break
+        took = monotonic() - started
         if not batch:
             return
         if took > BLOCKED_S and not is_told:

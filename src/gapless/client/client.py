@@ -16,12 +16,14 @@ from typing import Any, Self, TypeVar, get_args, overload
 from gapless.client.advertisement import Advertisement
 from gapless.client.arguments import check_choice, check_count, check_text, check_timeout
 from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching, serving
+from gapless.client.confirmations import Confirmations
 from gapless.client.guarded_codec import GuardedCodec
 from gapless.client.hints import hint_at_filter
 from gapless.client.hold_up import HoldUp
 from gapless.client.holdings import Holdings
 from gapless.client.introduction import Introduction
 from gapless.client.milestones import Milestones, Survey
+from gapless.client.naming import check_name_of, check_naming, find_named
 from gapless.client.positions import Since, position_of
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import Publishing
@@ -29,15 +31,18 @@ from gapless.client.reader import Reader
 from gapless.client.recording import start_recording
 from gapless.client.requests import ANSWERABLE, Replies, Requests
 from gapless.client.spare_links import SpareLinks
+from gapless.client.standing import Standing
 from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription, chosen_policy
 from gapless.errors import CallError, ClosedError, EventError, GaplessError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
+from gapless.names import Confirmation, MoveName, NamedSubscription
 from gapless.protocol import (
     ClientPlace,
     Confirmed,
     Publish,
     Published,
+    PublishedMany,
     Ready,
     Rejected,
     Start,
@@ -68,7 +73,10 @@ S = TypeVar("S", bound=BaseSubscription[Any])
 class Client:
     """One client of the network. Made by `connect`."""
 
-    def __init__(self, welcome: Welcome, name: str, *, address: str, trace: str = "", access: Access = CLEAR) -> None:
+    def __init__(
+        self, welcome: Welcome, name: str, *,
+        address: str, trace: str = "", access: Access = CLEAR, standing: Standing | None = None,
+    ) -> None:  # fmt: skip
         self.name = name
         """Unique in the network; its events carry it as their publisher."""
         self.network = welcome.network_name
@@ -79,8 +87,12 @@ class Client:
         self._node = self._spec.client(place, options)
         self._publishing = Publishing(self, self._spec, welcome.settings, self._node.window)
         self._serial = 0
+        if standing is not None:
+            self._serial = standing.attempt  # so that nothing of the process before has the same name
+            self._node.take_over(standing.home, standing.attempt, standing.seq)
+            self._publishing.unsafe.published = self._publishing.unsafe.confirmed = standing.seq
         self._rejection: Rejected | None = None
-        self._holdings = Holdings(self, paces=self._spec.paces)
+        self._holdings = Holdings(self, paces=self._spec.paces, window=self._node.delivery_window)
         self._subscriptions = self._holdings.subscriptions
         self._pacing = self._holdings.pacing
         self._error: GaplessError | None = None
@@ -89,6 +101,7 @@ class Client:
         self._breaking: asyncio.Task[None] | None = None
         self._handlers: dict[type, Callable[[Any], None]] = {
             Published: self._publishing.on_published,
+            PublishedMany: self._publishing.on_published_many,
             Confirmed: self._publishing.on_confirmed,
             Rejected: self._on_rejected,
             **self._holdings.handlers,
@@ -141,6 +154,9 @@ class Client:
         filter: str,
         *,
         since: Since | None = None,
+        name: str | None = None,
+        confirm: Confirmation = "taken",
+        replace: bool = False,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -153,6 +169,9 @@ class Client:
         *,
         type: type[T],
         since: Since | None = None,
+        name: str | None = None,
+        confirm: Confirmation = "taken",
+        replace: bool = False,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -164,6 +183,9 @@ class Client:
         *,
         type: type[Any] | None = None,  # noqa: A002
         since: Since | None = None,
+        name: str | None = None,
+        confirm: Confirmation = "taken",
+        replace: bool = False,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -178,19 +200,52 @@ class Client:
         the subscription. With `ready="first"` it returns with the first of these numbers, as the papers have it: what a
         publisher farther away says next may then be missed.
 
+        With a `name` the subscription outlives this client: whoever opens it next, here or elsewhere, however much
+        later, goes on after what was confirmed, with nothing missing, and nothing twice but what was not confirmed.
+        What you take is confirmed; with `confirm="manual"`, what you confirm: `await event.confirm()`, or
+        `await subscription.confirm(upto)`, each with all that came before it. One client at a time has it; who had it
+        before gets a `SubscriptionEndedError`. With another filter than before it is refused, unless `replace` is set.
+
         `on_full` says what happens if you do not take the events (see `gapless.client.subscription`): `block`, the
         default where the protocol can hold back, or `fail` when more than `queue` of them wait. With a `type`, a
         msgspec struct or a dataclass, you get values of that type instead of events (see `gapless.client.reader`).
         """
         settings = self._settings_of(filter, on_full, queue)
         check_choice("ready", ready, get_args(Ready))
+        title = check_naming(self._spec, name, confirm, replace=replace, has_since=since is not None, ready=ready)
         position = -1 if since is None else self._position_of("since", since)
-        again: Any = partial(self.subscribe, filter, on_full=on_full, queue=queue, ready=ready)
+        again: Any = partial(
+            self.subscribe, filter, name=name, confirm=confirm, replace=replace, on_full=on_full, queue=queue,
+            ready=ready,
+        )  # fmt: skip
         if type is None:
             made: Any = Subscription(self, self._pacing.took, *settings, again)
         else:
             made = TypedSubscription(self, self._pacing.took, *settings, partial(again, type=type), Reader(type))
-        return await self._begin(made, ready, position)
+        if title:
+            made.title = title
+            made.confirmations = Confirmations(made.name, self._tell, is_manual=confirm == "manual")
+        return await self._begin(made, ready, position, replace=replace)
+
+    async def named_subscriptions(self) -> list[NamedSubscription]:
+        """The named subscriptions of the network, by name: filter, position, how far behind, and who listens."""
+        check_name_of(self._spec, "any")
+        self._check_open()
+        return await self._holdings.names()
+
+    async def move_subscription(self, name: str, to: Since) -> None:
+        """Let a named subscription go on after a position, written as `since`. Who listens to it is ended."""
+        check_name_of(self._spec, name)
+        await self._move(name, self._position_of("to", to))
+
+    async def end_subscription(self, name: str) -> None:
+        """End a named subscription for good. Who listens to it is ended."""
+        check_name_of(self._spec, name)
+        await self._move(name, -1)
+
+    async def _move(self, name: str, position: int) -> None:
+        found = find_named(name, await self.named_subscriptions())
+        await self._holdings.move(MoveName(self._new_name("m"), name, found.filter, position))
 
     @overload
     async def read(self, filter: str, *, since: Since = "earliest", until: Since | None = None) -> Subscription: ...
@@ -212,6 +267,9 @@ class Client:
 
         Without `until` that is everything that was published, and confirmed, before the call. Positions are written as
         in `subscribe`. If some of it is gone, a `SkippedError` says so in its place.
+
+        All subscriptions and readings of a client share one window: one whose events you do not take stops the others.
+        Close what you do not read to its end. If you forget, the log `gapless.client` says which it is.
         """
         settings = self._settings_of(filter, None, 10_000)
         begin, end = self._range_of(since, until)
@@ -265,8 +323,14 @@ class Client:
         self._check_open()
         return self._new_name("s"), text, chosen_policy(self._spec, on_full), check_count("queue", queue)
 
-    async def _begin(self, subscription: S, ready: Ready = "whole", since: int = -1, until: int = 0) -> S:
-        call = Subscribe(subscription.name, subscription.filter, ready, since, until)
+    async def _begin(
+        self, subscription: S, ready: Ready = "whole", since: int = -1, until: int = 0, *, replace: bool = False
+    ) -> S:
+        title = subscription.title
+        confirm: Confirmation = (
+            "manual" if title else "taken"
+        )  # the application is nearer to what it took than the node
+        call = Subscribe(subscription.name, subscription.filter, ready, since, until, title, confirm, replace)
         subscription.position, subscription.is_live = max(0, since), since < 0
         if self._recording is not None:
             self._recording.subscribes(subscription.name, subscription.filter, self._spec.ready(call))
@@ -415,6 +479,7 @@ class Client:
     def _on_rejected(self, effect: Rejected) -> None:
         if self._rejection is None:
             self._rejection = effect
+        self._holdings.reject(effect)
 
     def _break(self, error: BaseException) -> None:
         """The client cannot go on: no call may wait for what does not come, and nobody is kept waiting for us."""
@@ -447,6 +512,21 @@ class Client:
     def broker(self) -> str:
         """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
         return "" if self._links.host.node is None else self._node.broker
+
+    @property
+    def confirmed(self) -> int:
+        """Everything that it published up to this number is known to be safe."""
+        return self._publishing.unsafe.confirmed
+
+    @property
+    def event_max(self) -> int:
+        """How many bytes an event may have, attributes and payload together."""
+        return self._publishing.event_max
+
+    @property
+    def standing(self) -> Standing:
+        """What another process has to know to go on as this client, should this one be no more."""
+        return Standing(self.name, *self._node.standing)
 
     @property
     def addresses(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from gapless.client.arguments import check_name, check_seconds, check_text
 from gapless.client.bootstrap import find_network
 from gapless.client.client import Client
+from gapless.client.standing import Standing
 from gapless.runtime.access import Access
 from gapless.runtime.wire import Welcome
 from gapless.security.credentials import Credentials
@@ -24,8 +25,10 @@ class Connecting:
     """What `connect` returns: await it for a client, or use it with `async with`."""
 
     def __init__(
-        self, url: str, name: str, timeout_s: float, trace: str | Path | None, credentials: CredentialsLike
-    ) -> None:
+        self, url: str, name: str, timeout_s: float, trace: str | Path | None, credentials: CredentialsLike,
+        standing: Standing | None = None,
+    ) -> None:  # fmt: skip
+        self._standing = standing
         self._trace = trace
         self._credentials = credentials
         self._url = url
@@ -41,8 +44,9 @@ class Connecting:
         address, welcome = await find_network(self._url, self._timeout_s, access)
         trace = str(self._trace or "") if self._trace is not None else _wanted_trace(welcome)
         whose = client_prefix(welcome.user) if welcome.user else ""
-        name = f"{whose}{self._name}-{secrets.token_hex(4)}"
-        self._client = Client(welcome, name, address=address, trace=trace, access=access)
+        standing = self._standing
+        name = f"{whose}{self._name}-{secrets.token_hex(4)}" if standing is None else standing.name
+        self._client = Client(welcome, name, address=address, trace=trace, access=access, standing=standing)
         return self._client
 
     async def __aenter__(self) -> Client:

@@ -9,7 +9,9 @@ from gapless.client.advertisement import Advertisement
 from gapless.client.pacing import Pacing
 from gapless.client.subscription import BaseSubscription
 from gapless.client.unsafe import fulfil, refuse
-from gapless.errors import ClosedError, DeniedError, GaplessError, SkippedError, SubscriptionEndedError
+from gapless.errors import CallError, ClosedError, DeniedError, GaplessError, SkippedError, SubscriptionEndedError
+from gapless.events import Event
+from gapless.names import LISTING, Confirming, ListNames, MoveName, NameChanged, NamedSubscription, NamesListed, Opened
 from gapless.protocol import (
     Activated,
     Advertise,
@@ -18,7 +20,9 @@ from gapless.protocol import (
     CutFixed,
     CutsVoided,
     Deliver,
+    DeliverMany,
     Ended,
+    Rejected,
     Skipped,
     Subscribe,
     Unadvertise,
@@ -47,27 +51,36 @@ class _Client(Protocol):
 
 
 class Holdings:
-    """Of one client; `paces` if its protocol wants to know how far the application has come."""
+    """Of one client; `paces` if its protocol wants to know how far the application has come, and lets brokers send no
+    more than a `window` ahead of it."""
 
-    def __init__(self, client: _Client, *, paces: bool) -> None:
+    def __init__(self, client: _Client, *, paces: bool, window: int) -> None:
         self.advertisements: dict[str, Advertisement] = {}
         self.subscriptions: dict[str, BaseSubscription[Any]] = {}
-        self.pacing = Pacing(self.subscriptions, client._tell, tells=paces)
+        self.pacing = Pacing(client.name, self.subscriptions, client._tell, tells=paces, window=window)
         self.handlers: dict[type, Callable[[Any], None]] = {
             Advertised: self._on_advertised,
             Activated: self._on_activated,
             CutFixed: self._on_cut_fixed,
             CutsVoided: self._on_cuts_voided,
             Deliver: self._on_deliver,
+            DeliverMany: self._on_deliver_many,
             CaughtUp: self._on_caught_up,
             Skipped: self._on_skipped,
             Ended: self._on_ended,
+            Opened: self._on_opened,
+            Confirming: self._on_confirming,
+            NamesListed: self._on_listed,
+            NameChanged: self._on_changed,
         }
         """What the node says of them."""
         self._client = client
         self._stable: dict[str, asyncio.Future[None]] = {}
         self._starting: dict[str, asyncio.Future[None]] = {}
         self._ending: dict[str, asyncio.Future[None]] = {}
+        self._listing: dict[int, asyncio.Future[list[NamedSubscription]]] = {}
+        self._moving: dict[str, asyncio.Future[None]] = {}
+        self._questions = 0
 
     # ---- calls --------------------------------------------------------------------------------------------
 
@@ -111,10 +124,38 @@ class Holdings:
         ended = self._ending.get(name)
         if ended is None:
             ended = self._ending[name] = _future()
+            if subscription.confirmations is not None:
+                subscription.confirmations.tell()
             subscription.release()
             self.pacing.took()
             self._client._call(Unsubscribe(name))
         await asyncio.shield(ended)
+
+    async def names(self) -> list[NamedSubscription]:
+        """The named subscriptions that there are."""
+        self._questions += 1
+        number = self._questions
+        told: asyncio.Future[list[NamedSubscription]] = asyncio.get_running_loop().create_future()
+        self._listing[number] = told
+        try:
+            self._client._call(ListNames(number))
+            return await told
+        finally:
+            del self._listing[number]
+
+    async def move(self, call: MoveName) -> None:
+        """Returns when the named subscription was moved, or ended."""
+        moved = self._moving[call.request] = _future()
+        try:
+            self._client._call(call)
+            await moved
+        finally:
+            del self._moving[call.request]
+
+    def reject(self, effect: Rejected) -> None:
+        """The network turned down a subscription that it had to be asked about."""
+        if isinstance(effect.call, Subscribe) and effect.call.subscription in self._starting:
+            refuse(self._starting[effect.call.subscription], CallError(effect.reason))
 
     def _drop(self, name: str) -> None:
         """The application does not want the subscription after all."""
@@ -131,6 +172,10 @@ class Holdings:
             refuse(self._stable[name], error)
         elif name in self._starting:
             refuse(self._starting[name], error)
+        elif name in self._moving:
+            refuse(self._moving[name], error)
+        elif name.startswith(LISTING):
+            self._deny_listing(int(name.removeprefix(LISTING)), error)
         elif name in self.subscriptions:
             self.subscriptions[name].end(error)
             self._drop(name)
@@ -138,12 +183,21 @@ class Holdings:
             logging.getLogger("gapless.client").warning(f"an advertisement of {self._client.name} is over: {reason}")
             self._client._tell(Unadvertise(self.advertisements.pop(name).name))
 
+    def _deny_listing(self, question: int, error: DeniedError) -> None:
+        if question in self._listing:
+            refuse(self._listing[question], error)
+
     def fail(self, error: GaplessError, *, is_closed: bool) -> None:
         """Nothing goes on: whoever waits is told why. A client that was closed ends its subscriptions well."""
-        for future in [*self._stable.values(), *self._starting.values(), *self._ending.values()]:
+        waiting = [*self._stable.values(), *self._starting.values(), *self._ending.values(), *self._moving.values()]
+        for future in waiting:
             refuse(future, error)
+        for listed in self._listing.values():
+            refuse(listed, error)
         for subscription in self.subscriptions.values():
             subscription.end(None if is_closed else error)
+            if subscription.confirmations is not None:
+                subscription.confirmations.fail(error)
 
     def _on_advertised(self, effect: Advertised) -> None:
         if effect.advertisement in self._stable:
@@ -162,13 +216,19 @@ class Holdings:
             self.subscriptions[effect.subscription].cuts.clear()
 
     def _on_deliver(self, effect: Deliver) -> None:
-        self.pacing.deliveries += 1
-        subscription = self.subscriptions.get(effect.subscription)
+        self._put(effect.subscription, [effect.event])
+
+    def _on_deliver_many(self, effect: DeliverMany) -> None:
+        self._put(effect.subscription, effect.events)
+
+    def _put(self, name: str, events: list[Event]) -> None:
+        first = self.pacing.delivered(len(events))
+        subscription = self.subscriptions.get(name)
         if subscription is None:
             self.pacing.took()
             return
-        if not subscription.put(self.pacing.deliveries, effect.event):
-            asyncio.get_running_loop().call_soon(self._drop, effect.subscription)
+        if not subscription.put(first, events):
+            asyncio.get_running_loop().call_soon(self._drop, name)
         if not subscription.holds_back:
             self.pacing.took()
 
@@ -193,12 +253,37 @@ class Holdings:
         if subscription is not None:
             subscription.last = effect.last_seq
             is_well = asked is not None or effect.is_complete
-            subscription.end(None if is_well else SubscriptionEndedError(ENDED, effect.last_seq))
+            error = SubscriptionEndedError(effect.reason or ENDED, effect.last_seq)
+            subscription.end(None if is_well else error)
+            if subscription.confirmations is not None:
+                subscription.confirmations.fail(ClosedError("the named subscription is closed") if is_well else error)
         if asked is not None:
             fulfil(asked)
         if name in self._starting:
             left = ClosedError("the client is about to close")
             refuse(self._starting[name], left if self._client._is_leaving else SubscriptionEndedError(ENDED_EARLY))
+
+    def _on_opened(self, effect: Opened) -> None:
+        subscription = self.subscriptions.get(effect.subscription)
+        if subscription is not None:
+            subscription.reach(effect.position, is_live=False)
+
+    def _on_confirming(self, effect: Confirming) -> None:
+        subscription = self.subscriptions.get(effect.subscription)
+        if effect.is_kept and subscription is not None and subscription.confirmations is not None:
+            subscription.confirmations.kept(effect.count)
+
+    def _on_listed(self, effect: NamesListed) -> None:
+        told = self._listing.get(effect.request)
+        if told is not None and not told.done():
+            told.set_result(list(effect.found))
+
+    def _on_changed(self, effect: NameChanged) -> None:
+        moved = self._moving.get(effect.request)
+        if moved is not None and effect.reason:
+            refuse(moved, CallError(effect.reason))
+        elif moved is not None:
+            fulfil(moved)
 
 
 def _future() -> "asyncio.Future[None]":

@@ -1,8 +1,13 @@
 """How far the application has come: the node is told, once a turn of the event loop, so that the network does not run
 too far ahead. What was delivered counts as taken up to the oldest delivery that a subscription keeps back for its
-application."""
+application.
+
+All subscriptions and readings of a client share one window. So one whose events nobody takes stops the others, too, as
+soon as the window is full of them. If that lasts for `PATIENCE_S`, the log says which one it is.
+"""
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -10,9 +15,15 @@ from gapless.protocol import Consumed
 
 __all__ = ["Pacing"]
 
+PATIENCE_S = 5.0
+
+_logger = logging.getLogger("gapless.client")
+
 
 class _Subscription(Protocol):
     """Where deliveries wait to be taken."""
+
+    filter: str
 
     @property
     def holds_back(self) -> bool: ...
@@ -21,18 +32,39 @@ class _Subscription(Protocol):
 
 
 class Pacing:
-    """Of one client; it `tells` if its protocol takes such news."""
+    """Of one client; it `tells` if its protocol takes such news. Brokers send `window` deliveries ahead; 0: all."""
 
     def __init__(
-        self, subscriptions: Mapping[str, _Subscription], give: Callable[[Consumed], None], *, tells: bool
+        self,
+        client: str,
+        subscriptions: Mapping[str, _Subscription],
+        give: Callable[[Consumed], None],
+        *,
+        tells: bool,
+        window: int,
     ) -> None:
-        self.deliveries = 0
-        """How many there were."""
+        self._deliveries = 0
+        self._client = client
         self._subscriptions = subscriptions
         self._give = give
         self._tells = tells
+        self._window = window
         self._taken = 0
         self._is_telling = False
+        self._is_looking = False
+
+    @property
+    def deliveries(self) -> int:
+        """How many there were."""
+        return self._deliveries
+
+    def delivered(self, count: int = 1) -> int:
+        """There are so many more; the number of the first."""
+        first = self._deliveries + 1
+        self._deliveries += count
+        if self._window and self._deliveries - self._taken >= self._window and not self._is_looking:
+            self._look_later()
+        return first
 
     def took(self) -> None:
         """The application took something, or wants no more."""
@@ -42,8 +74,38 @@ class Pacing:
 
     def _tell(self) -> None:
         self._is_telling = False
-        waiting = [subscription.oldest() for subscription in self._subscriptions.values() if subscription.holds_back]
-        taken = min((number for number in waiting if number is not None), default=self.deliveries + 1) - 1
+        taken = self._first_waiting()[0] - 1
         if taken > self._taken:
             self._taken = taken
             self._give(Consumed(taken))
+
+    def _first_waiting(self) -> tuple[int, str]:
+        """The oldest delivery that was not taken, and of which subscription; the next one, if all were."""
+        first, name = self._deliveries + 1, ""
+        for each, subscription in self._subscriptions.items():
+            oldest = subscription.oldest() if subscription.holds_back else None
+            if oldest is not None and oldest < first:
+                first, name = oldest, each
+        return first, name
+
+    # ---- who stands in the way ------------------------------------------------------------------------------
+
+    def _look_later(self) -> None:
+        self._is_looking = True
+        asyncio.get_running_loop().call_later(PATIENCE_S, self._look, self._deliveries, self._taken)
+
+    def _look(self, deliveries: int, taken: int) -> None:
+        """Nothing has moved for a while: say who does not take its events, if somebody else could have some."""
+        self._is_looking = False
+        name = self._first_waiting()[1]
+        if self._deliveries - self._taken < self._window or not name:
+            return
+        if (self._deliveries, self._taken) != (deliveries, taken):
+            self._look_later()
+        elif len(self._subscriptions) > 1:
+            waiting = self._deliveries - self._taken
+            _logger.warning(
+                f"{name} (to {self._subscriptions[name].filter!r}) stops all other subscriptions and readings of "
+                f"{self._client}: {waiting:,} events wait, and its application takes none of them; take them, close "
+                "it, or give it a client of its own"
+            )

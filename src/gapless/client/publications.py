@@ -17,7 +17,7 @@ from gapless.events import Event
 from gapless.protocol import Publish
 from gapless.runtime.codec import ATTRIBUTE_BYTES
 
-__all__ = ["Checked", "EventLike", "Payload", "Publication", "check_publication", "parts_of"]
+__all__ = ["Checked", "EventLike", "Payload", "Publication", "check_all", "check_publication", "parts_of"]
 
 Payload: TypeAlias = bytes | bytearray | memoryview
 
@@ -39,6 +39,32 @@ Checked: TypeAlias = tuple[Publish, int]
 """The call, and its size in bytes."""
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+
+
+def check_all(items: list[Publication], event_max: int) -> tuple[list[Checked], EventError | None]:
+    """The calls up to the first that cannot be made, and why it cannot.
+
+    Who has the same text for attributes as the one before, and a payload, needs no second look: only its size does.
+    """
+    checked: list[Checked] = []
+    latest: dict[str, Any] | None = None
+    base = 0
+    for item in items:
+        if latest is not None and type(item) is tuple and len(item) == 2:
+            attributes, payload = item
+            if type(attributes) is dict and type(payload) is bytes and attributes == latest:
+                size = base + len(payload)
+                if size <= event_max:
+                    checked.append((Publish(latest, payload), size))
+                    continue
+        try:
+            call, size = check_publication(item, event_max)
+        except EventError as error:
+            return checked, error
+        checked.append((call, size))
+        is_text = all(type(value) is str for value in call.attributes.values())
+        latest, base = (call.attributes, size - len(call.payload)) if is_text else (None, 0)
+    return checked, None
 
 
 def check_publication(item: Publication, event_max: int) -> Checked:

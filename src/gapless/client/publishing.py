@@ -6,12 +6,12 @@ from typing import Any, Protocol
 
 from gapless.client.batches import batches
 from gapless.client.feed import Feed
-from gapless.client.publications import Checked, Publication, check_publication
+from gapless.client.publications import Checked, Publication, check_all, check_publication
 from gapless.client.recording import now_us
 from gapless.client.unsafe import Unsafe, refuse
-from gapless.errors import EventError, GaplessError
+from gapless.errors import GaplessError
 from gapless.events import Event
-from gapless.protocol import Confirmed, ProtocolSpec, Publish, Published, PublishMany
+from gapless.protocol import Confirmed, ProtocolSpec, Publish, Published, PublishedMany, PublishMany
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = ["Publishing"]
@@ -46,7 +46,7 @@ class Publishing:
         """How many events may be published at a time."""
         self._client = client
         self._spec = spec
-        self._event_max = settings.event_max
+        self.event_max = settings.event_max
         self._accepted: list[Event] = []
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Fails when nothing can be published any more."""
@@ -57,6 +57,10 @@ class Publishing:
         """It took an event."""
         self.unsafe.published = effect.event.seq
         self._accepted.append(effect.event)
+
+    def on_published_many(self, effect: PublishedMany) -> None:
+        """It took events."""
+        self.unsafe.published = effect.events[-1].seq
 
     def on_confirmed(self, effect: Confirmed) -> None:
         """Events are safe."""
@@ -84,7 +88,7 @@ class Publishing:
 
     def check(self, item: Publication) -> Checked:
         """The call that publishes it, or an `EventError` for what the network would choke on."""
-        return check_publication(item, self._event_max)
+        return check_publication(item, self.event_max)
 
     async def publish(self, checked: Checked) -> Event:
         """Let the node number and send it; it is not safe yet."""
@@ -109,7 +113,7 @@ class Publishing:
         """All of them, as they come; returns when they are safe."""
         count = 0
         async for batch in batches(events, self.batch_max, self._end):
-            checked, error = self._check_all(batch)
+            checked, error = check_all(batch, self.event_max)
             count += await self._publish_batch(checked)
             if error is not None:
                 raise error
@@ -125,16 +129,6 @@ class Publishing:
             await self.wait_until_safe()
         return count
 
-    def _check_all(self, batch: list[Publication]) -> tuple[list[Checked], EventError | None]:
-        """The calls up to the first that cannot be made, and why it cannot."""
-        checked = []
-        for item in batch:
-            try:
-                checked.append(self.check(item))
-            except EventError as error:
-                return checked, error
-        return checked, None
-
     async def _publish_batch(self, checked: list[Checked]) -> int:
         """Publish these, as there is room for them. Returns how many."""
         began_us = now_us()
@@ -142,12 +136,9 @@ class Publishing:
         while done < len(checked):
             await self._wait_for_room()
             room = self.unsafe.room if self._spec.confirms else len(checked)
-            calls: list[Publish] = []
-            size = 0
-            while done < len(checked) and len(calls) < room and size < MESSAGE_BYTES:
-                calls.append(checked[done][0])
-                size += checked[done][1]
-                done += 1
+            fitting = _fitting(checked[done : done + room])
+            calls, size = [call for call, _ in fitting], sum([size for _, size in fitting])
+            done += len(calls)
             self._client._note_beginning(began_us)
             self._give(calls)
             self._note(size)
@@ -174,3 +165,13 @@ class Publishing:
         else:
             await self._client._wait_for_links()
         self._client._check_open()
+
+
+def _fitting(checked: list[Checked]) -> list[Checked]:
+    """As many of them as go into one message; one at least."""
+    total = 0
+    for place, (_, size) in enumerate(checked):
+        if total >= MESSAGE_BYTES:
+            return checked[:place]
+        total += size
+    return checked

@@ -18,9 +18,11 @@ from gapless.protocol import (
     CutFixed,
     CutsVoided,
     Deliver,
+    DeliverMany,
     Ended,
     ProtocolSpec,
     Published,
+    PublishedMany,
     Ready,
     Rejected,
     Skipped,
@@ -57,6 +59,8 @@ class Recording:
             Published: lambda effect: recorder.publish(effect.event, now_us(), began_us=self._began_us),
             Confirmed: lambda effect: recorder.confirm(effect.seq),
             Deliver: lambda effect: recorder.deliver(effect.event, effect.subscription, now_us()),
+            PublishedMany: self._published_many,
+            DeliverMany: self._delivered_many,
             CutFixed: lambda effect: recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq),
             CutsVoided: lambda effect: recorder.void_cuts(effect.subscription),
             Ended: lambda effect: recorder.end(effect.subscription, effect.last_seq, now_us()),
@@ -90,6 +94,14 @@ class Recording:
     def _rejected(self, effect: Rejected) -> None:
         if isinstance(effect.call, SubscribeCall):
             self._recorder.refuse(effect.call.subscription)
+
+    def _published_many(self, effect: PublishedMany) -> None:
+        for event in effect.events:
+            self._recorder.publish(event, now_us(), began_us=self._began_us)
+
+    def _delivered_many(self, effect: DeliverMany) -> None:
+        for event in effect.events:
+            self._recorder.deliver(event, effect.subscription, now_us())
 
     def _both(self, note: Callable[[Any], None], handler: Callable[[Any], None]) -> Callable[[Any], None]:
         def noted(effect: Any) -> None:

@@ -16,9 +16,11 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, cast, get_args
 
 from gapless.client.arguments import check_choice, check_count, check_timeout
+from gapless.client.confirmations import Confirmations
 from gapless.client.reader import Reader
 from gapless.errors import CallError, GaplessError, MisfitError, SkippedError, SlowConsumerError
 from gapless.events import Event
@@ -62,6 +64,8 @@ class BaseSubscription(ABC, Generic[T]):
     ) -> None:
         self.name = name
         """Unique in the network."""
+        self.title = ""
+        """If it is a named one: its name for all who open it."""
         self.filter = text
         self.cuts: dict[str, int] = {}
         """The starting cut: for each publisher, the number of the first event that counts. Publishers that turn up
@@ -72,6 +76,8 @@ class BaseSubscription(ABC, Generic[T]):
         """If it reads history: everything up to this position was delivered."""
         self.is_live = True
         """Whether it gets what is published; not while it reads what was published before."""
+        self.confirmations: Confirmations | None = None
+        """If it is a named one: what is confirmed of it."""
         self._skips: deque[tuple[int, SkippedError]] = deque()
         """What is gone of the history that was asked for, and the number of the delivery before which it is missing."""
         self._client = client
@@ -115,6 +121,15 @@ class BaseSubscription(ABC, Generic[T]):
         """End it, with an exact ending cut. What was delivered before can still be taken."""
         await self._client.unsubscribe(self)
 
+    async def confirm(self, upto: Event | int | None = None) -> None:
+        """Of a named subscription: confirm all that you took, or all up to an event, or up to a position.
+
+        Returns when a majority of the keepers of names holds it: none of it comes again, whoever opens the name next.
+        """
+        if self.confirmations is None:
+            raise CallError(f"the subscription to {self.filter!r} has no name, so there is nothing to confirm")
+        await self.confirmations.confirm(upto)
+
     async def resubscribe(self) -> Self:
         """After its end, begin anew: the same filter from a new starting cut on.
 
@@ -156,7 +171,18 @@ class BaseSubscription(ABC, Generic[T]):
             self._raise_skipped(self._queue[0][0])
             if self._skips:
                 most = min(most, sum(number < self._skips[0][0] for number, _ in self._queue))
-        return self._pop(most)
+        return self._pop(most) if self.confirmations is None else self._pop_named(most, self.confirmations)
+
+    def _pop_named(self, most: int, confirmations: Confirmations) -> list[T]:
+        """Note what is taken, also if that is a misfit."""
+        there, before = list(islice(self._queue, most)), len(self._queue)
+        try:
+            values: list[Any] = self._pop(most)
+        finally:
+            for number, event in there[: before - len(self._queue)]:
+                confirmations.took(number, event)
+        wrapped: list[Any] = [confirmations.wrap(item) if isinstance(item, Event) else item for item in values]
+        return wrapped
 
     def _raise_skipped(self, number: int | None) -> None:
         """Raise what is missing before that delivery; or before the next that may come."""
@@ -191,18 +217,20 @@ class BaseSubscription(ABC, Generic[T]):
         """Everything up to this position was delivered."""
         self.position, self.is_live = position, is_live
 
-    def put(self, number: int, event: Event) -> bool:
-        """A delivery. False if that was one too many, and the subscription is over."""
+    def put(self, number: int, events: list[Event]) -> bool:
+        """Deliveries; the first has this number. False if that was one too many, and the subscription is over."""
         if self._is_over:
             return True
+        room = self._limit - len(self._queue) if self._on_full == "fail" else len(events)
+        fitting = events[: max(0, room)] if room < len(events) else events
         if self._on_full == "fail":
-            if len(self._queue) >= self._limit:
-                self._give_up()
-                return False
-            self._got[event.publisher] = event.seq
-        self._queue.append((number, event))
-        if self._waiters:
+            self._got.update([(event.publisher, event.seq) for event in fitting])
+        self._queue.extend(enumerate(fitting, number))
+        if self._waiters and fitting:
             self._wake()
+        if room < len(events):
+            self._give_up()
+            return False
         return True
 
     def skip(self, number: int, error: SkippedError) -> None:

@@ -26,6 +26,7 @@ from gapless.client.subscription import OnFull
 from gapless.client.sync_subscription import Changes, Requests, Subscription, TypedSubscription
 from gapless.errors import ClosedError
 from gapless.events import Event
+from gapless.names import Confirmation, NamedSubscription
 from gapless.protocol import Ready
 
 __all__ = ["Advertisement", "Client", "connect"]
@@ -71,6 +72,9 @@ class Client:
         filter: str,
         *,
         since: Since | None = None,
+        name: str | None = None,
+        confirm: Confirmation = "taken",
+        replace: bool = False,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -83,6 +87,9 @@ class Client:
         *,
         type: type[T],
         since: Since | None = None,
+        name: str | None = None,
+        confirm: Confirmation = "taken",
+        replace: bool = False,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -94,6 +101,9 @@ class Client:
         *,
         type: type[Any] | None = None,  # noqa: A002
         since: Since | None = None,
+        name: str | None = None,
+        confirm: Confirmation = "taken",
+        replace: bool = False,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -102,7 +112,10 @@ class Client:
 
         The choices are those of the asynchronous client.
         """
-        subscribe = partial(self._inner.subscribe, filter, since=since, on_full=on_full, queue=queue, ready=ready)
+        subscribe = partial(
+            self._inner.subscribe, filter, since=since, name=name, confirm=confirm, replace=replace, on_full=on_full,
+            queue=queue, ready=ready,
+        )  # fmt: skip
         if type is None:
             return Subscription(self._loop, self._loop.run(subscribe()))
         return TypedSubscription(self._loop, self._loop.run(subscribe(type=type)))
@@ -131,6 +144,18 @@ class Client:
         if type is None:
             return Subscription(self._loop, self._loop.run(read()))
         return TypedSubscription(self._loop, self._loop.run(read(type=type)))
+
+    def named_subscriptions(self) -> list[NamedSubscription]:
+        """The named subscriptions of the network, by name: filter, position, how far behind, and who listens."""
+        return self._loop.run(self._inner.named_subscriptions())
+
+    def move_subscription(self, name: str, to: Since) -> None:
+        """Let a named subscription go on after a position, written as `since`. Who listens to it is ended."""
+        self._loop.run(self._inner.move_subscription(name, to))
+
+    def end_subscription(self, name: str) -> None:
+        """End a named subscription for good. Who listens to it is ended."""
+        self._loop.run(self._inner.end_subscription(name))
 
     def position(self) -> int:
         """The newest position: everything that was published, and confirmed, before this call lies up to it."""
@@ -204,6 +229,11 @@ class Client:
         except BaseException:
             publishing.cancel()
             raise
+
+    @property
+    def event_max(self) -> int:
+        """How many bytes an event may have, attributes and payload together."""
+        return self._inner.event_max
 
     @property
     def broker(self) -> str:

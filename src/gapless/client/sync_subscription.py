@@ -11,6 +11,7 @@ from typing import Any, Generic, Self, TypeVar
 from gapless.client import changes, requests, subscription
 from gapless.client.arguments import check_count
 from gapless.client.changes import Change
+from gapless.client.confirmations import Confirmable
 from gapless.client.loop_thread import LoopThread
 from gapless.client.publications import EventLike, Payload
 from gapless.events import Event
@@ -22,6 +23,16 @@ FETCH = 256
 T = TypeVar("T")
 
 
+class ConfirmableEvent(Event, frozen=True, gc=True, eq=False):
+    """An event of a named subscription that its application confirms."""
+
+    subscription: Any = None
+
+    def confirm(self) -> None:
+        """Confirm it, and all that came before it. Returns when it will not come again."""
+        self.subscription.confirm(self)
+
+
 class BaseSubscription(Generic[T]):
     """What all subscriptions have in common."""
 
@@ -30,7 +41,10 @@ class BaseSubscription(Generic[T]):
         self._inner = inner
         self._fetched: deque[T] = deque()
         self.name = inner.name
+        self.title = inner.title
         self.filter = inner.filter
+        self._at_once = FETCH if inner.confirmations is None else 1
+        """What is fetched is taken, and what is taken of a named subscription does not come again."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} to {self.filter!r}>"
@@ -67,7 +81,7 @@ class BaseSubscription(Generic[T]):
         while True:
             with suppress(IndexError):  # another thread may have taken it
                 return self._fetched.popleft()
-            if not self._loop.run(self._fetch(FETCH, None)):
+            if not self._loop.run(self._fetch(self._at_once, None)):
                 raise StopIteration
 
     def take(self, most: int = FETCH, *, timeout_s: float | None = None) -> list[T]:
@@ -91,12 +105,20 @@ class BaseSubscription(Generic[T]):
         return len(events)
 
     def _wrap(self, item: Any) -> T:
+        if isinstance(item, Confirmable):
+            item = ConfirmableEvent(
+                item.publisher, item.seq, item.attributes, item.payload, item.stamp, subscription=self
+            )
         wrapped: T = item
         return wrapped
 
     def close(self) -> None:
         """End it, with an exact ending cut. What was delivered before can still be taken."""
         self._loop.run(self._inner.close())
+
+    def confirm(self, upto: Event | int | None = None) -> None:
+        """Of a named subscription: confirm all that you took, or all up to an event, or up to a position."""
+        self._loop.run(self._inner.confirm(upto))
 
     def resubscribe(self) -> Self:
         """After its end, begin anew: the same filter from a new starting cut on. What lies between is not delivered."""

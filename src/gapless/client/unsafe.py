@@ -6,6 +6,7 @@ told to the next broker in one message if this one is lost.
 
 import asyncio
 from collections import deque
+from typing import Any
 
 from gapless.errors import GaplessError
 
@@ -18,7 +19,7 @@ def fulfil(future: "asyncio.Future[None]") -> None:
         future.set_result(None)
 
 
-def refuse(future: "asyncio.Future[None]", error: GaplessError) -> None:
+def refuse(future: "asyncio.Future[Any]", error: GaplessError) -> None:
     """What was waited for will not come."""
     if not future.done():
         future.set_exception(error)

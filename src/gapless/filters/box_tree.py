@@ -6,7 +6,7 @@ high side lower. Sides are anything with an order, the same kind for all boxes o
 The tree is a B-tree over the boxes, sorted by their sides. Each node notes the lowest low and the highest high sides
 and the least number of all below it. What cannot contain the box, or only has larger numbers than one found already,
 is not looked at. In one dimension every node that is entered for its sides leads to a box that contains, but at the two
-ends of the search; so one look takes O(log n) unless boxes are turned down by whoever asks. In more dimensions the
+ends of the search; so one look takes O(log n), unless the caller turns boxes down. In more dimensions the
 first one does most of the work. Adding and removing touch one path: no call ever rebuilds much.
 """
 

@@ -116,7 +116,7 @@ class NumberBits:
         self._doubts = [bytearray(width // 8 + 1) for _ in range(len(cuts) + 1)]
 
     def add(self, number: int, numbers: NumberSet) -> None:
-        """Enter the set of the conjunction with this number; one that allows every number need not be entered."""
+        """Enter the set of the conjunction with this number; a set that allows every number is not entered."""
         byte, mask = number >> 3, 1 << (number & 7)
         changes, doubts = self._changes, self._doubts
         changes[0][byte] ^= mask

@@ -6,7 +6,7 @@ logic: `NOT price > 10` allows the numbers up to 10, and neither strings nor abs
 unknown. NaN satisfies no comparison; only IS NOT NULL allows it.
 
 The algebra below is exact (for string patterns within the bounds of `string_sets`), so one constraint covers another
-exactly if it includes it as a set. Every operation spends from the allowance of whoever asks.
+exactly if it includes it as a set. Every operation spends from the caller's allowance.
 """
 
 from __future__ import annotations

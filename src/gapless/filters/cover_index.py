@@ -8,7 +8,7 @@ with the kind of what is asked:
     numbers, strings   a set of one of the two, with its least and its greatest element: a side of a box (`box_tree`).
     mixed              anything else, such as IS NULL or IS NOT NULL
 
-Whoever looks for covers goes down only where its own attributes lead, and asks the boxes there. What is found may
+A search for covers goes down only where the attributes of the filter lead, and asks the boxes there. What is found may
 cover; `Filter.covers` decides, so answers are those of comparing with all, one after the other (the tests do that).
 
 Filters of several conjunctions, or with opaque conditions, are found as those are that match an event: with a witness

@@ -12,7 +12,7 @@ Both questions are answered on normal forms, and both err on the safe side:
   covers `s IN ('A', 'B') AND p < 5`: the first leaves `s = 'B' AND p < 5`.
 - `overlaps` is false only if in every pair of conjunctions some attribute has no state that both allow.
 
-Whoever asks gets an answer within so many steps as `allowance` gives; one that would take more is the safe one. A
+The caller gets an answer within as many steps as `allowance` gives; one that would take more is the safe one. A
 broker compares a new filter with all that it knows, most of them small. So the smaller of the two counts: a filter made
 to hurt takes no longer beside a small one than the small one deserves. And the allowance depends on the two filters
 alone, so every broker comes to the same answer.

@@ -71,7 +71,7 @@ class Filter:
 
     @property
     def test(self) -> Test:
-        """The closure behind `matches`, for whoever asks many times."""
+        """The closure behind `matches`, for callers that ask many times."""
         if self._is_true is None:
             self._is_true = compile_test(self.condition, True)
         return self._is_true

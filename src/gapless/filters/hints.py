@@ -1,8 +1,8 @@
 """What a filter may not mean as it is written, and how attributes with unusual names are written in filters.
 
 A filter can be right and still say something else than its author thinks: `order-id = 1` subtracts `id` from `order`,
-and `name = "ABC"` compares two attributes. Nothing is wrong with either, so they are read; but whoever can speak to the
-author, a command or a client's log, should pass on what is said here.
+and `name = "ABC"` compares two attributes. Nothing is wrong with either, so they are read; but a command or a client's
+log, which the author reads, should pass on these words.
 """
 
 from __future__ import annotations

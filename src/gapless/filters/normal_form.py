@@ -82,7 +82,7 @@ ALWAYS: Disjunction = (Conjunction({}),)
 
 
 def normalise(condition: Condition) -> Disjunction:
-    """The conjunctions of which an event must match one for the condition to be true."""
+    """The conjunctions. The condition is true for an event that matches one of them."""
     return normalise_and_count(condition)[0]
 
 

@@ -119,7 +119,7 @@ def demands_of(conjunction: Conjunction) -> list[Demand]:
 
 
 def _values(constraint: Constraint) -> tuple[Key, ...]:
-    """The values of which the attribute must have one; none if other states will do, or the values are many."""
+    """The attribute must have one of these values; none if other states will do, or the values are many."""
     strings, numbers = constraint.strings, constraint.numbers
     if constraint.absent or constraint.booleans or constraint.nan or strings.complement:
         return ()

@@ -97,7 +97,7 @@ class Segment:
         return [member for member in self.members if member.segment is self]
 
     def some_living(self, count: int) -> list[Member]:
-        """A few of the living, for emptying the segment: those who call it kill what they get."""
+        """A few of the living, for emptying the segment: callers remove what they get."""
         while self._drained < len(self.members) and self.members[self._drained].segment is not self:
             self._drained += 1
         found = self.members[self._drained : self._drained + count]

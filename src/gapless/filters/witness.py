@@ -1,4 +1,4 @@
-"""An event that a filter matches, made from its normal form: whoever covers the filter matches that event too.
+"""An event that a filter matches, made from its normal form: every filter that covers this one matches that event, too.
 
 So the filters that may cover another are found as the filters that match an event are, without comparing pairs. Each
 constraint of the first conjunction is given one of the states that it allows. Opaque conditions, and patterns that

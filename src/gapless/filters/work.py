@@ -1,8 +1,8 @@
 """How much work a question about filters may take, counted in steps, not in time.
 
 A step is one thing looked at: a condition, an interval, a string of a set, a token of an automaton's pattern. Each
-takes well below a microsecond, wherever it is. Whoever asks a question brings an allowance, every part that answers
-spends from it, and when it is used up `OutOfWork` ends the question: the asker gives the safe answer. So a filter made
+takes well below a microsecond, wherever it is. The caller of a question brings an allowance. Every part that answers
+spends from it, and when it is used up, `OutOfWork` ends the question: the asker gives the safe answer. So a filter made
 to hurt costs its allowance and no more, the same on every machine, and the answer never depends on a clock.
 """
 

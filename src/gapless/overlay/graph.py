@@ -1,8 +1,8 @@
 """A general graph of brokers: a primary tree, and links beyond it.
 
 The **primary tree** is a breadth-first tree from a centre, or the tree that the graph was made from. Root, parents,
-children, depth and rank are those of the tree; neighbours, paths and distances are those of the graph. So whoever asks
-"who is next to me" gets all links, and whoever asks "who goes first" gets the same answer as on a tree.
+children, depth and rank are those of the tree; neighbours, paths and distances are those of the graph. So the question
+"who is next to me" has all links for an answer, and "who goes first" the same answer as on a tree.
 
 A graph made by `with_bypasses` is a tree in which each broker is also linked to all at most `1 + extra` hops away: the
 links by which a path goes round `extra` failed brokers in a row. Such a link is as long as the way that it bypasses.

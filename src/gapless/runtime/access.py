@@ -1,7 +1,7 @@
-"""How to dial: in clear text, or with TLS and what proves who we are.
+"""How to dial: in clear text, or with TLS and our credentials.
 
-Made once for a program, and asked at each connection: files are read again if they changed, so that certificates can be
-renewed while clients run.
+A program makes one, and asks it at each connection. It reads files again if they have changed, so that certificates can
+be renewed while clients run.
 """
 
 import ssl
@@ -17,7 +17,7 @@ __all__ = ["CLEAR", "Access"]
 
 
 class Access:
-    """What who dials brings along."""
+    """What a program needs to dial brokers."""
 
     def __init__(self, *, is_tls: bool = False, credentials: Credentials | None = None) -> None:
         self.is_tls = is_tls
@@ -28,7 +28,7 @@ class Access:
 
     @classmethod
     def to(cls, url: str, credentials: Credentials | str | Path | None) -> "Access":
-        """What the URL asks for, with these credentials, or those in this file."""
+        """For this URL, with these credentials, or with those in this file."""
         if credentials is None:
             return cls(is_tls=True) if is_tls(url) else CLEAR
         if not is_tls(url):

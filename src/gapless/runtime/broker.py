@@ -18,7 +18,7 @@ import msgspec
 
 from gapless.disk import DiskContents
 from gapless.errors import ConfigError
-from gapless.protocol import BrokerNode, BrokerPlace, EndSession, Expel, Keep, Persisted, Start
+from gapless.protocol import BrokerNode, BrokerPlace, EndSession, Expel, HistoryRead, Persisted, Start
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
 from gapless.runtime.broker_disk import BrokerDisk
@@ -75,7 +75,7 @@ class Broker:
         self._access: Access = CLEAR if config.security is None else config.security.access(name)
         self._around = list(config.overlay.within(name, config.network.f + 1))
         self._options = msgspec.to_builtins(config.options)
-        self._disk = BrokerDisk(self._persisted, self._failed, self.logger) if self.entry.data else None
+        self._disk = BrokerDisk(self._hear_disk, self._failed, self.logger) if self.entry.data else None
         self._links = self._make_links()
         self._server: asyncio.Server | TlsListener | None = None
         self._news = News(self.logger)
@@ -89,7 +89,7 @@ class Broker:
             self.config.runtime,
             self._codec,
             self.config.addresses,
-            handlers={Expel: self._expel} if self._disk is None else {Expel: self._expel, Keep: self._disk.keep},
+            handlers={Expel: self._expel, **({} if self._disk is None else self._disk.handlers)},
             failed=self._failed,
             logger=self.logger,
             connection_kind=DistantConnection if self.config.runtime.delay_ms else Connection,
@@ -98,11 +98,16 @@ class Broker:
         judging = self.config.spec.judging
         if self.doors is not None and self.doors.users is not None:
             assert judging is not None, "checked with the network's file"
-            links.gate = Gate(self.doors, judging, deny=self._deny, held_by=self._held_by)
+            links.gate = Gate(
+                self.doors, judging, deny=self._deny, held_by=self._held_by, reads_history=self._reads_history
+            )
         return links
 
     def _held_by(self, client: str) -> dict[str, str]:
         return {} if self._node is None else self._node.held_by(client)
+
+    def _reads_history(self, client: str) -> bool:
+        return self._node is not None and self._node.reads_history(client)
 
     @property
     def _node(self) -> BrokerNode | None:
@@ -148,7 +153,6 @@ class Broker:
             in_clear_text=frame(REFUSAL, Refusal("tls", f"broker {self.name!r} speaks TLS only; write gapless+tls://")),
             refused=self._turned_away,
             may_come=self._may_come,
-            is_known=self._broker_hosts.__contains__,
         )
         self.doors.changed = self._users_changed
         self.doors.looked = self._end_strangers
@@ -192,6 +196,9 @@ class Broker:
             "takes part",
             extra={"protocol": self.config.spec.name, "incarnation": incarnation, "f": self.config.network.f},
         )
+        warning = self.config.spec.warns(self.config.overlay, self.config.network.f, self.config.options)
+        if warning is not None:
+            self.logger.warning(warning)
         self._awaited.clear()
         self._news = News(self.logger)
         self._tell_news()
@@ -207,7 +214,7 @@ class Broker:
         if self._telling is not None:
             self._telling.cancel()
 
-    def _persisted(self, item: Persisted) -> None:
+    def _hear_disk(self, item: Persisted | HistoryRead) -> None:
         self._links.give(item)
 
     def _failed(self, error: BaseException) -> None:

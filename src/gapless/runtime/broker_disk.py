@@ -9,14 +9,16 @@ whom it has met. So after a blackout, who has lost its disk is told that it was 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from gapless.disk import Change, DiskContents, Drop, HistoryRow, JournalRow, Put
 from gapless.errors import StorageError
-from gapless.protocol import Keep, Persisted
+from gapless.protocol import HistoryRead, Keep, Persisted, ReadHistory
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
 from gapless.storage import DamagedError, Reader, StorageSettings, Store, open_store
@@ -38,7 +40,7 @@ class BrokerDisk:
     more."""
 
     def __init__(
-        self, give: Callable[[Persisted], None], failed: Callable[[StorageError], None], logger: Logger
+        self, give: Callable[[Persisted | HistoryRead], None], failed: Callable[[StorageError], None], logger: Logger
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._give = give
@@ -52,6 +54,9 @@ class BrokerDisk:
         """Batches that are under way, and which numbers they have for the node."""
         self._quiet = asyncio.Event()
         self._is_closed = False
+        self._looking = ThreadPoolExecutor(1, "history")
+        self._looked: Reader | None = None
+        """What that thread reads with."""
 
     async def open(self, config: NetworkConfig, name: str, directory: Path) -> None:
         """Open the directory, or make it. A `StorageError` says why not."""
@@ -96,27 +101,54 @@ class BrokerDisk:
                 except DamagedError as error:
                     damaged.append(name)
                     self._logger.error(f"{error}; others hold copies of it, this one is dropped")
-            history = {origin: self._read_history(reader, origin) for origin in reader.history_totals()}
+            history = {origin: self._all_history(origin) for origin in reader.history_totals()}
             return DiskContents(journals, history, reader.entries()), damaged
         finally:
             reader.close()
 
-    def _read_history(self, reader: Reader, origin: str) -> list[HistoryRow]:
-        found: list[HistoryRow] = []
-        since = -1
+    def _all_history(self, origin: str) -> Iterator[HistoryRow]:
+        """There may be more than fits into memory: it is read as it is gone through."""
+        assert self._store is not None
+        reader = self._store.reader()
+        try:
+            yield from self._history(reader, origin, -1, STAMP_MAX)
+        finally:
+            reader.close()
+
+    def _history(self, reader: Reader, origin: str, since: int, until: int) -> Iterator[HistoryRow]:
         while True:
             try:
-                page = reader.history(origin, since, STAMP_MAX, PAGE_BYTES)
+                page = reader.history(origin, since, until, PAGE_BYTES)
             except DamagedError as error:
                 self._logger.error(f"{error}; whoever reads it asks others")
-                if error.until >= STAMP_MAX or error.until <= since:
-                    return found
+                if error.until >= until or error.until <= since:
+                    return
                 since = error.until
                 continue
             if not page:
-                return found
-            found += page
+                return
+            yield from page
             since = page[-1].last
+
+    def read_history(self, effect: ReadHistory) -> None:
+        """The node wants to know something that its memory does not have: a thread looks it up."""
+        if not self._is_closed:
+            self._looking.submit(self._look_up, effect)
+
+    def _look_up(self, effect: ReadHistory) -> None:
+        assert self._store is not None
+        try:
+            if self._looked is None:
+                self._looked = self._store.reader()
+            rows = list(self._history(self._looked, effect.origin, effect.since, effect.until))
+        except StorageError as error:
+            self._on_failed(error)
+            return
+        self._loop.call_soon_threadsafe(self._tell_read, HistoryRead(effect, rows))
+
+    def _tell_read(self, item: HistoryRead) -> None:
+        if not self._is_closed:
+            self._give(item)
 
     @property
     def incarnation(self) -> int | None:
@@ -131,6 +163,11 @@ class BrokerDisk:
         return {} if blob is None else _decode_met(blob)
 
     # ---- what is kept -------------------------------------------------------------------------------------
+
+    @property
+    def handlers(self) -> dict[type, Callable[[Any], None]]:
+        """What is done about the effects of the node that are a disk's matter."""
+        return {Keep: self.keep, ReadHistory: self.read_history}
 
     def keep(self, effect: Keep) -> None:
         """A batch of the node."""
@@ -180,5 +217,8 @@ class BrokerDisk:
     async def close(self) -> None:
         """Keep what was handed over, and give the directory free."""
         self._is_closed = True
+        await asyncio.to_thread(self._looking.shutdown, cancel_futures=True)
+        if self._looked is not None:
+            self._looked.close()
         if self._store is not None:
             await asyncio.to_thread(self._store.close)

@@ -12,7 +12,7 @@ from typing import Any, Union
 import msgspec
 
 from gapless.errors import ProtocolError, WireError
-from gapless.events import Event
+from gapless.events import Event, EventRun
 from gapless.protocol import ProtocolSpec
 from gapless.runtime.wire import HEADER, MESSAGES, UNREADABLE
 
@@ -20,6 +20,9 @@ __all__ = ["ATTRIBUTE_BYTES", "Codec", "message_types"]
 
 ATTRIBUTE_BYTES = 16
 """What an attribute counts beside its name and its text."""
+
+PACKED_MIN = 8
+"""So few events are encoded as fast as their bytes are looked up."""
 
 
 class Codec:
@@ -31,14 +34,31 @@ class Codec:
         self._event_max = frame_max if event_max is None else event_max
         """The largest event that a client may send; any that fits into a frame, if nobody says."""
         self._encode = msgspec.msgpack.Encoder().encode
+        self._carrying = {kind for kind in types if {"events", "body"} & {*kind.__struct_fields__}}
+        """Messages that carry events, or others that may."""
         self._from_broker = _decoder(types)
         self._from_client = _decoder(spec.client_messages) if spec.client_messages else self._from_broker
 
     def frames(self, messages: Sequence[Any]) -> list[bytes]:
         """The messages as one frame, in two pieces ready to be written; as several, where one would be too large."""
         pieces: list[bytes] = []
-        self._add(messages, pieces)
+        carrying = self._carrying
+        packed = [self._packed(message) if message.__class__ in carrying else message for message in messages]
+        self._add(packed, pieces)
         return pieces
+
+    def _packed(self, message: Any) -> Any:
+        """The message with the bytes of its events in their place, if these travel together, and to others, too."""
+        body = getattr(message, "body", None)
+        if body is not None:
+            packed = self._packed(body)
+            return message if packed is body else msgspec.structs.replace(message, body=packed)
+        events = getattr(message, "events", None)
+        if events.__class__ is not EventRun or len(events) < PACKED_MIN:
+            return message
+        if events.encoded is None:
+            events.encoded = self._encode(events)
+        return msgspec.structs.replace(message, events=msgspec.Raw(events.encoded))
 
     def _add(self, batch: Sequence[Any], pieces: list[bytes]) -> None:
         body = self._encode(batch)
@@ -56,7 +76,7 @@ class Codec:
             )
 
     def decode(self, body: memoryview, *, is_client: bool) -> list[Any]:
-        """The messages of a batch, or a `WireError` that can be told to whoever sent it."""
+        """The messages of a batch, or a `WireError` that can be told to the sender."""
         try:
             messages: list[Any] = (self._from_client if is_client else self._from_broker).decode(body)
         except UNREADABLE as error:

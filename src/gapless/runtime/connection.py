@@ -1,8 +1,8 @@
 """One peer of a node, and one connection to it, from the greeting to its end.
 
-Who dialled says `Hello` and waits; who listened looks at it and answers `Welcome` or `Refusal`. From then on both are
-equal: batches of messages, pings, goodbyes. Whatever else comes, or comes too late or too large, ends this connection
-with a `Refusal` that says why, and nothing but this connection.
+The side that dialled says `Hello` and waits; the side that listened answers `Welcome` or `Refusal`. From then on both
+are equal: batches of messages, pings, goodbyes. Whatever else comes, or comes too late or too large, ends this
+connection with a `Refusal` that says why, and nothing but this connection.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias
 
 from gapless.errors import WireError
+from gapless.runtime.farewell import Farewells
 from gapless.runtime.frames import FrameStream
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.tls import why_dialling_failed
@@ -93,6 +94,7 @@ class ConnectionListener(Protocol):
     """Whose connections they are: it is asked what to do with them, and told what becomes of them."""
 
     loop: asyncio.AbstractEventLoop
+    farewells: Farewells
     denied: Callable[[str, str], None] | None
 
     def arrived(self, connection: "Connection") -> None: ...
@@ -125,7 +127,7 @@ class ConnectionListener(Protocol):
 
 
 class Connection(FrameStream):
-    """An end of a connection. If it was dialled from here, `target` is whom, and `greeting` what to say first."""
+    """An end of a connection. If we dialled, `target` is the peer, and `greeting` is what we say first."""
 
     def __init__(
         self, links: ConnectionListener, settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
@@ -209,7 +211,7 @@ class Connection(FrameStream):
             self.write((frame(REPORT, self._links.end_client(decode_name(body))),))
 
     def await_expiry(self, identity: Identity) -> None:
-        """Let it go on as long as what proves who it is."""
+        """Let the connection go on as long as the proof of its identity is valid."""
         left = identity.expires - time.time()
         if left > 0:
             self._expiry = self._links.loop.call_later(min(left, LOOK_AGAIN_S), self.await_expiry, identity)
@@ -291,7 +293,7 @@ class Connection(FrameStream):
     def refuse(self, code: str, reason: str) -> None:
         """End the connection, and say why."""
         self._links.refusing(self, code, reason)
-        self.close(frame(REFUSAL, Refusal(code, reason)))
+        self.dismiss(frame(REFUSAL, Refusal(code, reason)), self._links.farewells)
 
     # ---- the end ------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ P = TypeVar("P", bound=asyncio.BaseProtocol)
 async def dial(
     loop: asyncio.AbstractEventLoop, make: Callable[[], P], host: str, port: int, context: ssl.SSLContext | None
 ) -> P:
-    """A connection to who listens there; `OSError` if there is none to be had."""
+    """A connection to the listener there; an `OSError` if that fails."""
     if context is None:
         return (await loop.create_connection(make, host, port))[1]
     dialled = await _connected(loop, host, port)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from gapless.runtime.connection import Connection, ConnectionListener, Link
+from gapless.runtime.farewell import Farewells
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = ["DistantConnection"]
@@ -47,6 +48,14 @@ class DistantConnection(Connection):
 
     def close(self, last: bytes = b"") -> None:
         """End the connection after what was written has been sent, and this."""
+        self._send_all()
+        super().close(last)
+
+    def dismiss(self, last: bytes, farewells: Farewells) -> None:
+        """It is over for us at once; the other end is given the time to read what was written, and this."""
+        self._send_all()
+        super().dismiss(last, farewells)
+
+    def _send_all(self) -> None:
         while self._waiting:
             super().write(self._waiting.popleft()[1])
-        super().close(last)

@@ -1,15 +1,15 @@
-"""The doors of a broker: its certificates and users, read from files, and who stands outside.
+"""The doors of a broker: its certificates and users, which it reads from files, and the peers that stand outside.
 
-**Brokers** prove by certificate that they belong to the network, and which of its brokers they are; nothing else makes
-somebody a broker. **Clients** prove who they are by a certificate, a token or a signed token, and come under names that
-begin with their user's. Without a file of users, clients need prove nothing, and only what is sent is protected.
+**Brokers** prove with a certificate which broker of the network they are; there is no other proof. **Clients** prove
+their user with a certificate, a token or a signed token, and their names begin with the user's. Without a file of
+users, clients need no proof: TLS protects what is sent, and nothing else is protected.
 
-**Files** are looked at every `LOOK_S`, and at once when asked (SIGHUP). What is read is checked as a whole before any
-of it counts; if it is wrong, what was read before stays, and the log says why. New certificates count from the next
-connection on, users and permissions from the next message.
+**Files.** The broker looks at its files every `LOOK_S`, and at once on SIGHUP. It checks them as a whole before any of
+them counts. If something is wrong, it keeps what it read before, and the log says why. New certificates count from the
+next connection on, users and permissions from the next message.
 
-**Comparing a token** takes some 50 ms, so it is done in a thread, for no more than `COMPARING_MAX` at a time, and
-what was right is remembered under a key of this process.
+**Tokens.** Comparing a token takes some 50 ms. So a thread does it, for `COMPARING_MAX` peers at a time at most, and
+the broker remembers the right ones under a key of this process.
 """
 
 import asyncio
@@ -65,9 +65,9 @@ class Doors:
         self.reloads = 0
         self.failed_reloads = 0
         self.changed: Callable[[Users], None] = lambda before: None
-        """Called when other users may count than before, with those who did."""
+        """Called when the users may have changed, with the users before."""
         self.looked: Callable[[], None] = lambda: None
-        """Called each time that the files were looked at."""
+        """Called each time the broker has looked at the files."""
         self._files = {kind: Path(path) for kind, path in config.security.files(broker).items()}
         self._logger = logger
         self._read = self._load()
@@ -153,11 +153,11 @@ class Doors:
 
     @property
     def expiries(self) -> Mapping[str, float]:
-        """When what we show and trust expires, in seconds since 1970."""
+        """When our certificate and our authority expire, in seconds since 1970."""
         return self._read.expiries
 
     def server_context(self) -> ssl.SSLContext:
-        """For who comes."""
+        """For peers that dial us."""
         return self._read.server
 
     def report(self) -> dict[str, Any]:
@@ -173,16 +173,16 @@ class Doors:
 
     @property
     def users(self) -> Users | None:
-        """Those who count now; None if nobody is asked."""
+        """Those that count now; None if the network has no users."""
         return self._read.users
 
     def user(self, name: str) -> User | None:
-        """One who may come in now."""
+        """The user of this name, if it may come in now."""
         found = None if self.users is None else self.users.by_name.get(name)
         return None if found is None or found.disabled else found
 
     def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
-        """Who dialled."""
+        """Find out who dialled."""
 
         def found(identity: Identity | Refusal) -> None:
             then(identity if isinstance(identity, Refusal) else self._fitting(hello, identity))
@@ -192,7 +192,7 @@ class Doors:
     def prove(
         self, certificate: Mapping[str, Any], token: str, then: Callable[[Identity | Refusal], None]
     ) -> None:  # fmt: skip
-        """Who shows this certificate and this token, either of which may be missing; now, or when it is known."""
+        """Find out who shows this certificate and this token; both may be missing. `then` hears it, now or later."""
         try:
             found = self._prove_now(certificate, token)
         except DeniedError as error:
@@ -254,7 +254,7 @@ class Doors:
         return blake2b(token.encode(), key=self._pepper).digest()
 
     async def _compare(self, token: str, then: Callable[[Identity | Refusal], None]) -> None:
-        """Whether the token is right. For who is not there as much is computed, so that nobody learns who is."""
+        """Whether the token is right. An unknown user costs the same work, so nobody learns which users there are."""
         name, secret = split_token(token)
         user = self.user(name)
         hashes = user.tokens if user is not None and user.tokens else (self._nobody,)
@@ -274,7 +274,7 @@ class Doors:
         then(Identity("user", name, "token"))
 
     def _fitting(self, hello: Hello, identity: Identity) -> Identity | Refusal:
-        """Nobody comes under the name of another."""
+        """The identity, if it may have the name in the hello: nobody takes the name of another."""
         if hello.role == BROKER and (identity.kind, identity.name) != ("broker", hello.name):
             who = "has no certificate of a broker" if identity.kind != "broker" else f"is broker {identity.name!r}"
             return Refusal("denied", f"who calls itself broker {hello.name!r} {who} of this network")
@@ -288,12 +288,12 @@ class Doors:
         return identity
 
     def is_broker(self, certificate: Mapping[str, Any], name: str) -> bool:
-        """Whether who listens where we dialled is this broker."""
+        """Whether the peer that we dialled is this broker."""
         revoked = self.users is not None and self.users.is_revoked(certificate)
         return not revoked and named_in(uris_of(certificate), self.network) == ("broker", name)
 
     def may(self, identity: Identity, right: str) -> bool:
-        """Whether it has a right (`status`, `operate`). Brokers have all; so has anybody where nobody is asked."""
+        """Whether it has a right (`status`, `operate`). Brokers have all rights; without users, everybody has."""
         if identity.kind == "user":
             user = self.user(identity.name)
             return user is not None and bool(getattr(user, right))

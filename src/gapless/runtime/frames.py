@@ -1,13 +1,13 @@
 """Bytes in, frames out: the lowest layer, on which everything else is a callback.
 
-The connection's bytes are read straight into one buffer, and frames are handed up as views into it: valid until the
-call returns, and copied by whoever decodes them. Half a frame waits for its other half; a frame larger than allowed is
-refused as soon as its header is there, before any room is made for it.
+The connection's bytes are read straight into one buffer, and frames are handed up as views into it: they are valid
+until the call returns, and the decoder copies them. Half a frame waits for its other half; a frame larger than allowed
+is refused as soon as its header is there, before any room is made for it.
 
 Writing is `write` of whole frames. The transport says when too much waits (`is_congested`) and when it has drained.
 
 A transport may be closed without a word: the event loop does that if dialling is cancelled just after the connection
-was made. Whoever uses the transport next finds out, and the connection is over as if its end had been told.
+was made. The next use of the transport fails, and then the connection is over as if the loop had told its end.
 """
 
 import asyncio
@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from struct import Struct
 from typing import Any, cast
+
+from gapless.runtime.farewell import Farewells
 
 __all__ = ["FrameStream"]
 
@@ -112,6 +114,16 @@ class FrameStream(asyncio.BufferedProtocol):
                 self._transport.close()
             except RuntimeError:
                 self.lose()
+
+    def dismiss(self, last: bytes, farewells: Farewells) -> None:
+        """It is over for us at once; the other end is given the time to read what was written, and this."""
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            with suppress(RuntimeError):
+                transport.write(last)
+            self._transport = None
+            farewells.begin(transport)
+            asyncio.get_running_loop().call_soon(self.closed, None)
 
     def lose(self) -> None:
         """The transport is gone, and has not said so, or is of no use any more."""

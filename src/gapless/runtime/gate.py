@@ -1,16 +1,20 @@
-"""The gate: what a client asks for is judged where it is attached, before the protocol sees it.
+"""The gate: a broker judges what its clients ask for, before the protocol sees it.
 
-- A **subscription** or **advertisement** must lie within what its user may. If it does not, the call is refused, and
-  the client goes on; a subscription may instead be narrowed to what is allowed, if the users' file says so.
-- An **event** must lie within, too, and carry its client's own name. Advertisements are judged before, and clients do
-  not publish what they did not advertise; so who sends one that does not fit cheats, and its session ends.
-- **History** is for who may read it. A client that lies behind is brought what it lacks in any case.
-- **Names** of subscriptions and advertisements begin with their client's, so that nobody ends or takes over another's.
+- A **subscription** or **advertisement** must lie within the filters of its user. If it does not, the gate refuses the
+  call, and the client goes on. If the users' file says so, the gate narrows a subscription instead.
+- An **event** must lie within the filters, too, and carry its client's own name. The gate has judged the advertisements
+  before, and an honest client publishes only what it advertised. So a client that sends another event cheats, and its
+  session ends.
+- **Names** in the network, under which subscriptions live on while no client is there, take the right `named`. A client
+  that speaks of a name which it could not have opened cheats. The list of all names takes the right `status`.
+- **History** takes the right `history`. A client that lies behind gets what it lacks in any case.
+- A client's own names for its subscriptions and advertisements begin with the client's name. So nobody can end or take
+  over those of another.
 
-A session may hold what was allowed when it began, whatever its client says of it later: so when a client attaches, what
-is held here counts as asked for, too. What is refused is left out of what the client attaches with, and a session gives
-up what its client does not bring. So a change of permissions takes no more than a new connection, here or at the broker
-that inherited the session.
+A session may hold a filter that was allowed when it began, whatever its client says of it later. So when a client
+attaches, the gate also judges what the session holds. It leaves out what it refuses, and a session gives up what its
+client does not bring. So a change of permissions takes no more than a new connection, here or at the broker that
+inherited the session.
 """
 
 import time
@@ -36,16 +40,20 @@ SHOWN = 200
 class _Client:
     """What one connected client holds, as far as the gate let it."""
 
-    __slots__ = ("advertisements", "subscriptions", "user")
+    __slots__ = ("advertisements", "is_reading", "sent", "subscriptions", "user")
 
     def __init__(self, user: str) -> None:
         self.user = user
         self.subscriptions: dict[str, None] = {}
         self.advertisements: dict[str, None] = {}
+        self.sent = 0
+        """How many bytes had been sent to it when it was heard last."""
+        self.is_reading = False
+        """Whether it was brought history then."""
 
 
 class _Share:
-    """What a user, or all of them together, uses of a broker."""
+    """What one user, or all users together, take of a broker."""
 
     def __init__(self, limits: Limits, now: float) -> None:
         self.limits = limits
@@ -54,6 +62,7 @@ class _Share:
         self.coming = Bucket(limits.connections_per_s, now) if limits.connections_per_s else None
         self.publishing = Bucket(limits.publications_per_s, now) if limits.publications_per_s else None
         self.sending = Bucket(limits.bytes_per_s, now) if limits.bytes_per_s else None
+        self.reading = Bucket(limits.history_bytes_per_s, now) if limits.history_bytes_per_s else None
 
     def limited(self, limits: Limits, now: float) -> "_Share":
         """The same, with other limits."""
@@ -63,9 +72,11 @@ class _Share:
         found.connections, found.held = self.connections, self.held
         return found
 
-    def wait_s(self, events: int, size: int, now: float) -> float:
-        """How long to wait after so much."""
+    def wait_s(self, events: int, size: int, read: int, now: float) -> float:
+        """How long to wait after so many events, bytes, and bytes out of history."""
         waits = [0.0]
+        if self.reading is not None and read:
+            waits.append(self.reading.take(read, now))
         if self.publishing is not None and events:
             waits.append(self.publishing.take(events, now))
         if self.sending is not None and size:
@@ -74,7 +85,8 @@ class _Share:
 
 
 class Gate:
-    """Of one broker. `deny` tells a client that a call of it is refused; `held_by` what its session holds."""
+    """Of one broker. `deny` tells a client that a call of it is refused; `held_by` says what its session holds, and
+    `reads_history` whether it is brought what was published before."""
 
     def __init__(
         self,
@@ -83,6 +95,7 @@ class Gate:
         *,
         deny: Callable[[Link, str, str], None],
         held_by: Callable[[str], dict[str, str]],
+        reads_history: Callable[[str], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._doors = doors
@@ -90,6 +103,7 @@ class Gate:
         self._rewrite = judging.rewrite
         self._deny = deny
         self._held_by = held_by
+        self._reads_history = reads_history
         self._clock = clock
         self._clients: dict[str, _Client] = {}
         self._shares: dict[str, _Share] = {}
@@ -123,7 +137,7 @@ class Gate:
         return self._all.coming is None or self._all.coming.try_take(self._clock())
 
     def why_not(self, identity: Identity, *, is_client: bool) -> str:
-        """Why a user who proved who it is cannot come now; empty if it can."""
+        """Why this user cannot come in now; empty if it can."""
         if identity.kind != "user":
             return ""
         share = self._share(identity.name)
@@ -144,7 +158,7 @@ class Gate:
             share.connections += 1
 
     def left(self, link: Link) -> None:
-        """It is not any more."""
+        """A client is not connected any more."""
         client = self._clients.pop(link.name, None)
         if client is None:
             return
@@ -172,18 +186,29 @@ class Gate:
         if asked.ended:
             self._let_go(client, {asked.ended: None}, "subscriptions")
             self._let_go(client, {asked.ended: None}, "advertisements")
+        if asked.listing and not user.status:
+            self._deny(link, asked.listing, f"user {user.name!r} may not see all names; that takes status = true")
+            return None
+        self._judge_names(user, asked)
         if not asked.subscriptions and not asked.advertisements and not asked.is_whole:
             return message
         return self._judge_filters(link, client, user, asked, message)
 
-    def wait_s(self, link: Link, size: int) -> float:
-        """For how long not to read a client that sent so many bytes, and the events judged since the last time."""
+    def wait_s(self, link: Link, size: int, sent: int) -> float:
+        """For how long not to read a client that has just sent so many bytes, and been sent so many on its connection.
+
+        The events judged since the last time count, too. While the client reads history, all that it was sent counts as
+        well.
+        """
         client = self._clients.get(link.name)
         if client is None:
             return 0.0
         now = self._clock()
         events, self._events = self._events, 0
-        return max(share.wait_s(events, size, now) for share in (self._all, self._share(client.user)))
+        was_reading, client.is_reading = client.is_reading, self._reads_history(link.name)
+        read = sent - client.sent if was_reading or client.is_reading else 0
+        client.sent = sent
+        return max(share.wait_s(events, size, read, now) for share in (self._all, self._share(client.user)))
 
     def _judge_events(self, link: Link, user: User, asked: Demand) -> None:
         self._events += len(asked.events)
@@ -193,6 +218,12 @@ class Gate:
                 raise DeniedError(f"{name!r} cannot publish in the name of {event.publisher!r}")
             if not within(event.attributes):
                 raise DeniedError(f"user {user.name!r} may not publish this event; {_allowed(user.may_publish)}")
+
+    def _judge_names(self, user: User, asked: Demand) -> None:
+        """A client that speaks of a named subscription which it could not have opened cheats."""
+        for held, name in asked.named.items():
+            if held not in asked.subscriptions and not user.may_hold.has(name):
+                raise DeniedError(_not_held(user, name))
 
     def _judge_filters(self, link: Link, client: _Client, user: User, asked: Demand, message: Any) -> Any:
         if asked.is_whole:
@@ -205,13 +236,16 @@ class Gate:
             why = self._why_no_name(link, name) or self._take(client, name, "subscriptions")
             if not why:
                 why = self._why_not_held(user, held.get(name, ""))
+            if not why and name in asked.named and not user.may_hold.has(asked.named[name]):
+                why = _not_held(user, asked.named[name])
             if not why and name in asked.histories and not user.history:
                 why = f"user {user.name!r} may not read what was published before; subscribe without `since`"
             if not why and not user.may_subscribe.covers(text):
-                if user.outside == "narrow" and not user.may_subscribe.is_nothing:
-                    narrowed[name] = user.may_subscribe.narrow(text)
-                else:
+                narrow = user.may_subscribe.narrow(text) if user.outside == "narrow" else None
+                if narrow is None:
                     why = _outside(user, "subscribe to", text, user.may_subscribe)
+                else:
+                    narrowed[name] = narrow
             if why:
                 refused[name] = why
         for name, text in asked.advertisements.items():
@@ -265,6 +299,12 @@ class Gate:
     def strangers(self, sessions: list[str]) -> list[str]:
         """Of these clients, those whose users are gone."""
         return [client for client in sessions if self._doors.user(user_of(client)) is None]
+
+
+def _not_held(user: User, name: str) -> str:
+    return (
+        f"user {user.name!r} may not hold a subscription under the name {name[:SHOWN]!r}; {user.may_hold.text} allowed"
+    )
 
 
 def _outside(user: User, what: str, text: str, within: Within) -> str:

@@ -19,6 +19,8 @@ import msgspec
 
 from gapless.runtime.address import split_address
 from gapless.runtime.broker import Broker, listen_error
+from gapless.runtime.crowd import Crowd
+from gapless.runtime.farewell import LINGER_S
 from gapless.runtime.listener import TlsListener
 from gapless.runtime.metrics import Metrics
 from gapless.runtime.wire import Refusal
@@ -32,6 +34,8 @@ __all__ = ["HttpEndpoint"]
 REQUEST_MAX = 8192
 LINES_MAX = 100
 PATIENCE_S = 5.0
+REQUESTS_MAX = 100
+"""At a time; for further ones others have to go (`crowd`)."""
 IN_CLEAR_TEXT = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 36\r\nConnection: close\r\n\r\n"
     b"this port speaks HTTPS; write that.\n"
@@ -45,6 +49,7 @@ class HttpEndpoint:
         self._broker = broker
         self._metrics = Metrics(broker)
         self._server: asyncio.Server | TlsListener | None = None
+        self._serving: Crowd[StreamWriter] = Crowd(REQUESTS_MAX)
 
     async def start(self) -> None:
         """Listen where the network's file says."""
@@ -82,6 +87,9 @@ class HttpEndpoint:
             self._server.close()
 
     async def _serve(self, reader: "StreamReader", writer: "StreamWriter") -> None:
+        victim = self._serving.add(writer, str((writer.get_extra_info("peername") or "?")[0]))
+        if victim is not None:
+            victim.transport.abort()
         try:
             async with asyncio.timeout(PATIENCE_S):
                 request = (await reader.readuntil(b"\r\n")).split()
@@ -99,13 +107,16 @@ class HttpEndpoint:
                 is_head = request[:1] == [b"HEAD"]
                 writer.write("\r\n".join((*head, "", "")).encode() + (b"" if is_head else body))
                 await writer.drain()
+                if request[:1] not in ([b"GET"], [b"HEAD"]):
+                    await _see_off(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:
+            self._serving.discard(writer)
             writer.close()
 
     async def _denial(self, request: list[bytes], token: str, writer: "StreamWriter") -> tuple[str, str, bytes] | None:
-        """What to say to who may not see this; None if it may."""
+        """What to say to a peer that may not see this; None if it may."""
         doors = self._broker.doors
         path = request[1].split(b"?")[0] if len(request) == 3 else b""
         if doors is None or doors.users is None or path not in (b"/metrics", b"/status"):
@@ -136,6 +147,15 @@ class HttpEndpoint:
         if path == b"/status":
             return "200 OK", "application/json", msgspec.json.encode(self._broker.report())
         return "404 Not Found", "text/plain", b"there are /healthz, /metrics and /status\n"
+
+
+async def _see_off(reader: "StreamReader", writer: "StreamWriter") -> None:
+    """Read what it still sends: else a reset takes the answer away from it (see `farewell`)."""
+    if writer.can_write_eof():
+        writer.write_eof()
+    async with asyncio.timeout(LINGER_S):
+        while await reader.read(REQUEST_MAX):
+            pass
 
 
 async def _token(reader: "StreamReader") -> str:

@@ -1,4 +1,4 @@
-"""All peers of one node: who is connected, and who dials whom. Who is silent, `detector` knows; what waits, `queues`.
+"""All peers of one node: who is connected, and who dials whom. `detector` knows who is silent, `queues` what waits.
 
 **Connections.** A link is opened by the first message for a peer, and kept: a connection that is lost is dialled again,
 with growing pauses. `Connected` is given on every new connection, at both ends. Both ends may dial at the same time;
@@ -24,8 +24,10 @@ from gapless.runtime.address import split_address, why_unreachable
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection, Link
 from gapless.runtime.counters import Counters
+from gapless.runtime.crowd import Crowd
 from gapless.runtime.detector import Detector
 from gapless.runtime.dialling import dial
+from gapless.runtime.farewell import Farewells
 from gapless.runtime.gate import Gate
 from gapless.runtime.host import NodeHost, now_us
 from gapless.runtime.logs import Logger
@@ -42,7 +44,8 @@ from gapless.security.identity import Identity
 __all__ = ["Links"]
 
 ANONYMOUS_MAX = 1_000
-"""Connections that have not said who they are; further ones are closed at once."""
+"""Connections that have not said who they are; for further ones others have to go (`crowd`)."""
+CROWDED = "it did not say who it is, and others wait"
 
 
 class Links:
@@ -68,6 +71,7 @@ class Links:
         self.codec = codec
         self.addresses = addresses
         self.links: dict[str, Link] = {}
+        self.farewells = Farewells(self.loop)
         self.counters = Counters()
         self.meter = TurnMeter(self.loop, logger)
         self.queues = Queues(self.links, settings, codec, self.counters, give_up=self._give_up, logger=logger)
@@ -86,12 +90,12 @@ class Links:
         self.gate: Gate | None = None
         """Judges what clients ask for; None if they may ask for anything."""
         self.denied: Callable[[str, str], None] | None = None
-        """Who hears of calls that were refused to us, by name, with the reason."""
+        """Hears of our calls that a broker refused: the name, and the reason."""
         self._owner = owner
         self._logger = logger
         self._connection_kind = connection_kind
         self._tls = tls
-        self._anonymous: dict[Connection, None] = {}
+        self._anonymous: Crowd[Connection] = Crowd(ANONYMOUS_MAX)
         self._nobody = Link("nobody", is_client=True)
         self._nobody.was_up = True
         self._is_closing = False
@@ -159,14 +163,14 @@ class Links:
     # ---- greetings ----------------------------------------------------------------------------------------
 
     def arrived(self, connection: Connection) -> None:
-        """Somebody dialled, and has not said yet who it is."""
-        if len(self._anonymous) >= ANONYMOUS_MAX:
-            connection.abort()
-        else:
-            self._anonymous[connection] = None
+        """A peer dialled, and has not said yet who it is."""
+        victim = self._anonymous.add(connection, connection.peer_address.rpartition(":")[0])
+        if victim is not None:
+            self.refusals.stranger(victim.peer_address, "crowd", CROWDED)
+            victim.abort()
 
     def asked(self, connection: Connection, hello: Hello) -> None:
-        """Who dialled says who it is."""
+        """The peer that dialled says who it is."""
         self._owner.identify(connection, hello, partial(self._identified, connection, hello))
 
     def _identified(self, connection: Connection, hello: Hello, found: Identity | Refusal) -> None:
@@ -222,7 +226,7 @@ class Links:
     def _establish(self, link: Link, connection: Connection, boot: int) -> None:
         if link.connection is not None:
             self._disconnect(link)
-        self._anonymous.pop(connection, None)
+        self._anonymous.discard(connection)
         if link.was_up:
             link.outbox.clear()
         link.connection = connection
@@ -246,7 +250,7 @@ class Links:
         return self._owner.permits(identity, right)
 
     def report(self) -> dict[str, Any]:
-        """Our state, for who asks."""
+        """Our state."""
         begun = self.meter.begin()
         try:
             return self._owner.report()
@@ -260,7 +264,7 @@ class Links:
     # ---- the end of a connection --------------------------------------------------------------------------
 
     def _disconnect(self, link: Link) -> None:
-        """Take the connection away; whatever it still brings is not ours any more."""
+        """Take the connection away from the link, and end it."""
         connection = link.connection
         assert connection is not None
         link.connection = None
@@ -282,7 +286,7 @@ class Links:
     def ended(self, connection: Connection) -> None:
         """The connection is over, for whatever reason."""
         self.turns.forget(connection)
-        self._anonymous.pop(connection, None)
+        self._anonymous.discard(connection)
         link = connection.link
         if link is None or link.connection is not connection:
             return
@@ -295,7 +299,7 @@ class Links:
         self._dial(link)
 
     def said_goodbye(self, connection: Connection) -> None:
-        """The peer leaves in good order: it need not be looked for first."""
+        """The peer leaves in good order: nobody has to suspect it first."""
         link = connection.link
         assert link is not None
         self._disconnect(link)
@@ -331,14 +335,13 @@ class Links:
             messages = self.codec.decode(body, is_client=link.is_client)
             self.counters.frames_in += 1
             self.counters.messages_in += len(messages)
-            self.take_in(link, connection, messages)
-            if self.gate is not None and link.is_client:
-                connection.hold(self.gate.wait_s(link, len(body)))
+            self.take_in(link, connection, messages, len(body))
         finally:
             self.meter.end(begun, link.name, messages)
 
-    def take_in(self, link: Link, connection: Connection, messages: list[Any]) -> None:
-        """Give messages to the node; what there is no time for waits with its connection."""
+    def take_in(self, link: Link, connection: Connection, messages: list[Any], size: int = 0) -> None:
+        """Give messages to the node; what there is no time for waits with its connection, and comes again without a
+        size. A client that has taken too much waits, too."""
         begun = self.meter.begin()
         try:
             judge = self.gate.judge if self.gate is not None and link.is_client else None
@@ -351,6 +354,8 @@ class Links:
             self.expel(link, "malformed", str(error))
         finally:
             self.meter.end(begun, link.name, messages)
+        if self.gate is not None and link.is_client:
+            connection.hold(self.gate.wait_s(link, size, connection.bytes_out))
         self.queues.look()
 
     def drained(self, connection: Connection) -> None:
@@ -416,3 +421,4 @@ class Links:
                 connection.link = None
                 connection.close(last)
         self.links.clear()
+        self.farewells.end()

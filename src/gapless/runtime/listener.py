@@ -1,8 +1,8 @@
 """A port that speaks TLS: it accepts, looks at the first byte, and shakes hands.
 
-A TLS handshake begins with the byte 22; a frame of ours with 0, a request over HTTP with a letter. So a peer that
-comes in clear text is told so in clear text, and does not get an alert that says nothing. Each connection takes the
-context of its moment: certificates that are read anew count from the next connection on, without a pause in listening.
+A TLS handshake begins with the byte 22, a frame of ours with 0, a request over HTTP with a letter. So the port can tell
+a peer that speaks clear text so, in clear text. Each connection takes the TLS context of its moment: new certificates
+count from the next connection on, and the port never stops listening.
 """
 
 import asyncio
@@ -12,20 +12,22 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 
+from gapless.runtime.crowd import Crowd
+from gapless.runtime.farewell import LINGER_S
 from gapless.runtime.tls import alert_of, why_listening_failed
 
 __all__ = ["TlsListener"]
 
 TLS = 22
 PENDING_MAX = 1_000
-"""Connections whose handshake is not over; further ones are closed at once."""
+"""Connections whose handshake is not over; for further ones others have to go (`crowd`)."""
+CROWDED = "it did not end its handshake, and others wait"
 PAUSE_S = 0.1
 """How long nobody is accepted if the system has no room for more."""
 
 
 class TlsListener:
-    """Listens on one port. Before anything is done for a peer, `may_come` decides by its host. A crowd of others does
-    not keep out a peer from a host that `is_known`."""
+    """Listens on one port. Before anything is done for a peer, `may_come` decides by its host."""
 
     def __init__(
         self,
@@ -36,7 +38,6 @@ class TlsListener:
         in_clear_text: bytes,
         refused: Callable[[str, str, str], None],
         may_come: Callable[[str], bool] = lambda host: True,
-        is_known: Callable[[str], bool] = lambda host: False,
     ) -> None:
         self._make = make
         self._context = context
@@ -44,11 +45,10 @@ class TlsListener:
         self._in_clear_text = in_clear_text
         self._refused = refused
         self._may_come = may_come
-        self._is_known = is_known
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
-        self._pending: set[asyncio.Task[None]] = set()
+        self._pending: Crowd[asyncio.Task[None]] = Crowd(PENDING_MAX)
         self.handshakes = 0
 
     async def start(self, host: str, port: int, backlog: int = 1024) -> None:
@@ -76,7 +76,7 @@ class TlsListener:
         return int(self._sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Listen no more; who is let in stays."""
+        """Listen no more; the connections that were accepted stay."""
         for task in (*self._accepting, *self._pending):
             task.cancel()
         for listening in self._sockets:
@@ -92,13 +92,14 @@ class TlsListener:
                 await asyncio.sleep(PAUSE_S)
                 continue
             host = str(address[0])
-            is_crowded = len(self._pending) >= PENDING_MAX and not self._is_known(host)
-            if is_crowded or not self._may_come(host):
+            if not self._may_come(host):
                 dialled.close()
                 continue
             task = self._loop.create_task(self._welcome(dialled, f"{address[0]}:{address[1]}"))
-            self._pending.add(task)
             task.add_done_callback(self._pending.discard)
+            victim = self._pending.add(task, host)
+            if victim is not None:
+                victim.cancel(CROWDED)
 
     async def _welcome(self, dialled: socket.socket, address: str) -> None:
         """Let it in, or say why not. The socket is closed here unless a transport has it."""
@@ -115,7 +116,11 @@ class TlsListener:
                 self._refused(address, "tls", "it speaks no TLS")
                 await self._loop.sock_sendall(dialled, self._in_clear_text)
                 dialled.shutdown(socket.SHUT_WR)
-                await asyncio.sleep(PAUSE_S)  # so that what it still sends does not take the answer away from it
+                await self._see_off(dialled)
+        except asyncio.CancelledError as error:
+            if error.args == (CROWDED,):
+                self._refused(address, "crowd", CROWDED)
+            raise
         except TimeoutError:
             self._refused(address, "silent", "it did not begin a handshake in time")
         except OSError:
@@ -123,6 +128,13 @@ class TlsListener:
         finally:
             if is_ours:
                 dialled.close()
+
+    async def _see_off(self, dialled: socket.socket) -> None:
+        """Read what it still sends until it hangs up: else a reset takes the answer away from it (see `farewell`)."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_S):
+                while await self._loop.sock_recv(dialled, 65_536):
+                    pass
 
     async def _shake_hands(self, dialled: socket.socket, address: str) -> None:
         spare = dialled.dup()  # a transport whose handshake fails takes its socket along
@@ -141,7 +153,7 @@ class TlsListener:
             spare.close()
 
     async def _peek(self, dialled: socket.socket) -> int | None:
-        """The first byte, which stays where it is; None if there is none to come."""
+        """The first byte, which stays where it is; None if the peer has hung up."""
         while True:
             try:
                 first = dialled.recv(1, socket.MSG_PEEK)

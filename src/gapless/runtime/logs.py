@@ -43,8 +43,15 @@ class _Lines(logging.Formatter):
         facts = _facts(record)
         broker = facts.pop("broker", "")
         told = "".join(f"  {key}={value}" for key, value in facts.items())
-        text = f"{_time(record)} {record.levelname.lower():<8} {broker}: {record.getMessage()}{told}"
+        text = _in_one_line(f"{_time(record)} {record.levelname.lower():<8} {broker}: {record.getMessage()}{told}")
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+def _in_one_line(text: str) -> str:
+    """Others choose some of the words: nothing of them begins a line of its own, or moves the cursor."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 class _Json(logging.Formatter):

@@ -20,6 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from gapless.runtime.broker import Broker
+from gapless.runtime.waiting import KINDS
 from gapless.runtime.wire import VERSION
 
 __all__ = ["Metrics"]
@@ -130,7 +131,7 @@ def _waits(waits: list[dict[str, Any]]) -> Iterator[Metric]:
         "gapless_client_holds_up_seconds", "For how long everybody waits for what a client has not taken; the worst.",
         labels=["client"],
     )  # fmt: skip
-    kinds = dict.fromkeys(("start", "hand-over", "cut-off", "client"), 0.0)
+    kinds = dict.fromkeys(KINDS, 0.0)
     for wait in waits:
         kinds[wait["kind"]] = max(kinds[wait["kind"]], wait["seconds"])
         if wait["kind"] == "client" and wait["is_long"]:

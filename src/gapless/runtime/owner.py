@@ -1,4 +1,4 @@
-"""What links ask of whose they are."""
+"""What links ask of their owner, a broker or a client."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -11,16 +11,16 @@ __all__ = ["Owner"]
 
 
 class Owner(Protocol):
-    """Whose links they are: it introduces itself, and decides who is let in."""
+    """The owner introduces itself, and decides which peers may come in."""
 
     def greeting(self) -> bytes:
-        """What to say to who listens."""
+        """What to say to a peer that listens."""
 
     def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
-        """Find out who dialled, now or later, and go on with that, or with why it is nobody who may come in."""
+        """Find out who dialled. `then` hears it, now or later, or hears why the peer may not come in."""
 
     def answer(self, hello: Hello, identity: Identity) -> Welcome | Refusal:
-        """What to say to who dialled."""
+        """What to say to a peer that dialled."""
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
         """Somebody answered our greeting; a refusal if we do not want it after all."""
@@ -32,10 +32,10 @@ class Owner(Protocol):
         """Whether somebody may do what not everybody may: see our `status`, or `operate`."""
 
     def report(self) -> dict[str, Any]:
-        """Our state, for who asks."""
+        """Our state."""
 
     def cheated(self, client: str, reason: str) -> None:
-        """A client asked for what it may not, in a way that none does who is honest: end its session."""
+        """A client asked for something that an honest client never asks for: end its session."""
 
     def end_client(self, client: str) -> dict[str, Any]:
         """An operator wants this client's session to end; whether it was here."""

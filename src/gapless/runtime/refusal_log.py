@@ -1,6 +1,6 @@
-"""Whom we did not let in, sent away or denied a call: who, from where and why, counted by code, and never too often.
+"""Logs and counts refusals: which peer, from where, and why. It does not repeat itself too often.
 
-Operators read what is told here, so nothing that proves who somebody is ever comes here.
+Operators read this, so no token, key or other proof may come here.
 """
 
 from gapless.runtime.connection import Connection
@@ -20,18 +20,18 @@ class RefusalLog:
         self._logger = logger
 
     def stranger(self, address: str, code: str, reason: str) -> None:
-        """Somebody did not get as far as a greeting."""
+        """A peer did not get as far as a greeting."""
         self._counters.refused[code] += 1
         host = address.rpartition(":")[0]
         self._tell((host, code, reason), f"refused: {reason}", {"peer": "?", "address": address, "code": code})
 
     def denial(self, who: str, address: str, reason: str) -> None:
-        """Somebody may not do what it asked for, and stays."""
+        """A peer may not do what it asked for; its connection goes on."""
         self._counters.refused["denied"] += 1
         self._tell((who, "denied", reason), f"denied: {reason}", {"peer": who, "address": address, "code": "denied"})
 
     def ended(self, connection: Connection, code: str, reason: str) -> None:
-        """A connection is about to be ended by us."""
+        """We are about to end a connection."""
         self._counters.refused[code] += 1
         link, hello, identity = connection.link, connection.hello, connection.identity
         who = link.name if link is not None else hello.name if hello is not None else "?"

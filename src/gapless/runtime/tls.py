@@ -1,8 +1,8 @@
 """TLS: the contexts of both ends, whom a certificate names, and why a handshake failed, in words.
 
 At least version 1.2, with forward secrecy and authenticated encryption; compression, renegotiation and the resumption
-of sessions are off, so that each connection proves anew who is there. Whoever dials
-always checks the name of the other end.
+of sessions are off, so that each connection proves the identity of its peer anew. The side that dials always checks the
+name of the other end.
 """
 
 import ssl
@@ -45,13 +45,13 @@ class _TellingContext(ssl.SSLContext):
 
 
 def alert_of(error: BaseException) -> bytes:
-    """What should be said to who caused this."""
+    """The alert that tells the other end what went wrong."""
     found: bytes = vars(error).get("alert", b"")
     return found
 
 
 def server_context(authority: Path, certificate: Path, key: Path) -> ssl.SSLContext:
-    """For who listens: it shows its certificate, and looks at that of who dials, if there is one."""
+    """For the side that listens: it shows its certificate, and checks that of the peer, if the peer shows one."""
     context = _TellingContext(ssl.PROTOCOL_TLS_SERVER)
     _harden(context)
     _load(context, authority, certificate, key)
@@ -61,7 +61,7 @@ def server_context(authority: Path, certificate: Path, key: Path) -> ssl.SSLCont
 
 
 def client_context(authority: Path | None, certificate: Path | None = None, key: Path | None = None) -> ssl.SSLContext:
-    """For who dials. Without an authority, those that the system trusts count."""
+    """For the side that dials. Without an authority, the authorities of the system count."""
     context = _TellingContext(ssl.PROTOCOL_TLS_CLIENT)
     _harden(context)
     if authority is None:
@@ -132,7 +132,7 @@ _ALERTS = {
 
 
 def why_dialling_failed(host: str, error: ssl.SSLError) -> str:
-    """A sentence for who dialled the host."""
+    """A sentence for the side that dialled the host."""
     reason = error.reason or ""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code == _EXPIRED:
@@ -157,7 +157,7 @@ def why_dialling_failed(host: str, error: ssl.SSLError) -> str:
 
 
 def why_listening_failed(error: OSError) -> str:
-    """A sentence for who listened, of who dialled."""
+    """A sentence for the side that listened, about the peer."""
     if not isinstance(error, ssl.SSLError):
         return "it broke off the handshake"
     reason = error.reason or ""

@@ -49,7 +49,7 @@ class Turns:
 
     @property
     def deadline_us(self) -> int:
-        """When this turn is over for who has more to say."""
+        """When this turn is over for a peer that has more to say."""
         return NEVER if self._begun_us is None else self._begun_us + TURN_US
 
     def forget(self, connection: Connection) -> None:

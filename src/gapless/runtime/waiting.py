@@ -1,13 +1,16 @@
 """For what a broker waits, and since when: what an operator has to know when nothing moves.
 
 A node tells what it waits for now (`overview`), and has no clock to say for how long; this looks at it again and again,
-and remembers. Four things can hold a broker up:
+and remembers. Six things can hold a broker up:
 
 | kind | what | is the broker up? |
 | --- | --- | --- |
 | `start` | it starts, and brokers around it do not answer | no |
 | `hand-over` | a part of the tree is handed over and somebody has not contributed, or it was not taken in yet | no |
+| `return` | nobody has what an excluded broker had confirmed; it must come back, or another that holds it | no |
 | `cut-off` | it hears too few of the others to go on | no |
+| `unheard` | it no longer hears a broker that nobody has excluded: what is for those behind it waits | yes |
+| `away` | it was excluded again and again, and stays away for a while | no |
 | `client` | a client has not taken what it was delivered: no broker may forget that, and publishers stand still | yes |
 
 A wait of less than `LONG_S` is nothing unusual.
@@ -22,7 +25,9 @@ import msgspec
 from gapless.runtime.logs import Logger
 from gapless.runtime.reminders import Reminders
 
-__all__ = ["LONG_S", "Wait", "Waiting"]
+__all__ = ["KINDS", "LONG_S", "Wait", "Waiting"]
+
+KINDS = ("start", "hand-over", "return", "cut-off", "unheard", "away", "client")
 
 LONG_S = 5.0
 """Hand-overs take a moment, and healthy clients do; who waits for longer says so."""
@@ -46,7 +51,7 @@ class Wait(msgspec.Struct, frozen=True):
     @property
     def stops_broker(self) -> bool:
         """Whether the broker cannot be called up."""
-        return self.is_long and self.kind != "client"
+        return self.is_long and self.kind not in ("client", "unheard")
 
     @property
     def text(self) -> str:
@@ -100,8 +105,17 @@ def _found(
         missing = tuple(overview.get("not_heard", ()))
         whom = f" (not {', '.join(missing)})" if missing else ""
         yield "cut-off", "", 1, 0, f"for other brokers: it hears too few of them to go on{whom}", missing
+    unheard = tuple(overview.get("unheard", ()))
+    if unheard:
+        yield "unheard", "", 1, 0, f"for {', '.join(unheard)}: not heard, and not excluded by those around", unheard
     handed = overview.get("hand_overs") or []
-    if handed:
+    needed = tuple(dict.fromkeys(name for item in handed for name in item.get("needs_back", ())))
+    if overview.get("stays_away"):
+        yield "away", "", 1, 0, "before it returns: the others excluded it again and again", ()
+    elif needed:
+        what = f"for {' or '.join(needed)} to come back: nobody else has all that was confirmed there"
+        yield "return", "", 1, 0, what, needed
+    elif handed:
         names = tuple(dict.fromkeys(name for item in handed for name in item["waits_for"]))
         of = ", ".join(dict.fromkeys(name for item in handed for name in item["of"]))
         yield "hand-over", "", 1, 0, f"for {', '.join(names) or 'nobody'}, in a hand-over around {of}", names

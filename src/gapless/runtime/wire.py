@@ -1,9 +1,9 @@
-"""What travels on a connection. `docs/WIRE.md` describes it for those who write a client in another language.
+"""What travels on a connection. `docs/WIRE.md` describes it for authors of clients in other languages.
 
 A frame is a length (4 bytes, big-endian, of what follows), a kind (1 byte), and a body in MessagePack. The first frame
-each way is a greeting: `Hello` from who dialled, `Welcome` or `Refusal` from who listened. After that come batches of
-the protocol's messages, pings where there is nothing to say, and at the end a `Refusal` or a goodbye, which tell the
-other side that silence follows, and why.
+each way is a greeting: `Hello` from the side that dialled, `Welcome` or `Refusal` from the side that listened. After
+that come batches of the protocol's messages, pings where there is nothing to say, and at the end a `Refusal` or a
+goodbye, which tell the other side that silence follows, and why.
 
 Greetings are arrays that may grow at the end, so that another version can be told what is the matter.
 """
@@ -65,7 +65,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True):
-    """Who listens, and all that a client needs to know of the network."""
+    """The listener, and all that a client needs to know of the network."""
 
     version: int
     name: str
@@ -130,14 +130,14 @@ def greeting(
     boot: int = 0,
     token: str = "",
 ) -> bytes:
-    """The frame with which who dials begins."""
+    """The first frame of the side that dials."""
     hello = Hello(MAGIC, VERSION, role, name, protocol, network, incarnation, boot, token)
     # Who has nothing to prove says what it always said.
     return frame(HELLO, hello if token else msgspec.structs.astuple(hello)[:-1])
 
 
 def decode_hello(body: memoryview) -> Hello:
-    """The hello, or a `WireError` that can be told to whoever sent it."""
+    """The hello, or a `WireError` that can be told to the sender."""
     try:
         beginning = _beginning.decode(body)
     except UNREADABLE:
@@ -153,8 +153,8 @@ def decode_hello(body: memoryview) -> Hello:
         raise WireError(f"the greeting is malformed: {error}") from None
     if hello.role not in (BROKER, CLIENT, PROBE):
         raise WireError(f"there is no role {hello.role!r}; it is broker, client or probe")
-    if not hello.name or len(hello.name) > 200:
-        raise WireError("a name has 1 to 200 characters")
+    if not hello.name or len(hello.name) > 200 or not hello.name.isprintable():
+        raise WireError("a name has 1 to 200 characters that can be printed")
     if len(hello.token) > TOKEN_MAX:
         raise WireError(f"a token has at most {TOKEN_MAX} characters")
     return hello
@@ -181,7 +181,7 @@ def decode_denial(body: memoryview) -> tuple[str, str]:
     """The name of a subscription or advertisement that we do not get, and why."""
     try:
         return _denial.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise WireError("a denial is a name and a reason") from None
 
 

@@ -1,4 +1,4 @@
-"""Who may come in, what it may do there, and how much of it: the parts that need no socket.
+"""Who may come in, what it may do, and how much of it: the parts that need no socket.
 
 `identity` says who somebody is, `tokens` and `signed_tokens` how it proves that, `users_file` what it may,
 `permissions` whether a filter or an event lies within, `limits` how much. `certificates` makes and reads

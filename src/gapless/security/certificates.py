@@ -1,7 +1,7 @@
 """Certificates: an authority for development, what it signs, and how long a certificate is still valid.
 
-Keys are on the curve P-256, so that a handshake costs a broker well below a millisecond. Whoever runs a network that
-matters has an authority of its own; its certificates must name brokers and users as `identity` says.
+Keys are on the curve P-256, so that a handshake costs a broker well below a millisecond. Use an authority of your own
+for a network that matters; its certificates must name brokers and users as `identity` says.
 """
 
 import ipaddress
@@ -21,7 +21,7 @@ __all__ = ["Authority", "expiry_of", "write_secret"]
 
 AUTHORITY_DAYS = 3650
 DAYS = 397
-"""What browsers take at most; an operator who has to renew them once a year knows how to."""
+"""The most that browsers accept. An operator who renews certificates once a year knows how to do it."""
 SKEW = timedelta(minutes=5)
 """Certificates count from a little before they are made: other hosts' clocks are not ours."""
 

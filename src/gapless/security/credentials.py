@@ -1,15 +1,15 @@
-"""What a client shows when it comes: whom it trusts, and what proves who it is.
+"""What a client shows to a broker, and whom it trusts.
 
 A file of credentials, in TOML, is for the command line and for programs that are given no more than a path:
 
 ```toml
-authority = "authority.pem"      # who signed the brokers' certificates; left out: those that the system trusts
+authority = "authority.pem"      # signed the brokers' certificates; left out: the authorities of the system
 certificate = "ann.pem"          # a certificate of ours,
 key = "ann.key"                  # and its key
 token = "ann:…"                  # or a token, signed or not
 ```
 
-Paths are relative to the file. Whoever can read the file can be that user, so it is for its owner alone.
+Paths are relative to the file. Anybody who can read the file can act as this user, so only its owner may read it.
 """
 
 import tomllib
@@ -33,7 +33,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """Files in PEM, and a token or what returns one; it is called for each connection, so that it can be renewed."""
+    """Files in PEM, and a token or a function that returns one. Each connection calls it, so it can renew it."""
 
     authority: str | Path = ""
     certificate: str | Path = ""

@@ -3,8 +3,8 @@
 A certificate says it in a URI among its alternative names: `gapless://NETWORK/broker/NAME` or
 `gapless://NETWORK/user/NAME`. So the certificate of a user is never that of a broker, whoever signed both.
 
-A client belongs to a user, and its name says so: `USER:anything`. No broker has to remember whose a name is: whoever
-comes with it, at whichever broker, after whatever has failed, must prove to be that user.
+A client belongs to a user, and its name says so: `USER:anything`. So no broker has to remember to whom a name belongs.
+A client that comes with the name must prove to be that user, at every broker, whatever has failed.
 """
 
 import re
@@ -25,14 +25,14 @@ _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Somebody who has proved who it is; or anybody, where nobody is asked."""
+    """A peer that has proved its identity; or anybody, if the network asks for no proof."""
 
     kind: Kind
     name: str = ""
     proof: str = ""
     """What it showed: a certificate, a token, a signed token."""
     expires: float = inf
-    """When the proof is none any more, in seconds since 1970."""
+    """When the proof expires, in seconds since 1970."""
 
     @property
     def text(self) -> str:
@@ -65,7 +65,7 @@ def certificate_uri(network: str, kind: Kind, name: str) -> str:
 
 
 def named_in(uris: Iterable[str], network: str) -> tuple[Kind, str] | None:
-    """Whom a certificate with these URIs makes known to the network: a broker or a user; None if nobody."""
+    """The broker or user of the network that a certificate with these URIs names; None if it names none."""
     for uri in uris:
         for kind in KINDS:
             prefix = certificate_uri(network, kind, "")

@@ -1,7 +1,7 @@
 """How much a user may take: counts that end at a number, and rates, for which it has to wait.
 
-A rate is a bucket that fills with time and holds what fits into a second. Whoever takes more than is in it goes into
-debt, and waits until it is paid: nothing is dropped, and nobody else pays.
+A rate is a bucket that fills with time and holds what fits into a second. A user that takes more than
+it holds goes into debt, and waits until the debt is paid. Nothing is dropped, and nobody else pays.
 """
 
 import msgspec
@@ -15,15 +15,17 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     connections: int = 0
     """At a time. Further ones are refused."""
     connections_per_s: float = 0.0
-    """What comes sooner is refused, and may come again."""
+    """A connection that comes sooner is refused, and may come again."""
     subscriptions: int = 0
     """At a time. A further call is refused."""
     advertisements: int = 0
     """At a time. A further call is refused."""
     publications_per_s: float = 0.0
-    """Who publishes faster waits: it is not read until its debt is paid."""
+    """A client that publishes faster waits: the broker does not read from it until its debt is paid."""
     bytes_per_s: float = 0.0
-    """Who sends faster waits, likewise."""
+    """A client that sends faster waits, too."""
+    history_bytes_per_s: float = 0.0
+    """A client that reads history faster waits, too: it cannot confirm what it got, so it gets no more."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -1,16 +1,17 @@
-"""What a user may: within which filters it publishes and subscribes.
+"""What a user may: within which filters it publishes and subscribes, and which names it may give to subscriptions.
 
-A filter lies within if what is allowed covers it. That errs on the safe side: where it is not certain, the filter is
-outside, and a sentence says what is allowed. With an event there is no doubt: its attributes are there to be looked at.
+A filter lies within if the allowed filters surely cover it. If that is not certain, the filter counts as outside, and a
+sentence says what is allowed. An event either matches the allowed filters or does not.
 """
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from gapless.errors import FilterError
 from gapless.filters import Filter, parse
 from gapless.filters.syntax import And
 
-__all__ = ["Outside", "Within"]
+__all__ = ["Names", "Outside", "Within"]
 
 Outside: TypeAlias = Literal["refuse", "narrow"]
 
@@ -45,6 +46,29 @@ class Within:
         condition = asked.condition
         return isinstance(condition, And) and self._filter.condition in condition.conditions
 
-    def narrow(self, text: str) -> str:
-        """Of what the filter matches, what lies within."""
-        return f"({text}) AND ({self.text})"
+    def narrow(self, text: str) -> str | None:
+        """Of what the filter matches, what lies within; None if that is nothing, or too much for one filter."""
+        narrowed = f"({text}) AND ({self.text})"
+        try:
+            parse(narrowed)
+        except FilterError:
+            return None
+        return None if self.is_nothing else narrowed
+
+
+class Names:
+    """The names in the network that a user may hold subscriptions under: all, none, or those like one of these."""
+
+    def __init__(self, allowed: bool | Sequence[str]) -> None:
+        if isinstance(allowed, bool):
+            self.text = "any name is" if allowed else "no name is"
+            condition = "TRUE" if allowed else "FALSE"
+        else:
+            self.text = ", ".join(map(repr, allowed)) + " is" if allowed else "no name is"
+            quoted = [text.replace("'", "''") for text in allowed]
+            condition = " OR ".join(f"name LIKE '{text}'" for text in quoted) or "FALSE"
+        self._test = parse(condition).test
+
+    def has(self, name: str) -> bool:
+        """Whether the user may hold this one."""
+        return self._test({"name": name})

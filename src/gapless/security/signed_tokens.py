@@ -1,8 +1,8 @@
-"""Signed tokens (JWT): somebody we trust says who the bearer is, and until when.
+"""Signed tokens (JWT): an issuer that we trust says who the bearer is, and until when.
 
-Only signatures with a pair of keys count (EdDSA, ES256, ES384, RS256, PS256): who checks cannot forge. A token must
-say who it is for (`aud`), when it ends (`exp`), and whom it names (`sub`): a user of the users' file, which says what
-it may.
+Only signatures with a pair of keys count (EdDSA, ES256, ES384, RS256, PS256), so a broker that checks tokens cannot
+forge them. A token must name its audience (`aud`), its end (`exp`), and its user (`sub`). The users' file says what
+this user may do.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Tokens: a user's name and a secret, `ann:…`. At rest there is only a hash of the secret, by scrypt.
 
-A hash costs 16 MiB and some 50 ms on purpose, so whoever steals the file cannot try many secrets. It is also why
-brokers compare away from their event loop, and remember what was right (`gapless.runtime.doors`).
+A hash costs 16 MiB and some 50 ms on purpose: a thief of the file cannot try many secrets. For the same reason brokers
+compare in a thread, and remember the right ones (`gapless.runtime.doors`).
 """
 
 import hmac

@@ -22,7 +22,7 @@ publish = ["topic LIKE 'shop/%'"]         # within one of these filters
 subscribe = ["topic LIKE 'shop/%'", "topic = 'news'"]
 outside = "refuse"                        # a subscription that goes beyond; or "narrow" it to what is allowed
 history = false                           # read what was published before
-named = false                             # hold subscriptions under a name, while no client of hers is there
+named = ["ann-%"]                         # hold subscriptions under such names, as after LIKE; or true: under any
 status = false                            # see how brokers are: gapless status, /status and /metrics
 operate = false                           # end sessions of other users' clients
 disabled = false                          # nothing at all, from now on
@@ -47,7 +47,7 @@ from gapless.errors import ConfigError, FilterError
 from gapless.filters import parse
 from gapless.security.identity import is_user_name
 from gapless.security.limits import UNLIMITED, Limits
-from gapless.security.permissions import Outside, Within
+from gapless.security.permissions import Names, Outside, Within
 from gapless.security.tokens import is_hash
 from gapless.toml_file import check_keys, convert, parse_toml, read_text, rows_of
 
@@ -71,7 +71,7 @@ class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     subscribe: tuple[str, ...] = ()
     outside: Outside = "refuse"
     history: bool = False
-    named: bool = False
+    named: bool | tuple[str, ...] = False
     status: bool = False
     operate: bool = False
     disabled: bool = False
@@ -89,6 +89,11 @@ class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     def may_subscribe(self) -> Within:
         """Within what it may subscribe."""
         return Within(self.subscribe)
+
+    @cached_property
+    def may_hold(self) -> Names:
+        """Under which names it may hold subscriptions."""
+        return Names(self.named)
 
 
 class _SignedTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -175,6 +180,7 @@ def _check(file: _File) -> None:
         _check_proofs(place, user, file)
         for key in ("publish", "subscribe"):
             _check_filters(f"{place}.{key}", getattr(user, key))
+        _check_names(f"{place}.named", user.named)
 
 
 def _check_proofs(place: str, user: User, file: _File) -> None:
@@ -185,6 +191,13 @@ def _check_proofs(place: str, user: User, file: _File) -> None:
             raise ConfigError(f"{place}.tokens[{number}]: this is no hash of a token; gapless security token makes one")
     if user.signed_token and file.signed_tokens is None:
         raise ConfigError(f"{place}.signed_token: say in [signed_tokens] whose signatures count")
+
+
+def _check_names(place: str, named: bool | tuple[str, ...]) -> None:
+    try:
+        Names(named)
+    except FilterError as error:
+        raise ConfigError(f"{place}: together they are too much for one filter: {error.message}") from None
 
 
 def _check_filters(place: str, filters: tuple[str, ...]) -> None:

@@ -1,8 +1,8 @@
 """Runs several protocols on one scenario, judges each by what it claims, and measures them all in the same way.
 
 What a protocol held is judged by what was due, too. The definitions of the guarantees say nothing of an event before a
-starting cut; but who was told that its subscription is active waits for everything that is published from then on. So
-one that lost something held best effort and no more, whatever the order of what it delivered.
+starting cut; but a client that was told that its subscription is active relies on getting everything that is published
+from then on. So one that lost something held best effort and no more, whatever the order of what it delivered.
 
 Same tree, same latencies, same seed, same calls at the same times. Options in the scenario are for the protocol that it
 names; all others run with their defaults. A protocol that does not take the scenario is left out with the reason, and

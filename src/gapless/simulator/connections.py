@@ -5,11 +5,14 @@ but have not reconnected yet. What is sent meanwhile is lost. When a connection 
 each direction a drawn prefix survives (of those to a crashed node, none). When it comes back, what is left of the
 old connection is dropped first, so nothing old arrives after `Connected`.
 
+A connection may also break in one direction only: then one end still hears the other, and is heard no more. If an end
+dies meanwhile, nothing is left of it.
+
 Each live end of a broken connection suspects the other after a delay of its own, unless they reconnect before.
 A reconnection gives `Connected` to both ends and then `Trusted` to each that suspected the other.
 
-Pairs that can be given news of each other: brokers at most f + 1 apart, a client and each of its contacts, and
-whoever has talked to each other.
+Pairs that can be given news of each other: brokers at most f + 1 apart, a client and each of its contacts, and nodes
+that have talked to each other.
 """
 
 import random
@@ -38,10 +41,12 @@ def pair_of(a: Slot, b: Slot) -> Pair:
 class _Down:
     """A pair without a connection; an object of its own each time, so that late news can tell."""
 
-    __slots__ = ("attempt",)
+    __slots__ = ("attempt", "hearer")
 
-    def __init__(self) -> None:
+    def __init__(self, hearer: str = "") -> None:
         self.attempt = 0
+        self.hearer = hearer
+        """The end, if any, that still hears the other."""
 
 
 class Connections:
@@ -94,8 +99,14 @@ class Connections:
         if self.queues is not None and sender.is_broker and receiver.is_broker:
             there.gate, back.gate = self.queues.gate(there), self.queues.gate(back)
         sender.links[peer], receiver.links[sender.name] = there, back
-        self._set((there, back), not self._down or pair_of(sender, receiver) not in self._down)
+        self._set((there,), self._carries(sender, receiver))
+        self._set((back,), self._carries(receiver, sender))
         return there
+
+    def _carries(self, sender: Slot, receiver: Slot) -> bool:
+        """Whether what is sent arrives."""
+        state = self._down.get(pair_of(sender, receiver)) if self._down else None
+        return state is None or state.hearer == receiver.name
 
     def _latency(self, a: Slot, b: Slot) -> tuple[int, int]:
         if a.is_broker and b.is_broker:
@@ -170,6 +181,19 @@ class Connections:
         self._break(a, b)
         self._watch(b, a)
 
+    def break_one_way(self, a: Slot, b: Slot) -> None:
+        """What the first says no longer reaches the second; both live on."""
+        if pair_of(a, b) in self._down:
+            self.break_off(a, b)
+            return
+        keep = dict.fromkeys((link for link in self._links(a, b) if link.sender is a), 0)
+        for link, count in self._agenda.in_flight(keep).items():
+            keep[link] = self._surviving(link, count)
+        self.lost += self._agenda.lose(keep)
+        self._down[pair_of(a, b)] = _Down(hearer=a.name)
+        self._set(keep, False)
+        self._watch(b, a)
+
     def _surviving(self, link: Link, in_flight: int) -> int:
         """How many of the messages in flight still arrive."""
         return self._draw("survive", link.sender, link.receiver, 0, in_flight) if in_flight else 0
@@ -177,6 +201,7 @@ class Connections:
     def _break(self, observer: Slot, other: Slot) -> None:
         state = self._down.setdefault(pair_of(observer, other), _Down())
         state.attempt += 1
+        state.hearer = ""
         self._set_up(observer, other, False)
         self._watch(observer, other)
 
@@ -242,7 +267,7 @@ class Connections:
         self.trust(other, one)
 
     def all_well(self) -> bool:
-        """Is nothing cut, and nobody suspected who can be reached?"""
+        """Whether nothing is cut, and nobody suspects a node that can be reached."""
         return not self.cut and not any(
             pair_of(slot, self._slots[name]) not in self._down
             for slot in self._slots.values() if slot.alive

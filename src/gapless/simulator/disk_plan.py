@@ -1,7 +1,7 @@
 """Disks, and blackouts: what is drawn upon a scenario whose other faults are there already, with dice of its own.
 
-- `disk`: brokers have disks. Who restarts without memory comes back with its disk, mostly; or with an old one, an
-  empty one, or one that is damaged.
+- `disk`: brokers have disks. A broker that restarts without memory mostly comes back with its disk; or with an old one,
+  an empty one, or one that is damaged.
 - `blackout`: all brokers that live crash at once, and come back with their disks, in any order, soon or late. Some do
   not come back, or their disks are empty, old or damaged: no more than f of a neighbourhood, together with those that
   were in trouble before.
@@ -71,8 +71,9 @@ class DiskPlan:
         return Delay(least, least * self._rng.choice([1, 5, 20]))
 
     def draw_options(self) -> dict[str, int]:
-        """Journals that are written anew often, or hardly ever."""
-        return self._rng.choice([{}, {"journal_bytes": 500}, {"journal_bytes": 5_000}])
+        """Journals that are written anew often, or hardly ever; and memory for all of history, or for little of it."""
+        cold = random.Random(f"{self._seed}/cold").choice([{}, {"history_bytes": 1_000}, {"history_bytes": 5_000}])
+        return self._rng.choice([{}, {"journal_bytes": 500}, {"journal_bytes": 5_000}]) | cold
 
     def draw(self, faults: tuple[Fault, ...], kinds: tuple[str, ...]) -> tuple[Fault, ...]:
         """The faults, with disks in mind, and a blackout, if it is among the kinds."""

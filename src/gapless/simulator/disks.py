@@ -26,7 +26,7 @@ from gapless.disk import (
     Snapshot,
     TruncateHistory,
 )
-from gapless.protocol import Input, Keep, Persisted
+from gapless.protocol import HistoryRead, Input, Keep, Persisted, ReadHistory
 from gapless.simulator.agenda import Agenda
 from gapless.simulator.nodes import Slot
 
@@ -74,8 +74,9 @@ def replay(batches: Sequence[Sequence[Change]]) -> DiskContents:
 class _Disk:
     """One broker's."""
 
-    def __init__(self, dice: random.Random) -> None:
+    def __init__(self, dice: random.Random, reading_dice: random.Random) -> None:
         self.dice = dice
+        self.reading_dice = reading_dice
         self.synced: list[Sequence[Change]] = []
         self.written: list[Keep] = []
         """Not synced yet."""
@@ -101,6 +102,22 @@ class Disks:
         if not disk.is_busy:
             self._sync(slot, disk)
 
+    def read_history(self, slot: Slot, effect: ReadHistory, now: int) -> None:
+        """A broker looks something up: it finds what was written by now, some time later."""
+        disk = self._of(slot)
+        batches = [*disk.synced, *(keep.changes for keep in disk.written)]
+        rows = [
+            row
+            for row in replay(batches).history.get(effect.origin, ())
+            if row.last > effect.since and row.first <= effect.until
+        ]
+        give = partial(self._read, slot, slot.life, HistoryRead(effect, rows))
+        self._agenda.call(now + disk.reading_dice.randint(*self._sync_us), give)
+
+    def _read(self, slot: Slot, life: int, item: HistoryRead) -> None:
+        if slot.life == life:
+            self._give(slot, item)
+
     def read(self, slot: Slot, state: DiskState) -> DiskContents:
         """What a broker finds that starts, for the first time or again."""
         disk = self._of(slot)
@@ -116,7 +133,7 @@ class Disks:
         return replay(disk.synced)
 
     def _damage(self, disk: _Disk) -> None:
-        """Whoever reads the disk notices, and gives up what is damaged."""
+        """The broker that reads the disk notices the damage, and gives up what is damaged."""
         contents = replay(disk.synced)
         changes: list[Change] = [Drop(name) for name in contents.journals if disk.dice.random() < DAMAGED]
         changes += [ForgetHistory(name, STAMP_MAX) for name in contents.history if disk.dice.random() < DAMAGED]
@@ -131,7 +148,8 @@ class Disks:
 
     def _of(self, slot: Slot) -> _Disk:
         if slot.name not in self._disks:
-            self._disks[slot.name] = _Disk(random.Random(f"{self._seed}/disk/{slot.name}"))
+            name = f"{self._seed}/disk/{slot.name}"
+            self._disks[slot.name] = _Disk(random.Random(name), random.Random(f"{name}/reading"))
         return self._disks[slot.name]
 
     def _sync(self, slot: Slot, disk: _Disk) -> None:

@@ -22,6 +22,7 @@ from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 from gapless.errors import ScenarioError
+from gapless.names import Confirm, Confirming, NameChanged, NamesListed, Opened
 from gapless.overlay import Overlay
 from gapless.protocol import (
     Activated,
@@ -36,6 +37,7 @@ from gapless.protocol import (
     CutFixed,
     CutsVoided,
     Deliver,
+    DeliverMany,
     Ended,
     Expel,
     Input,
@@ -43,7 +45,9 @@ from gapless.protocol import (
     ProtocolSpec,
     Publish,
     Published,
+    PublishedMany,
     PublishMany,
+    ReadHistory,
     Received,
     Rejected,
     Send,
@@ -148,12 +152,17 @@ class Simulation:
         """A client's call."""
         self._act(at, partial(self._call, self.slots[client], item))
 
+    def confirm(self, client: str, subscription: str, *, at: int) -> None:
+        """The client confirms all that it was delivered for a named subscription."""
+        slot = self.slots[client]
+        self._act(at, lambda: self.give(slot, Confirm(subscription, slot.delivered)))
+
     def leave(self, client: str, *, at: int) -> None:
         """The client ends its subscriptions and takes its advertisements back."""
         self._act(at, partial(self._leave, self.slots[client]))
 
     def reply(self, rule: ReplyRule) -> None:
-        """Let a client answer what it is delivered."""
+        """Let a client answer the events that are delivered to it."""
         self._replies.add(rule)
 
     def crash(self, broker: str, *, at: int) -> None:
@@ -164,9 +173,9 @@ class Simulation:
         """The broker is back, as new or as after a long pause."""
         self._act(at, partial(self._faults.restart, broker, memory, disk))
 
-    def cut(self, a: str, b: str, *, at: int) -> None:
-        """Two nodes lose their connection and cannot make a new one."""
-        self._act(at, partial(self._faults.cut, a, b))
+    def cut(self, a: str, b: str, *, at: int, one_way: bool = False) -> None:
+        """Two nodes lose their connection and cannot make a new one; or the second only hears the first no more."""
+        self._act(at, partial(self._faults.cut, a, b, one_way))
 
     def heal(self, a: str, b: str, *, at: int) -> None:
         """Two nodes that were cut can talk again."""
@@ -283,17 +292,30 @@ class Simulation:
     # ---- effects
 
     def _effect_handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
-        silent = (Published, CutFixed, CutsVoided, Activated, Ended, Advertised, Confirmed, Skipped, CaughtUp)
+        silent = (
+            Published, CutFixed, CutsVoided, Activated, Ended, Advertised, Confirmed, Skipped, CaughtUp, Opened,
+            Confirming, NamesListed, NameChanged,
+        )  # fmt: skip
         handlers: dict[type, Callable[[Slot, Any, int], None]] = dict.fromkeys(silent, _ignore)
         if self._recording is not None:
             handlers |= self._recording.handlers()
         self._record_delivery = handlers.get(Deliver, _ignore)
+        self._record_publication = handlers[Published]
         if self._disks is not None:
             handlers[Keep] = self._disks.keep
+            handlers[ReadHistory] = self._disks.read_history
         return handlers | {
             Send: self._send, SetTimer: self._set_timer, Deliver: self._deliver, Rejected: self._refuse,
-            Expel: self._expel,
+            Expel: self._expel, PublishedMany: self._publish_many, DeliverMany: self._deliver_many,
         }  # fmt: skip
+
+    def _publish_many(self, slot: Slot, effect: PublishedMany, now: int) -> None:
+        for event in effect.events:
+            self._record_publication(slot, Published(event), now)
+
+    def _deliver_many(self, slot: Slot, effect: DeliverMany, now: int) -> None:
+        for event in effect.events:
+            self._deliver(slot, Deliver(event, effect.subscription), now)
 
     def _send(self, slot: Slot, effect: Send, now: int) -> None:
         link = slot.links.get(effect.peer) or self._connections.open_link(slot, effect.peer)

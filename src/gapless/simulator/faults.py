@@ -6,7 +6,7 @@
   yet. A restart with memory lets the same node go on as after a long pause: what arrived meanwhile is lost, timers
   that ran out meanwhile fire now.
 - Where brokers have disks, one that restarts without memory is given what is on its disk (`disks`).
-- A cut parts one pair of nodes and no other, even where the tree path of another pair crosses it.
+- A cut parts one pair of nodes and no other, even where the tree path of another pair crosses it. It may be one-way.
 - A false suspicion loses nothing.
 - A relink changes the tree for good: the ends of the link that goes and of the one that comes are told at once.
 
@@ -82,14 +82,17 @@ class Faults:
         if memory and self._disks is not None:
             self._disks.go_on(slot)
 
-    def cut(self, a: str, b: str) -> None:
-        """The two can no longer reach each other."""
+    def cut(self, a: str, b: str, one_way: bool = False) -> None:
+        """The two can no longer reach each other; or only the first can no longer reach the second."""
         one, other = self._slots[a], self._slots[b]
         pair = pair_of(one, other)
         if pair in self._connections.cut:
             raise ScenarioError(f"{a!r} and {b!r} cannot be cut at {self._ms()} ms: they are cut already")
         self._connections.cut[pair] = None
-        self._connections.break_off(one, other)
+        if one_way:
+            self._connections.break_one_way(one, other)
+        else:
+            self._connections.break_off(one, other)
 
     def heal(self, a: str, b: str) -> None:
         """The two can reach each other again."""

@@ -5,7 +5,7 @@
 - *lost*: events that match a subscription, were published while it was active, and never came. Of a subscription that
   ended, only those count after which it got something of the same publisher, or that its ending cut includes: the rest
   may have been on its way. A guarantee may allow such a loss, as it says nothing of what comes before a starting cut;
-  whoever relies on the subscription being active misses it all the same;
+  a client that relies on its active subscription misses it all the same;
 - *state*: the most entries, of all kinds, that a broker kept.
 """
 

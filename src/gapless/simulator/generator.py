@@ -27,6 +27,8 @@ from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
 from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
 from gapless.simulator.generator_scales import SCALES, GeneratorLimits, Scale, choose_scale
 from gapless.simulator.generator_trees import draw_tree
+from gapless.simulator.name_plan import draw_names
+from gapless.simulator.partition_plan import PARTITION, PartitionPlan, survivable
 from gapless.simulator.rolling_plan import RollingPlan
 from gapless.simulator.scenario import (
     Action,
@@ -53,6 +55,7 @@ _RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
 """Each within the one before."""
 _CONSUME_MS = (5.0, 20.0, 80.0)
 _LAG_MS = (1.0, 20.0, 100.0, 500.0)
+_FAR_MS = (40.0, 250.0)
 _READING_MS = 8_000.0
 _LOSSES = (0.02, 0.1, 0.3)
 
@@ -94,7 +97,8 @@ class _Draft:
         self._rng = rng = random.Random(f"{seed}/scenario")
         self._seed = seed
         self._disk_kinds = tuple(kind for kind in kinds if kind in DISK_KINDS)
-        self._kinds = tuple(kind for kind in kinds if kind not in DISK_KINDS)
+        self._is_parted = PARTITION in kinds
+        self._kinds = tuple(kind for kind in kinds if kind not in DISK_KINDS and kind != PARTITION)
         if "disk" in kinds and not self._kinds:
             self._kinds = ("crash",)
         self._scale = scale
@@ -102,6 +106,8 @@ class _Draft:
         brokers = self._draw_size()
         self._tree = draw_tree(rng, brokers) if scale.is_wide else random_tree(brokers, seed, rng.choice([None, 3, 4]))
         self._f = self._draw_f(brokers)
+        if self._is_parted:
+            self._f = max(1, survivable(self._tree, self._f))
         self._end_ms = float(rng.randint(*limits.active_ms))
         self._network = self._draw_network(brokers)
         self._clients: list[Client] = []
@@ -127,6 +133,9 @@ class _Draft:
         if known is not None and known.keeps_history:
             self._draw_positions()
             options = {**self._draw_slow(), **options}
+            self._draw_far()
+        if known is not None and known.keeps_names:
+            self._draw_names()
         self._actions.sort(key=lambda action: action.at_ms)
         plan = FaultPlan(rng, self._tree, self._hazards(), rolling)
         network = self._with_losses()
@@ -141,7 +150,18 @@ class _Draft:
             replies=tuple(self._replies),
             faults=faults,
         )
-        return self._with_disks(scenario) if known is not None and known.keeps_disks else scenario
+        if known is not None and known.keeps_disks:
+            scenario = self._with_disks(scenario)
+        return self._with_partition(scenario) if self._is_parted else scenario
+
+    def _with_partition(self, scenario: Scenario) -> Scenario:
+        """The scenario with cuts of the network, which brokers wait for unless the options say otherwise."""
+        plan = PartitionPlan(self._seed, self._tree, self._hazards())
+        return msgspec.structs.replace(
+            scenario,
+            protocol=ProtocolChoice(scenario.protocol.name, {"partition": "wait", **scenario.protocol.options}),
+            faults=plan.draw(scenario.faults),
+        )
 
     def _with_disks(self, scenario: Scenario) -> Scenario:
         """The scenario with disks, if it is about them. With dice of their own, so that the rest stays as it is."""
@@ -159,9 +179,9 @@ class _Draft:
         )
 
     def _settle_ms(self) -> float:
-        """Where messages get lost, a repetition can too: it takes as many as luck wants, on each link of the way. Who
-        reads history waits for waves and for others' answers, too."""
-        is_reading = any(getattr(action, "since_ms", -1) >= 0 for action in self._actions)
+        """Where messages get lost, a repetition can too: it takes as many as luck wants, on each link of the way. A
+        client that reads history also waits for waves and for the answers of others."""
+        is_reading = any(getattr(action, "since_ms", -1) >= 0 or _is_named(action) for action in self._actions)
         reading_ms = _READING_MS if is_reading else 0.0
         slowest_ms = max(client.consume_ms for client in self._clients)
         return self._limits.settle_ms * (3 if "loss" in self._kinds else 1) + reading_ms + 600 * slowest_ms
@@ -175,7 +195,8 @@ class _Draft:
     def _draw_f(self, brokers: int) -> int:
         if self._limits.f is not None:
             return min(self._limits.f, brokers - 2)
-        return min(self._rng.randint(1, 3), brokers - 2) if self._kinds else self._rng.randint(0, 2)
+        is_hurt = self._kinds or self._is_parted
+        return min(self._rng.randint(1, 3), brokers - 2) if is_hurt else self._rng.randint(0, 2)
 
     def _draw_network(self, brokers: int) -> Network:
         rng = self._rng
@@ -359,6 +380,22 @@ class _Draft:
                 self._clients[place] = msgspec.structs.replace(client, consume_ms=rng.choice(_CONSUME_MS))
         return {"lag_ms": rng.choice(_LAG_MS), "delivery_window": rng.choice([3, 16, 4096])}
 
+    def _draw_names(self) -> None:
+        leaving = {action.client for action in self._actions if isinstance(action, LeaveAction)}
+        clients = [client for client in self._clients if client.name not in leaving]
+        filters = [_filter_text(topic, values) for topic in (None, *_TOPICS) for values in _RANGES[:2]]
+        self._actions += draw_names(self._seed, clients, self._end_ms, filters)
+
+    def _draw_far(self) -> None:
+        """Let some clients be so far away that they ask again before the answer has come; with dice of their own."""
+        rng = random.Random(f"{self._seed}/far")
+        if rng.random() < 0.8:
+            return
+        for place, client in enumerate(self._clients):
+            if rng.random() < 0.4:
+                latency_ms = round(rng.uniform(*_FAR_MS), 3)
+                self._clients[place] = msgspec.structs.replace(client, latency_ms=latency_ms)
+
     def _draw_leaving(self) -> None:
         rng = self._rng
         for client in self._clients:
@@ -409,6 +446,10 @@ class _TopicDraft(_Draft):
 
     def _draw_answer(self, publisher: _Publisher) -> Attributes:
         return {"topic": "$topic", "x": self._rng.randint(*publisher.values)}
+
+
+def _is_named(action: Action) -> bool:
+    return isinstance(action, SubscribeAction) and action.name != ""
 
 
 def _filter_text(topic: str | None, values: tuple[int, int]) -> str:

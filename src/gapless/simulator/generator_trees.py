@@ -37,7 +37,7 @@ class _Growing:
         self.children[parent] += 1
 
     def room(self) -> list[int]:
-        """Those below whom somebody fits."""
+        """The brokers below which another one fits."""
         return [number for number, depth in enumerate(self.depths) if depth < DEPTH]
 
     @property
@@ -71,7 +71,7 @@ def _star(tree: _Growing) -> int:
 
 
 def _random(tree: _Growing) -> int:
-    """Anybody who has room."""
+    """Any broker that has room."""
     free = [number for number in tree.room() if tree.children[number] < tree.degree_max]
     return tree.rng.choice(free)
 

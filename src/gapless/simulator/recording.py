@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from gapless.names import Confirming, Opened
 from gapless.protocol import (
     Activated,
     Confirmed,
@@ -48,6 +49,8 @@ class Recording:
             Ended: self._ended,
             Confirmed: self._confirmed,
             Skipped: self._skipped,
+            Opened: self._opened,
+            Confirming: self._confirming,
         }
 
     def subscribed(self, client: str, call: Subscribe, now: int) -> None:
@@ -81,6 +84,12 @@ class Recording:
 
     def _skipped(self, slot: Slot, effect: Skipped, now: int) -> None:
         self._recorder.skip(effect.subscription, effect.lost, effect.gap)
+
+    def _opened(self, slot: Slot, effect: Opened, now: int) -> None:
+        self._recorder.open_name(effect.subscription, effect.name, effect.generation, effect.position, effect.got, now)
+
+    def _confirming(self, slot: Slot, effect: Confirming, now: int) -> None:
+        self._recorder.confirming(effect.subscription, effect.count, now, is_kept=effect.is_kept)
 
     def _ended(self, slot: Slot, effect: Ended, now: int) -> None:
         self._recorder.end(effect.subscription, effect.last_seq, now, is_complete=effect.is_complete)

@@ -80,7 +80,8 @@ attributes = { topic = "price", amount = 7 }
 `[[actions]]`
 : `at_ms`, `client` and `do`:
   `subscribe` (`subscription`, `filter`, and if you like `ready`: `whole`, or `first`, as the papers count; see
-  `protocol.Ready`), `unsubscribe` (`subscription`),
+  `protocol.Ready`; `name`, `confirm` and `replace` for a named one), `unsubscribe` (`subscription`), `confirm`
+  (`subscription`: all that was delivered for a named one with `confirm = "manual"`),
   `advertise` (`advertisement`, `filter`), `unadvertise` (`advertisement`),
   `publish` (`attributes`; `count` and `every_ms` repeat it), `leave`.
   Subscriptions and advertisements have names of their own in the whole scenario; to subscribe again, use another name.
@@ -94,7 +95,8 @@ attributes = { topic = "price", amount = 7 }
 `[[faults]]`
 : `at_ms` and `kind`: `crash` (`broker`), `restart` (`broker`, `memory = true` if it was only paused,
   `disk = "old"`, `"lost"` or `"damaged"` if it comes back with what its disk held earlier, an empty one, or parts),
-  `cut` and `heal` (`between = ["b0", "b1"]`, two brokers or a client and a broker),
+  `cut` and `heal` (`between = ["b0", "b1"]`, two brokers or a client and a broker; `one_way = true` if only what the
+  first says no longer reaches the second),
   `suspect` and `trust` (`observer`, `target`: a false suspicion and its end),
   `relink` (`old = ["b0", "b1"]`, `new = ["b0", "b2"]`: a link of the tree goes and another joins the two parts, at once
   or after `gap_ms`; what is in flight on it is lost), for protocols that claim to cope with it.
@@ -110,13 +112,14 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from gapless.events import Attributes
+from gapless.names import Confirmation
 from gapless.protocol import Ready
 from gapless.simulator.toml_text import toml_text
 
 __all__ = [
-    "Action", "AdvertiseAction", "Client", "Crash", "Cut", "Delay", "Fault", "Heal", "LatencySpec", "LeaveAction",
-    "Network", "NodeModelSpec", "ProtocolChoice", "PublishAction", "Relink", "Reply", "Restart", "Run", "Scenario",
-    "SubscribeAction", "Suspect", "Trust", "UnadvertiseAction", "UnsubscribeAction",
+    "Action", "AdvertiseAction", "Client", "ConfirmAction", "Crash", "Cut", "Delay", "Fault", "Heal", "LatencySpec",
+    "LeaveAction", "Network", "NodeModelSpec", "ProtocolChoice", "PublishAction", "Relink", "Reply", "Restart",
+    "Run", "Scenario", "SubscribeAction", "Suspect", "Trust", "UnadvertiseAction", "UnsubscribeAction",
 ]  # fmt: skip
 
 
@@ -203,6 +206,16 @@ class SubscribeAction(_Action, frozen=True, tag="subscribe"):
     """Everything since then, too; 0 is everything there is. Below 0: nothing from before."""
     until_ms: float = 0.0
     """With `since_ms`: it ends there. Below 0: with what was confirmed when it began. 0: it does not end."""
+    name: str = ""
+    """If it is a named subscription: which. It goes on where the one before it with the same name was confirmed."""
+    confirm: Confirmation = "taken"
+    replace: bool = False
+
+
+class ConfirmAction(_Action, frozen=True, tag="confirm"):
+    """Confirm all that was delivered for a named subscription."""
+
+    subscription: str
 
 
 class UnsubscribeAction(_Action, frozen=True, tag="unsubscribe"):
@@ -237,8 +250,9 @@ class LeaveAction(_Action, frozen=True, tag="leave"):
 
 
 Action: TypeAlias = (
-    SubscribeAction | UnsubscribeAction | AdvertiseAction | UnadvertiseAction | PublishAction | LeaveAction
-)
+    SubscribeAction | UnsubscribeAction | ConfirmAction | AdvertiseAction | UnadvertiseAction | PublishAction
+    | LeaveAction
+)  # fmt: skip
 
 
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -276,6 +290,8 @@ class Cut(_Fault, frozen=True, tag="cut"):
     """Two nodes can no longer reach each other."""
 
     between: tuple[str, str]
+    one_way: bool = False
+    """The second no longer hears the first, but the first hears the second."""
 
 
 class Heal(_Fault, frozen=True, tag="heal"):

@@ -34,6 +34,7 @@ from gapless.simulator.scenario import (
     UnadvertiseAction,
     UnsubscribeAction,
 )  # fmt: skip
+from gapless.simulator.scenario_names import check_names
 
 __all__ = ["check_scenario"]
 
@@ -113,6 +114,7 @@ def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None, overlay: 
         check_overlay(spec, overlay)
     except ProtocolError as error:
         raise ScenarioError(f"network: {error}") from None
+    check_names(scenario, spec)
     for key in ("loss", "duplication"):
         if getattr(scenario.network, key) and key not in spec.copes_with:
             raise ScenarioError(f"network.{key}: protocol {spec.name!r} does not claim to cope with {key}; set it to 0")
@@ -306,7 +308,7 @@ def _fault_key(fault: Any) -> tuple[str, ...]:
 
 
 def _check_relinks(scenario: Scenario, overlay: Overlay) -> None:
-    """Each relink leaves a tree, and whoever has to hear of it is alive."""
+    """Each relink leaves a tree, and the brokers that have to hear of it are alive."""
     for number, sentence in misfits(overlay, scenario.faults).items():
         raise ScenarioError(f"faults[{number}]: {sentence}")
     for number, fault in enumerate(scenario.faults):

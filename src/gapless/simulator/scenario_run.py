@@ -91,7 +91,13 @@ def _put(row: Any, simulation: Simulation, at: int) -> None:
 def _(row: parts.SubscribeAction, simulation: Simulation, at: int) -> None:
     since = -1 if row.since_ms < 0 else microseconds(row.since_ms)
     until = -1 if row.until_ms < 0 else microseconds(row.until_ms)
-    simulation.call(row.client, Subscribe(row.subscription, row.filter, row.ready, since, until), at=at)
+    call = Subscribe(row.subscription, row.filter, row.ready, since, until, row.name, row.confirm, row.replace)
+    simulation.call(row.client, call, at=at)
+
+
+@_put.register
+def _(row: parts.ConfirmAction, simulation: Simulation, at: int) -> None:
+    simulation.confirm(row.client, row.subscription, at=at)
 
 
 @_put.register
@@ -135,7 +141,7 @@ def _(row: parts.Restart, simulation: Simulation, at: int) -> None:
 
 @_put.register
 def _(row: parts.Cut, simulation: Simulation, at: int) -> None:
-    simulation.cut(*row.between, at=at)
+    simulation.cut(*row.between, at=at, one_way=row.one_way)
 
 
 @_put.register

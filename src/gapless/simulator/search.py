@@ -27,6 +27,7 @@ from gapless.simulator.generator import GeneratorLimits, generate
 from gapless.simulator.generator_scales import MIXED
 from gapless.simulator.graph_scenarios import GRAPH, generate_on_graph
 from gapless.simulator.options import convert_options, refusal
+from gapless.simulator.partition_plan import PARTITION
 from gapless.simulator.scenario import Scenario
 from gapless.simulator.shrink import shrink
 from gapless.simulator.trial import Outcome, try_scenario
@@ -128,7 +129,8 @@ def search(
 
 
 def _fitting(spec: ProtocolSpec, faults: str, scale: str) -> str:
-    """Who copes with crashes, but not with the return of brokers, is shown graphs, where crashes are for ever."""
+    """A protocol that copes with crashes, but not with the return of brokers, gets graphs, where crashes are for
+    ever."""
     stays_away = "crash" in spec.copes_with and "restart" not in spec.copes_with
     return GRAPH if stays_away and fault_kinds(faults) == ("crash",) else scale
 
@@ -140,6 +142,8 @@ def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
             raise ScenarioError(f"faults: {refusal(spec, kind)}")
         if kind in DISK_KINDS and not spec.keeps_disks:
             raise ScenarioError(f"faults: {kind} is for protocols that use disks, and {spec.name!r} does not")
+        if kind == PARTITION and kind not in spec.copes_with:
+            raise ScenarioError(f"faults: {refusal(spec, kind)}")
 
 
 def _try_seeds(

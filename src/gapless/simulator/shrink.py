@@ -21,6 +21,7 @@ from gapless.simulator.networks import overlay_of
 from gapless.simulator.relinking import misfits
 from gapless.simulator.scenario import (
     AdvertiseAction,
+    ConfirmAction,
     Crash,
     Cut,
     Fault,
@@ -172,7 +173,7 @@ def _consistent(scenario: Scenario) -> Scenario:
         scenario,
         actions=tuple(
             action for action in actions
-            if not (isinstance(action, UnsubscribeAction) and action.subscription not in opened)
+            if not (isinstance(action, UnsubscribeAction | ConfirmAction) and action.subscription not in opened)
             and not (isinstance(action, UnadvertiseAction) and action.advertisement not in advertised)
         ),
         replies=tuple(

@@ -14,6 +14,7 @@ from gapless.events import Event
 from gapless.protocol import Guarantee, Ready
 from gapless.trace.attributes_text import attributes_to_text
 from gapless.trace.certificate import KnownPasts
+from gapless.trace.names import NAME_CLIENT, Opening, Openings
 from gapless.trace.rows import (
     CutRow,
     EventRow,
@@ -59,6 +60,7 @@ class Recorder:
         self._spans: dict[str, tuple[int, int]] = {}
         self._confirmed: dict[str, list[tuple[int, int]]] = {}
         self._acts: list[tuple[str, Event, str | None, int]] = []
+        self._openings = Openings()
         self._messages: list[tuple[str, str, str, int, int | None, int]] = []
 
     def subscribe(
@@ -81,6 +83,18 @@ class Recorder:
         self._requests[subscription_id] = (client, filter_text, now_us)
         if since >= 0:
             self._spans[subscription_id] = (since, until)
+
+    def open_name(
+        self, subscription_id: str, name: str, generation: int, position: int, got: dict[str, int], now_us: int
+    ) -> None:
+        """The subscription is a named one, and goes on after a position, without these numbers of these publishers."""
+        client = self._requests[subscription_id][0]
+        self._spans[subscription_id] = (position, 0)
+        self._openings.opened(Opening(name, subscription_id, client, generation, position, got, now_us))
+
+    def confirming(self, subscription_id: str, count: int, now_us: int, *, is_kept: bool) -> None:
+        """All up to that delivery to its client is about to be confirmed for a named subscription, or known to be."""
+        self._openings.confirming(subscription_id, count, now_us, is_kept=is_kept)
 
     def refuse(self, subscription_id: str) -> None:
         """The protocol rejected the subscription: there is none."""
@@ -144,6 +158,8 @@ class Recorder:
     def finish(self, *, quiesced: bool) -> Trace:
         """The trace of the run. `quiesced`: it ended in silence, with all faults healed."""
         run = msgspec.structs.replace(self._run, quiesced=quiesced)
+        if self._openings:
+            self._enter_names()
         events, history, pasts = self._played_back()
         self._cut_histories()
         return Trace(
@@ -165,6 +181,32 @@ class Recorder:
             ],
         )
 
+    def _enter_names(self) -> None:
+        """Let each name have a subscription of its own (see `trace.names`)."""
+        stitched = []
+        for name, openings in self._openings.by_name().items():
+            whole = NAME_CLIENT + name
+            first, last = openings[0], openings[-1]
+            _, text, asked_us = self._requests[first.subscription]
+            self._requests[whole] = (whole, text, asked_us)
+            self._ready[whole] = self._ready[first.subscription]
+            self._spans[whole] = (first.position, 0)
+            active = [self._active_us[each.subscription] for each in openings if each.subscription in self._active_us]
+            if active:
+                self._active_us[whole] = min(active)
+            for opening in openings:
+                self._gaps += [(whole, gap) for told, gap in self._gaps if told == opening.subscription]
+                self.skip(whole, self._skipped.get(opening.subscription, {}))
+            acts = self._openings.stitched(name, self._acts)
+            if last.subscription in self._ends:
+                seqs, ended_us = self._ends[last.subscription]
+                self._ends[whole] = dict(seqs), max([ended_us, *(at for *_, at in acts)])
+                for _, event, _, _ in acts:
+                    seqs = self._ends[whole][0]
+                    seqs[event.publisher] = max(seqs.get(event.publisher, 0), event.seq)
+            stitched += acts
+        self._acts += stitched
+
     def _cut_histories(self) -> None:
         """Where subscriptions that read history have to begin and to end, by what is known of stamps and times.
 
@@ -184,12 +226,16 @@ class Recorder:
         for name, (since, until) in self._spans.items():
             last = self._ends[name][0] if name in self._complete else {}
             for publisher in stamps.publishers:
-                self._cuts[name, publisher] = stamps.first_after(publisher, since)
+                self._cuts[name, publisher] = self._start(name, publisher, stamps.first_after(publisher, since))
                 if name in self._complete and until > 0:
                     last[publisher] = stamps.last_up_to(publisher, until)
                 elif name in self._complete and until < 0:
                     safe = [seq for at, seq in self._confirmed.get(publisher, ()) if at < self._requests[name][2]]
                     last[publisher] = max([last.get(publisher, 0), *safe])
+
+    def _start(self, name: str, publisher: str, first: int) -> int:
+        opening = self._openings.of(name)
+        return first if opening is None else max(first, opening.got.get(publisher, 0) + 1)
 
     def _subscription_row(self, name: str) -> SubscriptionRow:
         client, filter_text, requested_us = self._requests[name]

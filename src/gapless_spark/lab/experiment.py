@@ -68,6 +68,7 @@ series = ["protocol"]
   `kind = "distribution"`: `y.metric` counts, `by` its subjects or by their values, into the `bins` given by
   their upper ends.
   `legend` names a line after its values on the axes: `"{protocol}, {covered:.0%} covered"`.
+  `y_most` is what no number can exceed, such as 100 %: intervals end there.
   Further: `title`, `name`, `x_label`, `y_label`, `x_scale`, `log_x`, `log_y`, `where`.
 
 `[[claims]]`
@@ -137,6 +138,7 @@ class FigureSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     by: Literal["subjects", "values"] = "subjects"
     x_label: str = ""
     y_label: str = ""
+    y_most: float | None = None
     x_scale: float = 1.0
     """What the axis is multiplied by: a tree of depth 3 has a diameter of 6."""
     log_x: bool = False

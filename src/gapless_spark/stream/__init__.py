@@ -7,7 +7,12 @@
 | conditions that brokers evaluate | `pushdown` |
 | where a micro-batch ends | `lookout`, `offsets` |
 | what a task reads | `reading`, `connection` |
-| what Spark asks for | `source` |
+| what Spark asks for | `source`, `sink` |
+| older history, from an archive | `continuing` |
+| what the options of the sink mean | `sink_options` |
+| columns as events | `layout` |
+| what tasks write, until it is published | `staging` |
+| how a batch is published once | `committing` |
 | errors as sentences | `told` |
 """
 

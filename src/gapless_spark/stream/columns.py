@@ -51,8 +51,12 @@ STANDARD: dict[str, DataType] = {
     "payload": BinaryType(),
     "causal_rank": RANK,
     "misfits": IntegerType(),
+    "origin": StringType(),
 }
-"""Columns that are no attributes. `attributes` may be a VARIANT, too; `misfits` is there if it is asked for."""
+"""Columns that are no attributes. `attributes` may be a VARIANT, too."""
+
+ON_REQUEST = ("misfits", "origin")
+"""Those that are there if they are asked for."""
 
 ATTRIBUTES: dict[type[DataType], type] = {
     StringType: str, BooleanType: bool, ByteType: int, ShortType: int, IntegerType: int, LongType: int,
@@ -68,13 +72,14 @@ Events: TypeAlias = Sequence[Event]
 def default_schema(*, is_variant: bool) -> StructType:
     """What there is if the query does not say what it wants."""
     kinds = STANDARD | ({"attributes": VariantType()} if is_variant else {})
-    return StructType([StructField(name, kind) for name, kind in kinds.items() if name != "misfits"])
+    return StructType([StructField(name, kind) for name, kind in kinds.items() if name not in ON_REQUEST])
 
 
 class Columns:
     """Makes batches of one schema; or says why it cannot."""
 
-    def __init__(self, schema: StructType) -> None:
+    def __init__(self, schema: StructType, origin: str = "brokers") -> None:
+        self._origin = origin
         for field in schema.fields:
             _check(field)
         self._arrow = to_arrow_schema(schema, timezone="UTC")
@@ -91,8 +96,10 @@ class Columns:
             if field.name in self._kinds
             else _MAKERS[field.name](rows, field.type)
             for field in self._arrow
-            if field.name != "misfits"
+            if field.name not in ON_REQUEST
         }
+        if "origin" in self._arrow.names:
+            found["origin"] = strings([self._origin] * len(events), pa.string())
         if "misfits" in self._arrow.names:
             found["misfits"] = numbers(misfits, pa.int32())
         self.misfits += sum(misfits)

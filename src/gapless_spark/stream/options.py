@@ -1,7 +1,7 @@
 """The options of the source, looked at before anything is done with them."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gapless.client.positions import position_of
@@ -9,13 +9,13 @@ from gapless.errors import CallError, SparkError
 from gapless.filters import parse
 from gapless.runtime.address import parse_url
 
-__all__ = ["EARLIEST", "LATEST", "Options"]
+__all__ = ["EARLIEST", "LATEST", "Options", "check_names"]
 
 EARLIEST, LATEST = "earliest", "latest"
 
 _NAMES = (
     "brokers", "filter", "credentials", "attributes", "startingPosition", "endingPosition", "maxEventsPerTrigger",
-    "maxBytesPerTrigger", "maxEventsPerPartition", "failOnDataLoss", "timeout",
+    "maxBytesPerTrigger", "maxEventsPerPartition", "failOnDataLoss", "timeout", "archive",
 )  # fmt: skip
 _PARTITION = 16_384
 _TIMEOUT_S = 20.0
@@ -46,13 +46,14 @@ class Options:
     """Whether a query ends when some of what it should read is gone."""
     timeout_s: float = _TIMEOUT_S
     """So long a broker may take to be found."""
+    archive: str = ""
+    """Where older history is: a directory that the driver and all executors see."""
 
     @staticmethod
     def of(given: Mapping[str, str]) -> "Options":
         """What these options say, or a sentence about the first that is wrong."""
         told = {name.lower(): value for name, value in given.items() if name.lower() != "path"}
-        for name in told:
-            _check_name(name)
+        check_names("source", told, _NAMES)
 
         def value(name: str, default: str = "") -> str:
             return told.get(name.lower(), default).strip()
@@ -70,16 +71,19 @@ class Options:
             bytes_max=_count("maxBytesPerTrigger", value("maxBytesPerTrigger")),
             partition=_count("maxEventsPerPartition", value("maxEventsPerPartition")) or _PARTITION,
             fails_on_loss=_choice("failOnDataLoss", value("failOnDataLoss", "true"), ("true", "false")) == "true",
+            archive=value("archive"),
             timeout_s=float(_count("timeout", value("timeout")) or _TIMEOUT_S),
         )
 
 
-def _check_name(name: str) -> None:
-    known = {known.lower(): known for known in _NAMES}
-    if name not in known:
-        close = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {known[close[0]]!r}?" if close else f"there are {', '.join(_NAMES)}"
-        raise SparkError(f"the source has no option {name!r}; {hint}")
+def check_names(what: str, given: Iterable[str], names: Sequence[str]) -> None:
+    """Each of the given, in lower case, is a name of an option; or a sentence about the first that is none."""
+    known = {known.lower(): known for known in names}
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {known[close[0]]!r}?" if close else f"there are {', '.join(names)}"
+            raise SparkError(f"the {what} has no option {name!r}; {hint}")
 
 
 def _url(text: str) -> str:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -16,11 +17,20 @@ from gapless_spark.stream.columns import Columns
 from gapless_spark.stream.connection import Connection, handle_loss, in_time
 from gapless_spark.stream.options import Options
 
-__all__ = ["Range", "ranges", "read"]
+__all__ = ["ArchivedRange", "Range", "ranges", "read"]
 
 ROWS = 8_192
 BYTES = 16 * 1024 * 1024
 """A batch has no more rows, and not many more bytes of payload."""
+
+
+@dataclass
+class ArchivedRange(InputPartition):
+    """The same, in a file of an archive."""
+
+    since: int
+    until: int
+    path: str
 
 
 @dataclass
@@ -41,6 +51,13 @@ def ranges(positions: list[int], urls: list[str]) -> list[InputPartition]:
 
 def read(options: Options, schema: StructType, text: str, part: InputPartition) -> Iterator[pa.RecordBatch]:
     """The events of a range, in causal order."""
+    if isinstance(part, ArchivedRange):
+        from gapless.archive import read_file  # a task that does not need Parquet does not wait for it
+
+        columns = Columns(schema, "archive")
+        for found in read_file(Path(part.path), text, part.since, part.until):
+            yield columns.batch(found)
+        return
     if not isinstance(part, Range):
         return  # Spark makes one of its own where there is nothing to read
     columns = Columns(schema)

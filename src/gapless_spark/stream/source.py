@@ -1,15 +1,24 @@
 """The data source: `spark.read.format("gapless")` and `spark.readStream.format("gapless")`.
 
 Spark makes readers in processes of its own, several of them for one query, and hands some on to its tasks. So a reader
-holds what was asked for, and connects when it is asked for something.
+holds what was asked for, and connects when it is asked for something. Each process imports what it needs and no more:
+Spark starts many, and waits for them.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    Filter,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -20,7 +29,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from gapless.client import Client
-from gapless.errors import SkippedError
+from gapless.errors import SkippedError, SparkError
 from gapless_spark.stream.columns import Columns, default_schema
 from gapless_spark.stream.connection import LONG, Connection, handle_loss, in_time, urls
 from gapless_spark.stream.lookout import STRETCH, Limit, Lookout, thinned
@@ -29,6 +38,9 @@ from gapless_spark.stream.options import EARLIEST, LATEST, Options
 from gapless_spark.stream.pushdown import Pushdown
 from gapless_spark.stream.reading import ranges, read
 from gapless_spark.stream.told import sentences
+
+if TYPE_CHECKING:
+    from gapless.archive import Contents
 
 __all__ = ["GaplessSource", "register"]
 
@@ -66,6 +78,29 @@ class GaplessSource(DataSource):
         with sentences():
             return StreamReader(Options.of(self.options), schema)
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Of a DataFrame that ends."""
+        from gapless_spark.stream.sink import BatchWriter
+        from gapless_spark.stream.sink_options import SinkOptions
+
+        with sentences():
+            _check_mode(overwrite)
+            return BatchWriter(SinkOptions.of(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """Of a stream."""
+        from gapless_spark.stream.sink import StreamWriter
+        from gapless_spark.stream.sink_options import SinkOptions
+
+        with sentences():
+            _check_mode(overwrite)
+            return StreamWriter(SinkOptions.of(self.options), schema)
+
+
+def _check_mode(overwrite: bool) -> None:
+    if overwrite:
+        raise SparkError("what is published cannot be taken back: write with the mode 'append'")
+
 
 class Reader(DataSourceReader):
     """Reads what lies between two positions."""
@@ -84,23 +119,39 @@ class Reader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The range, divided among tasks."""
-        with sentences(), Connection(self._options) as connection:
+        options = self._options
+        with sentences(), Connection(options) as connection:
             client = connection.client
-            since, until = connection.run(in_time(self._options, self._range(client)))
-            if since >= until:
-                return []
-            found = connection.run(in_time(self._options, client.milestones(since=since, until=until), LONG))
-            for error in found.gone:
-                handle_loss(self._options, error)
-            step = max(1, self._options.partition // STRETCH)
-            ends = [since, *thinned(found.positions[:-1][step - 1 :: step]), until]
-            return ranges(ends, urls(self._options, client, len(ends) - 1))
+            if not options.archive:
+                return self._of_brokers(connection, *connection.run(in_time(options, self._range(client, None))))
+            from gapless_spark.stream.continuing import archived, archived_ranges, around
 
-    async def _range(self, client: Client) -> tuple[int, int]:
+            kept = archived(options.archive, client.network, options.filter)
+            since, until = connection.run(in_time(options, self._range(client, kept)))
+            parts: list[InputPartition] = []
+            parts += archived_ranges(options.archive, kept, since, until, fails=options.fails_on_loss)
+            for first, last in around(kept, since, until):
+                parts += self._of_brokers(connection, first, last)
+            return parts
+
+    def _of_brokers(self, connection: Connection, since: int, until: int) -> list[InputPartition]:
+        if since >= until:
+            return []
+        client = connection.client
+        found = connection.run(in_time(self._options, client.milestones(since=since, until=until), LONG))
+        for error in found.gone:
+            handle_loss(self._options, error)
+        step = max(1, self._options.partition // STRETCH)
+        ends = [since, *thinned(found.positions[:-1][step - 1 :: step]), until]
+        return ranges(ends, urls(self._options, client, len(ends) - 1))
+
+    async def _range(self, client: Client, kept: "Contents | None") -> tuple[int, int]:
         newest = await client.position()
         start, end = self._options.start or EARLIEST, self._options.end
-        if isinstance(start, str):
-            start = await earliest(client) if start == EARLIEST else newest
+        if start == LATEST:
+            start = newest
+        elif isinstance(start, str):
+            start = min(await earliest(client, self._options.filter), newest if kept is None else kept.since)
         until = 0 if end == EARLIEST else newest if isinstance(end, str) else min(end, newest)
         pushed = self._pushdown
         return max(start, pushed.since), until if pushed.until is None else min(until, pushed.until)
@@ -116,6 +167,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Options, schema: StructType) -> None:
         Columns(schema)
+        if options.archive:
+            raise SparkError("a stream reads from brokers alone: the option 'archive' is for spark.read")
         self._options = options
         self._schema = schema
         self._connection: Connection | None = None
@@ -138,7 +191,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         start = self._options.start or LATEST
         if not isinstance(start, str):
             return start
-        return await (client.position() if start == LATEST else earliest(client))
+        return await (client.position() if start == LATEST else earliest(client, self._options.filter))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """It shall end with what is there now."""
@@ -206,9 +259,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from read(self._options, self._schema, self._options.filter, partition)
 
 
-async def earliest(client: Client) -> int:
-    """The position after which all lies that brokers keep."""
-    reading = await client.read("TRUE")
+async def earliest(client: Client, text: str) -> int:
+    """The position after which all lies that brokers keep and the filter matches; its user need not see the rest."""
+    reading = await client.read(text)
     while True:
         try:
             events = await reading.take(1)

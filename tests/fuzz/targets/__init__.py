@@ -1,9 +1,10 @@
-"""The targets, one file each. A further one, for files on disk say, is a class in a file of its own and a line here."""
+"""The targets, one file each. A further one is a class in a file of its own and a line here."""
 
 from pathlib import Path
 
 from tests.fuzz.target import Target
 from tests.fuzz.targets.connections import Connections
+from tests.fuzz.targets.disk_files import DiskFiles
 from tests.fuzz.targets.filters import Filters
 from tests.fuzz.targets.frames import Frames
 from tests.fuzz.targets.greetings import Greetings
@@ -11,13 +12,15 @@ from tests.fuzz.targets.http_requests import HttpRequests
 from tests.fuzz.targets.messages import BrokerMessages, ClientMessages
 from tests.fuzz.targets.network_files import NetworkFiles
 from tests.fuzz.targets.sessions import Sessions
+from tests.fuzz.targets.users_files import UsersFiles
 
 __all__ = ["TARGETS", "name_of"]
 
 TARGETS: dict[str, type[Target]] = {
     kind.name: kind
     for kind in (
-        Frames, Greetings, ClientMessages, BrokerMessages, Filters, NetworkFiles, HttpRequests, Connections, Sessions,
+        Frames, Greetings, ClientMessages, BrokerMessages, Filters, NetworkFiles, UsersFiles, HttpRequests, DiskFiles,
+        Connections, Sessions,
     )
 }  # fmt: skip
 """By name."""

@@ -105,8 +105,9 @@ class Filters(Target):
 
 def _check(filter_: Filter) -> None:
     filter_hints(filter_.text)
-    again = Filter(render(filter_.condition)) if len(filter_.text) < 10_000 else filter_
-    negated = Filter(f"NOT ({filter_.text})") if len(filter_.text) < 10_000 and _is_shallow(filter_.text) else None
+    is_small = len(filter_.text) < 10_000 and _is_shallow(filter_.text)
+    again = Filter(render(filter_.condition)) if is_small else filter_  # with more parentheses than it had
+    negated = Filter(f"NOT ({filter_.text})") if is_small else None
     for event in EVENTS:
         answer = filter_.evaluate(event)
         if again.evaluate(event) is not answer:

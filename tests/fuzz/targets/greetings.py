@@ -1,4 +1,4 @@
-"""The first frames each way: hello, welcome, refusal, the name of a client."""
+"""The first frames each way: hello, welcome, refusal, the name of a client, the denial of a call."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gapless.runtime.wire import Refusal, Welcome
 from tests.fuzz.changes import change_packed
 from tests.fuzz.target import Target
 
-_DECODERS = (wire.decode_hello, wire.decode_welcome, wire.decode_refusal, wire.decode_name)
+_DECODERS = (wire.decode_hello, wire.decode_welcome, wire.decode_refusal, wire.decode_name, wire.decode_denial)
 
 
 class Greetings(Target):
     """The first byte of an input says which of them it is."""
 
     name = "greetings"
-    about = "hello, welcome, refusal"
+    about = "hello, welcome, refusal, denial"
 
     def __init__(self) -> None:
         welcome = Welcome(
@@ -34,6 +34,7 @@ class Greetings(Target):
             [msgspec.msgpack.decode(msgspec.msgpack.encode(welcome))],
             [msgspec.msgpack.decode(msgspec.msgpack.encode(Refusal("full", "try another")))],
             ["ann"],
+            [["ann/s1", "user 'ann' may not"]],
         )
 
     def draw(self, dice: Random) -> bytes:

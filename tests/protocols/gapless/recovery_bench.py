@@ -91,7 +91,8 @@ class Bench:
         desk = Desk(
             home, options, table, journal,
             send=lambda client, message: self.to_clients.append((client, message)), set_timer=lambda effect: None,
-            process=lambda events, number: None, find_home=estates.find_home, contacts=(name,),
+            process=lambda events, number: None, find_home=estates.find_home,
+            find_elsewhere=estates.find_elsewhere, contacts=(name,),
             readings=lambda desk: Readings(
                 library, waves, clock, options.delivery_window, desk.enter, desk.flush, table.match, hurry=lambda: None
             ),

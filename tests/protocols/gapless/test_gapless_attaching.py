@@ -214,6 +214,30 @@ def test_a_session_that_ends_holds_no_wave_up_any_longer() -> None:
         assert not desk.node.has_session("c")
 
 
+def test_that_a_session_has_expired_is_told_until_its_client_has_heard_it() -> None:
+    desk = Desk()
+    desk.attach("c")
+    desk.give(EndSession("c"))
+    for attempt in (3, 4):
+        assert desk.attach("c", attempt) == [Expired(attempt)], "the first answer may have come too late"
+    assert desk.hear("c", Attach(5, "", [], {}, [], 1, heard=2)) == [Invite(5, "b0/0")]
+    assert isinstance(desk.attach("c", 6)[0], Attached), "it has heard it, and begins anew"
+
+
+def test_who_had_a_session_elsewhere_since_is_not_told_of_an_older_one() -> None:
+    desk = Desk()
+    desk.attach("c")
+    desk.give(EndSession("c"))
+    answer = desk.hear("c", Attach(9, "b0/0", [], {}, [], 1, heard=7))[0]
+    assert isinstance(answer, Attached)
+
+
+def test_a_subscription_that_was_ready_is_never_begun_afresh_in_silence() -> None:
+    desk = Desk()
+    assert desk.attach("c", 3, SubscriptionProgress("s", "TRUE", {"p": 1}, {}, True)) == [Expired(3)]
+    assert isinstance(desk.attach("c", 4, SubscriptionProgress("s", "TRUE", {"p": 1}, {}, False))[0], Attached)
+
+
 def test_a_broker_that_is_cut_off_sends_its_clients_away_until_it_hears_others_again() -> None:
     desk = Desk(brokers=4, f=1)
     desk.attach("c")

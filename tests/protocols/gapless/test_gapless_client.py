@@ -14,6 +14,7 @@ from gapless.protocol import (
     CutFixed,
     CutsVoided,
     Deliver,
+    DeliverMany,
     Effect,
     Ended,
     Input,
@@ -197,6 +198,16 @@ def test_who_asks_for_it_is_active_with_the_first_cut() -> None:
     assert bench.hear(Cut(2, "s", {"q": 1}, is_whole=True)) == [CutFixed("s", "q", 1)]
 
 
+def test_a_run_is_delivered_as_one_but_not_what_an_heir_collected_twice() -> None:
+    bench = Bench().attach().active("s", p=1)
+    events = [Event("p", seq, {}) for seq in range(1, 7)]
+    assert bench.hear(Delivery(2, 1, events[:2], ["s"])) == [DeliverMany(events[:2], "s")]
+    twice = [events[2], events[3], events[2], events[3], events[4]]
+    assert bench.hear(Delivery(2, 3, twice, ["s"])) == [Deliver(event, "s") for event in events[2:5]]
+    others = [events[5], Event("q", 1, {})]
+    assert bench.hear(Delivery(2, 8, others, ["s"])) == [Deliver(event, "s") for event in others]
+
+
 def test_deliveries_are_confirmed_when_they_are_taken_and_nothing_is_delivered_twice() -> None:
     bench = Bench().attach().active("s", p=1).active("t", p=2)
     event = Event("p", 2, {})
@@ -247,7 +258,7 @@ def test_everything_it_knows_goes_with_it() -> None:
     [(peer, message)] = attaches(bench.step(Connected("b")))
     unsafe = [Event("c", seq, {"x": 1}) for seq in (2, 3)]
     progress = SubscriptionProgress("s", "TRUE", {"p": 4, "q": 2}, {"p": 5}, True)
-    assert (peer, message) == ("b", Attach(3, "b/0", [progress], {"a": ("x = 1", 1)}, unsafe, 2, unread=1))
+    assert (peer, message) == ("b", Attach(3, "b/0", [progress], {"a": ("x = 1", 1)}, unsafe, 2, unread=1, heard=2))
 
 
 def test_what_was_not_taken_before_it_attached_again_is_confirmed_to_the_new_broker() -> None:
@@ -267,6 +278,30 @@ def test_answers_to_an_earlier_attempt_or_from_another_broker_are_ignored() -> N
     assert bench.hear(Delivery(1, 1, [event], ["s"])) == []
     assert bench.hear(Delivery(2, 1, [event], ["s"]), broker="b1") == []
     assert bench.hear(Redirect(1, "b2")) == []
+
+
+def test_where_the_session_was_granted_too_late_it_goes_back_to_and_says_so() -> None:
+    bench = Bench()
+    bench.step(Start())
+    bench.hear(Invite(1, "b/0"))
+    [(broker, _)] = attaches(bench.step(TimerFired("retry")))
+    assert broker == "b1", "it has lost patience"
+    [(broker, again)] = attaches(bench.hear(Attached(2, "b/0", [], list(CONTACTS))))
+    assert (broker, again.attempt, again.home, again.heard) == ("b", 4, "b/0", 0)
+    assert attaches(bench.hear(Attached(2, "b/0", [], list(CONTACTS)))) == [], "once is enough"
+    assert not bench.node.is_attached
+    bench.hear(Attached(4, "b/0", [], list(CONTACTS)))
+    assert bench.node.is_attached
+
+
+def test_while_it_asks_there_already_it_only_waits_longer() -> None:
+    bench = Bench()
+    bench.step(Start())
+    bench.hear(Invite(1, "b/0"))
+    bench.step(TimerFired("retry"))
+    bench.hear(Redirect(3, "b"), "b1")
+    effects = bench.hear(Attached(2, "b/0", [], list(CONTACTS)))
+    assert (attaches(effects), len(retries(effects))) == ([], 1)
 
 
 def test_it_asks_its_contacts_in_turn_when_its_broker_is_lost_or_does_not_answer() -> None:
@@ -313,7 +348,7 @@ def test_an_expired_session_ends_every_subscription_where_the_client_stopped() -
     bench.hear(Delivery(2, 1, [Event("p", 6, {})], ["s"]))
     effects = bench.hear(Expired(2))
     assert [item for item in effects if isinstance(item, Ended)] == [Ended("s", {"p": 6}), Ended("t", {"p": 0, "q": 2})]
-    assert attaches(effects) == [("b", Attach(3, "", [], {}, [], 1, unread=1))]
+    assert attaches(effects) == [("b", Attach(3, "", [], {}, [], 1, unread=1, heard=2))]
 
 
 def test_cuts_of_a_subscription_that_was_lost_with_its_broker_are_void() -> None:

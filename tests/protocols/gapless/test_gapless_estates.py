@@ -117,6 +117,16 @@ def test_a_client_is_sent_to_the_heir_of_its_broker() -> None:
     assert estates.find_home("new", "b0/0") == "b1/0", "it may begin afresh with the heir"
 
 
+def test_who_held_a_session_in_a_hand_over_is_remembered() -> None:
+    bench = Bench("b2", STAR)
+    bench.state.membership.merge(OUT)
+    divide(bench, b3=contribution(REGION, owned={"mine": 1}))
+    assert bench.state.estates.find_elsewhere("mine") == "b3/0"
+    assert bench.state.estates.find_elsewhere("c") is None
+    bench.state.membership.merge({"b3": excluded_status(0)})
+    assert bench.state.estates.find_elsewhere("mine") is None, "it is nowhere any more"
+
+
 def test_heirs_of_heirs_are_followed_and_circles_end() -> None:
     bench = Bench("b2", STAR)
     estates = bench.state.estates

@@ -12,34 +12,34 @@ def event(seq: int) -> Event:
 def test_what_lies_before_a_cut_that_is_done_is_dropped() -> None:
     log = EventLog()
     for seq in (1, 2):
-        log.append(Logged(event(seq), "u", seq))
+        log.append(Logged([event(seq)], "u", seq))
     log.cut(1)
-    log.append(Logged(event(3), "u", 3))
+    log.append(Logged([event(3)], "u", 3))
     log.cut(2)
     assert log.forget(0) == []
     assert len(log) == 3
-    assert log.forget(1) == [1, 2]
+    assert log.forget(1) == [(1, 1), (2, 2)]
     assert len(log) == 1
     assert log.forget(1) == []
-    assert log.forget(2) == [3]
+    assert log.forget(2) == [(3, 3)]
     assert len(log) == 0
 
 
 def test_several_cuts_may_be_done_at_once_also_ones_that_nobody_made_here() -> None:
     log = EventLog()
-    log.append(Logged(event(1), "u", 7))
+    log.append(Logged([event(1)], "u", 7))
     log.cut(3)
-    log.append(Logged(event(2), "u"))
+    log.append(Logged([event(2)], "u"))
     log.cut(5)
-    log.append(Logged(event(3), "u", 9))
-    assert log.forget(6) == [7]
+    log.append(Logged([event(3)], "u", 9))
+    assert log.forget(6) == [(7, 7)]
     assert [entry.event for entry in log.share(lambda via: False)] == [event(3)]
 
 
 def test_it_is_shared_in_order_with_what_entered_on_ones_own_side() -> None:
     log = EventLog()
     for seq, via in enumerate(("u", "", "w"), start=1):
-        log.append(Logged(event(seq), via))
+        log.append(Logged([event(seq)], via))
     assert log.share(lambda via: via == "u") == [
         LogEntry(event(1), False, None),
         LogEntry(event(2), True, None),
@@ -49,16 +49,16 @@ def test_it_is_shared_in_order_with_what_entered_on_ones_own_side() -> None:
 
 def test_of_what_an_excluded_broker_admitted_the_past_is_told() -> None:
     log = EventLog()
-    log.append(Logged(event(1), "u", after={"q": 4}))
+    log.append(Logged([event(1)], "u", after={"q": 4}))
     assert [entry.after for entry in log.share(lambda via: True)] == [{"q": 4}]
 
 
 def test_what_another_broker_admitted_gets_a_number_where_it_stands() -> None:
     log = EventLog()
-    log.append(Logged(event(1), "u"))
+    log.append(Logged([event(1)], "u"))
     log.cut(1)
-    log.append(Logged(event(2), "u"))
-    log.append(Logged(event(3), "", 7))
+    log.append(Logged([event(2)], "u"))
+    log.append(Logged([event(3)], "", 7))
     log.forget(1)
     places = log.places()
     assert {key: number for key, (_, number) in places.items()} == {("p", 2): 0, ("p", 3): 7}
@@ -68,5 +68,5 @@ def test_what_another_broker_admitted_gets_a_number_where_it_stands() -> None:
     assert log.has_number(8)
     assert {number for _, number in log.places().values()} == {7, 8}
     log.cut(2)
-    assert log.forget(2) == [8, 7]
+    assert log.forget(2) == [(8, 8), (7, 7)]
     assert not log.has_number(8)

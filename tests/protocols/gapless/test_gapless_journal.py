@@ -57,11 +57,11 @@ def test_admissions_weigh_by_number_and_by_bytes_until_they_are_forgotten() -> N
     journal.admit([Event("p", 3, {"text": "x" * 5 * WEIGHED}, bytes(5 * WEIGHED))])
     journal.write([record("c")])
     assert journal.weight == 2 + 1 + 10
-    journal.forget([1])
+    journal.forget([(1, 1)])
     assert journal.weight == 2 + 1 + 10, "a batch weighs until all of it is forgotten"
-    journal.forget([2])
+    journal.forget([(2, 2)])
     assert journal.weight == 1 + 10
-    journal.forget([3])
+    journal.forget([(3, 3)])
     assert journal.weight == 0
 
 
@@ -93,11 +93,11 @@ def test_answers_of_others_and_of_other_lives_do_not_count() -> None:
 def test_entries_go_to_all_backups_with_what_was_processed_since_the_entry_before() -> None:
     journal, sent = make()
     journal.choose_backups({"u": 0})
-    journal.processed([event("q", 1)])
-    journal.processed([event("q", 2)])
+    journal.processed("q", 1)
+    journal.processed("q", 2)
     journal.write([record("c")])
     journal.admit([event("p", 1)])
-    journal.processed([event("r", 1)])
+    journal.processed("r", 1)
     journal.admit([event("p", 2)])
     assert entries(sent) == [
         ("u", 1, {}, []),
@@ -110,7 +110,7 @@ def test_a_replaced_backup_is_dismissed_and_the_new_one_gets_everything_first() 
     journal, sent = make()
     journal.choose_backups({"u": 0, "w": 0})
     journal.write([record("p")])
-    journal.processed([event("q", 5)])
+    journal.processed("q", 5)
     journal.admit([event("p", 1)])
     for name in ("u", "w"):
         journal.answered(name, 0, 2)
@@ -158,7 +158,7 @@ def test_backups_learn_what_they_may_forget() -> None:
     journal, sent = make()
     journal.choose_backups({"u": 0})
     journal.admit([event("p", 1)])
-    journal.forget([1])
+    journal.forget([(1, 1)])
     assert len(journal.copy) == 0
     assert isinstance(sent[-1][1], Backup)
     assert sent[-1][1].forget == 1
@@ -171,9 +171,9 @@ def test_what_is_done_out_of_order_waits_for_what_stands_before_it() -> None:
     journal, _ = make()
     for seq in (1, 2, 3):
         journal.admit([event("p", seq)])
-    journal.forget([2])
+    journal.forget([(2, 2)])
     assert len(journal.copy) == 3
-    journal.forget([1])
+    journal.forget([(1, 1)])
     assert [item.number for item in journal.copy.estate("b", 0).admissions] == [3]
 
 
@@ -181,9 +181,9 @@ def test_a_copy_restored_from_the_whole_journal_is_the_same() -> None:
     journal, sent = make()
     journal.write([record("p"), record("c")])
     for seq in (1, 2, 3):
-        journal.processed([event("q", seq)])
+        journal.processed("q", seq)
         journal.admit([event("p", seq)])
-    journal.forget([2, 3])
+    journal.forget([(2, 3)])
     journal.choose_backups({"u": 0})
     [(_, message)] = sent
     copy = restored(message)
@@ -194,11 +194,11 @@ def test_a_copy_restored_from_the_whole_journal_is_the_same() -> None:
 
 def test_what_is_admitted_after_a_restart_from_the_whole_journal_comes_after_all_of_it() -> None:
     journal, sent = make()
-    journal.processed([event("q", 4)])
+    journal.processed("q", 4)
     journal.admit([event("p", 1)])
     journal.choose_backups({"u": 0})
     copy = restored(sent[0][1])
-    journal.processed([event("r", 1)])
+    journal.processed("r", 1)
     number = journal.admit([event("p", 2)])
     copy.admit(number, {"r": 1}, [event("p", 2)])
     assert held(copy)[-1] == (event("p", 2), {"q": 4, "r": 1})
@@ -209,10 +209,10 @@ def test_of_the_past_only_publishers_of_whom_something_is_kept_stay_and_backups_
     journal, sent = make()
     journal.choose_backups({"u": 0})
     copy = restored(sent.pop()[1])
-    many = [event(f"p{number}", 1) for number in range(PAST_MAX + 1)]
-    journal.processed(many)
+    for number in range(PAST_MAX + 1):
+        journal.processed(f"p{number}", 1)
     journal.admit([event("a", 1)])
-    journal.forget([1])
+    journal.forget([(1, 1)])
     journal.admit([event("a", 2)])
     assert journal.copy.past_size == PAST_MAX + 1
     journal.prune(lambda: {"p3", "a"})
@@ -229,7 +229,7 @@ def test_of_the_past_only_publishers_of_whom_something_is_kept_stay_and_backups_
 def test_a_broker_that_admits_nothing_does_not_gather_the_names_of_all_publishers() -> None:
     journal, _ = make()
     for number in range(3 * PAST_MAX):
-        journal.processed([event(f"p{number}", 1)])
+        journal.processed(f"p{number}", 1)
         journal.prune(lambda number=number: {f"p{number}"})  # type: ignore[misc]
     journal.admit([event("a", 1)])
     [(_, past)] = held(journal.copy)
@@ -239,7 +239,7 @@ def test_a_broker_that_admits_nothing_does_not_gather_the_names_of_all_publisher
 
 def test_a_backup_that_starts_knows_what_came_before_the_next_admission() -> None:
     journal, sent = make()
-    journal.processed([event("x", 4)])
+    journal.processed("x", 4)
     journal.admit([event("a", 1)])
     journal.admit([event("b", 1)], {"y": 2})
     journal.choose_backups({"u": 0})

@@ -9,6 +9,7 @@ from gapless.events import Event
 from gapless.overlay import chain
 from gapless.protocol import Advertise, Publish, PublishMany, Subscribe, Unsubscribe
 from gapless.protocols.gapless.client_messages import Attach, Behind, Delivery, SubscriptionProgress, Unsubscribed
+from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.registry import find_protocol
 from gapless.simulator import Simulation
@@ -158,14 +159,14 @@ def said(found: Sequence[object]) -> list[str]:
 
 def test_what_was_not_sent_is_dropped_and_nobody_waits_for_what_was() -> None:
     behind = session("s")
-    behind.put([(event(seq), ["s"]) for seq in range(1, 6)])
+    behind.put([Outgoing([event(seq)], ["s"]) for seq in range(1, 6)])
     assert said(behind.unsent(2)) == ["p:1", "p:2"]
     assert (behind.owed, behind.released) == (5, 0)
     behind.fall_behind()
     assert (behind.owed, behind.released, behind.has_history) == (5, 5, True)
     behind.note(Behind(1, 7, ["s"]))
     assert said(behind.unsent(2)) == ["Behind"], "it is told after what was sent"
-    behind.put_history([(event(3), ["s"])])
+    behind.put([Outgoing([event(3)], ["s"], True)])
     behind.got(2)
     assert said(behind.unsent(2)) == ["p:3"]
     behind.got(3)
@@ -174,7 +175,7 @@ def test_what_was_not_sent_is_dropped_and_nobody_waits_for_what_was() -> None:
 
 def test_an_ending_that_was_to_be_told_later_is_told_where_the_client_is() -> None:
     behind = session("s")
-    behind.put([(event(seq), ["s"]) for seq in range(1, 6)])
+    behind.put([Outgoing([event(seq)], ["s"]) for seq in range(1, 6)])
     behind.take_leave(Unsubscribed(1, "s", {"p": 5}))
     assert said(behind.unsent(2)) == ["p:1", "p:2"]
     behind.fall_behind()

@@ -14,6 +14,7 @@ from gapless.protocol import (
     ClientPlace,
     Consumed,
     Deliver,
+    DeliverMany,
     Effect,
     Input,
     Publish,
@@ -41,6 +42,7 @@ class Watched(ClientNode):
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         effects = self._node.step(item, now)
         self._delivered += sum(isinstance(effect, Deliver) for effect in effects)
+        self._delivered += sum(len(effect.events) for effect in effects if isinstance(effect, DeliverMany))
         if isinstance(item, Consumed):
             self._taken = item.count
         self.most[self._name] = max(self.most.get(self._name, 0), self._delivered - self._taken)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gapless.events import Event
-from gapless.protocol import Deliver, Published
+from gapless.protocol import Deliver, DeliverMany, Published, PublishedMany
 from gapless.protocols.gapless.client import GaplessClient
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import Wave
@@ -45,11 +45,15 @@ class Watch:
         def watched_step(client: GaplessClient, item: Any, now: int) -> Any:
             effects = step(client, item, now)
             for effect in effects:
-                if isinstance(effect, Deliver):
-                    self.stamps.setdefault(effect.event.id, set()).add(effect.event.stamp)
-                    seen[id(client)] = max(seen.get(id(client), 0), effect.event.stamp)
-                elif isinstance(effect, Published):
-                    self.causes[effect.event.id] = seen.get(id(client), 0)
+                events = effect.events if isinstance(effect, DeliverMany | PublishedMany) else ()
+                if isinstance(effect, Deliver | Published):
+                    events = [effect.event]
+                for event in events:
+                    if isinstance(effect, Deliver | DeliverMany):
+                        self.stamps.setdefault(event.id, set()).add(event.stamp)
+                        seen[id(client)] = max(seen.get(id(client), 0), event.stamp)
+                    else:
+                        self.causes[event.id] = seen.get(id(client), 0)
             return effects
 
         monkeypatch.setattr(Journal, "admit", watched_admit)

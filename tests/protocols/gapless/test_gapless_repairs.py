@@ -27,6 +27,9 @@ FIRST_SEEDS = {
     "hand-over": ("crash", 0),
     "held-start": ("crash", 253),
     "synced": ("blackout", 0),
+    "named-position": ("none", 1),
+    "majority": ("partition", 178),
+    "holders": ("partition", 90),
 }
 """By repair: the faults under which it is needed, and the first seed that shows it."""
 

@@ -6,6 +6,8 @@ from gapless.errors import CallError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocols.gapless.client_messages import Attach, Delivery, Note, SubscriptionProgress, Unsubscribed
+from gapless.protocols.gapless.clients.claims import NUMBER_MAX
+from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 
@@ -46,13 +48,13 @@ def numbers(found: list[Delivery | Note]) -> list[tuple[int, str]]:
 
 def test_deliveries_are_numbered_sent_once_and_kept_until_confirmed() -> None:
     session = make(s="TRUE")
-    session.put([(event("p", 1), ["s"])])
-    session.put([(event("p", 2), ["s"])])
+    session.put([Outgoing([event("p", 1)], ["s"])])
+    session.put([Outgoing([event("p", 2)], ["s"])])
     assert numbers(session.unsent(WINDOW)) == [(1, "p:1"), (2, "p:2")]
     assert session.unsent(WINDOW) == []
     session.got(1)
     assert (session.total, session.confirmed) == (2, 1)
-    session.put([(event("p", 3), ["s"])])
+    session.put([Outgoing([event("p", 3)], ["s"])])
     assert numbers(session.unsent(WINDOW)) == [(3, "p:3")]
     session.got(3)
     assert session.confirmed == 3
@@ -60,7 +62,7 @@ def test_deliveries_are_numbered_sent_once_and_kept_until_confirmed() -> None:
 
 def test_no_more_is_sent_than_a_window_ahead_of_what_was_taken() -> None:
     session = make(s="TRUE")
-    session.put([(event("p", seq), ["s"]) for seq in range(1, 7)])
+    session.put([Outgoing([event("p", seq)], ["s"]) for seq in range(1, 7)])
     session.take_leave(Unsubscribed(1, "s", {}))
     assert numbers(session.unsent(2)) == [(1, "p:1"), (2, "p:2")]
     assert session.unsent(2) == []
@@ -75,7 +77,7 @@ def test_no_more_is_sent_than_a_window_ahead_of_what_was_taken() -> None:
 
 def test_what_its_application_has_not_taken_counts_against_the_window_of_who_comes_back() -> None:
     session = make(s="TRUE")
-    session.put([(event("p", seq), ["s"]) for seq in range(1, 7)])
+    session.put([Outgoing([event("p", seq)], ["s"]) for seq in range(1, 7)])
     brought = [progress("s", {"p": 1}, {"p": 3})]
     session.claim(Attach(2, "b/0", brought, {}, [], 1, unread=3), EPOCH_STEP, [])
     assert numbers(session.unsent(4)) == [(4, "p:4")]
@@ -87,7 +89,7 @@ def test_what_its_application_has_not_taken_counts_against_the_window_of_who_com
 
 def test_what_was_never_sent_cannot_be_confirmed() -> None:
     session = make(s="TRUE")
-    session.put([(event("p", 1), ["s"])])
+    session.put([Outgoing([event("p", 1)], ["s"])])
     with pytest.raises(CallError, match="confirms delivery 1, but was sent only 0"):
         session.got(1)
     assert session.confirmed == 0
@@ -96,22 +98,22 @@ def test_what_was_never_sent_cannot_be_confirmed() -> None:
 def test_an_event_is_due_from_the_cut_on() -> None:
     session = make(s="TRUE")
     subscription = session.subscriptions["s"]
-    assert not session.wants(subscription, event("p", 1))
+    assert session.due_from(subscription, "p") > NUMBER_MAX
     subscription.cuts["p"] = 3
-    assert [session.wants(subscription, event("p", seq)) for seq in (2, 3, 4)] == [False, True, True]
+    assert session.due_from(subscription, "p") == 3
 
 
 def test_an_orphan_collects_everything() -> None:
     session = make(attempt=0, s="TRUE")
     assert session.is_orphan
-    assert session.wants(session.subscriptions["s"], event("p", 1))
+    assert session.due_from(session.subscriptions["s"], "p") == 0
 
 
 def test_who_comes_back_gets_what_lies_after_its_cut_and_its_position() -> None:
     session = make(attempt=0, s="TRUE", t="TRUE")
     for seq in range(1, 7):
-        session.put([(event("p", seq), ["s", "t"])])
-    session.put([(event("q", 1), ["s"])])
+        session.put([Outgoing([event("p", seq)], ["s", "t"])])
+    session.put([Outgoing([event("q", 1)], ["s"])])
     claim(session, 2, progress("s", {"p": 2}, {"p": 4}), progress("t", {"p": 6}, {}))
     assert not session.is_orphan
     assert session.epoch == 2 * EPOCH_STEP
@@ -126,19 +128,28 @@ def test_who_comes_back_gets_what_lies_after_its_cut_and_its_position() -> None:
 def test_a_cut_that_only_the_broker_knows_counts_too() -> None:
     session = make(s="TRUE")
     session.subscriptions["s"].cuts["q"] = 2
-    for seq in (1, 2):
-        session.put([(event("q", seq), ["s"])])
+    session.put([Outgoing([event("q", 3)], ["s"])])
     claim(session, 2, progress("s", {"p": 1}, {}))
-    assert numbers(session.unsent(WINDOW)) == [(1, "q:2")]
+    assert numbers(session.unsent(WINDOW)) == [(1, "q:3")]
     assert session.cuts_missing("s", {"p": 1}) == {"q": 2}
+
+
+def test_what_was_due_stays_due_though_its_publisher_advertises_anew() -> None:
+    session = make(s="TRUE")
+    session.put([Outgoing([event("q", 3)], ["s"])])
+    session.subscriptions["s"].former["q"] = 2
+    session.subscriptions["s"].cuts["q"] = 4
+    claim(session, 2, progress("s", {}, {}))
+    assert numbers(session.unsent(WINDOW)) == [(1, "q:3")]
+    assert session.cuts_missing("s", {}) == {"q": 2}
 
 
 def test_a_subscription_that_the_client_no_longer_holds_gets_nothing() -> None:
     session = make(s="TRUE", t="TRUE")
     for name in ("s", "t"):
         session.subscriptions[name].cuts["p"] = 1
-    session.put([(event("p", 1), ["s"])])
-    session.put([(event("p", 2), ["s", "t"])])
+    session.put([Outgoing([event("p", 1)], ["s"])])
+    session.put([Outgoing([event("p", 2)], ["s", "t"])])
     claim(session, 2, progress("t", {"p": 1}, {}))
     assert [item.subscriptions for item in session.unsent(WINDOW) if isinstance(item, Delivery)] == [["t"]]
 
@@ -146,7 +157,7 @@ def test_a_subscription_that_the_client_no_longer_holds_gets_nothing() -> None:
 def test_resuming_in_the_middle_starts_the_numbers_anew() -> None:
     session = make(s="TRUE")
     for seq in (1, 2, 3):
-        session.put([(event("p", seq), ["s"])])
+        session.put([Outgoing([event("p", seq)], ["s"])])
     session.unsent(WINDOW)
     session.got(1)
     claim(session, 2, progress("s", {"p": 1}, {"p": 2}))
@@ -158,10 +169,10 @@ def test_resuming_in_the_middle_starts_the_numbers_anew() -> None:
 def test_an_ending_is_told_after_the_deliveries_before_it() -> None:
     session = make(s="TRUE", t="TRUE")
     gone = Unsubscribed(1, "s", {"p": 2})
-    session.put([(event("p", 1), ["s"])])
-    session.put([(event("p", 2), ["s", "t"])])
+    session.put([Outgoing([event("p", 1)], ["s"])])
+    session.put([Outgoing([event("p", 2)], ["s", "t"])])
     session.take_leave(gone)
-    session.put([(event("p", 3), ["t"])])
+    session.put([Outgoing([event("p", 3)], ["t"])])
     found = session.unsent(WINDOW)
     assert [type(item) for item in found] == [Delivery, Delivery, Unsubscribed, Delivery]
     assert session.unsent(WINDOW) == []
@@ -177,7 +188,9 @@ def test_an_ending_with_nothing_before_it_is_told_at_once() -> None:
 def test_an_ending_does_not_wait_for_deliveries_to_others() -> None:
     session = make(s="TRUE", t="TRUE")
     first, second = Unsubscribed(1, "t", {"p": 1}), Unsubscribed(1, "s", {"p": 3})
-    session.put([(event("p", 1), ["s", "t"]), (event("p", 2), ["s"]), (event("p", 3), ["s"])])
+    session.put(
+        [Outgoing([event("p", 1)], ["s", "t"]), Outgoing([event("p", 2)], ["s"]), Outgoing([event("p", 3)], ["s"])]
+    )
     session.take_leave(second)
     session.take_leave(first)
     [delivery, told] = session.unsent(1)
@@ -192,11 +205,14 @@ def test_an_ending_does_not_wait_for_deliveries_to_others() -> None:
 def test_an_event_leaves_only_under_a_stable_advertisement() -> None:
     session = make()
     session.advertisements["a"] = Advertisement("a", "c", parse("x = 1"), None, 1)
-    session.inbox.extend([event("c", 1, x=1), event("c", 2, x=1), event("c", 3, x=1), event("c", 4, x=2)])
-    assert session.take_publications(10) == []
+    session.inbox.put([event("c", 1, x=1), event("c", 2, x=1)])
+    session.inbox.put([event("c", 3, x=1), event("c", 4, x=2)])
+    assert session.take_publications(10) == ([], [])
     session.stable["a"] = None
-    assert session.take_publications(2) == [event("c", 1, x=1), event("c", 2, x=1)]
-    assert session.take_publications(10) == [event("c", 3, x=1)], "the next is outside the advertisement"
+    assert session.take_publications(1) == ([event("c", 1, x=1)], [({"x": 1}, 1)])
+    found = session.take_publications(10)
+    assert found == ([event("c", 2, x=1), event("c", 3, x=1)], [({"x": 1}, 1), ({"x": 1}, 2)])
+    assert len(session.inbox) == 1, "the next is outside the advertisement"
 
 
 def test_each_version_of_an_edge_tells_it_all() -> None:

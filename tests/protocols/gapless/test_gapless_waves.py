@@ -40,7 +40,7 @@ class Root:
         self.log.forget(done)
 
     def add(self, seq: int) -> None:
-        self.log.append(Logged(Event("p", seq, {}), ""))
+        self.log.append(Logged([Event("p", seq, {})], ""))
 
     def start(self, owed: int = 0) -> Wave:
         """Start a wave, as soon as it is time for one."""
@@ -219,6 +219,23 @@ def test_a_position_has_reached_everyone_when_the_wave_after_it_is_done() -> Non
     wave = root.start()
     assert (wave.final, wave.done, wave.reached) == (3, 2, 1)
     assert (root.waves.final, root.waves.reached) == (3, 1)
+
+
+def test_what_came_before_a_wave_that_is_no_position_is_kept_until_everyone_knows_what_it_was() -> None:
+    root = Root()
+    root.add(1)
+    wave = root.start()
+    root.waves.echoed("u", Echo(wave.number, False, False, final=70))
+    echo = root.waves.due_echo(lambda client: 0)
+    assert echo is not None
+    assert root.waves.completed(echo) is None
+    assert root.waves.final == 70, "the child knew more than the new root"
+    for _ in range(2):
+        wave = root.start()
+        assert (wave.done, len(root.log)) == (0, 1), "its interval is told with the second of these"
+        root.echo(wave)
+    root.start()
+    assert len(root.log) == 0
 
 
 def test_a_wave_is_completed_by_who_started_it() -> None:

@@ -3,6 +3,7 @@
 More of them by hand: `gapless sim search --protocol locaps --faults crash --runs 5000`.
 """
 
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import msgspec
 import pytest
 
 from gapless.errors import ScenarioError
+from gapless.overlay import binary
 from gapless.protocols.locaps.messages import Hop
 from gapless.protocols.locaps.options import REPAIRS
 from gapless.simulator import Scenario, load_scenario, run_scenario, search, try_scenario
 from gapless.simulator.graph_scenarios import generate_on_graph
+from gapless.simulator.networks import overlay_of
 from gapless.simulator.scenario import (
     AdvertiseAction,
     Client,
@@ -30,11 +33,14 @@ from gapless.simulator.scenario import (
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 FOUND = {
+    "late_publisher": ("late-publishers", "missing-effect"),
+    "one_marker_for_all": ("own-markers", "gap"),
+    "answer_past_the_pivot": ("pivots", "missing-effect"),
     "effect_before_the_pivots": ("pivots", "missing-effect"),
     "publisher_told_later": ("together", "missing-effect"),
     "cover_forgotten_too_soon": ("two-steps", "gap"),
 }
-"""The smallest scenario that needs each repair, and what happens without."""
+"""The smallest scenarios that need each repair, and what happens without it (without `numbers` it is slow)."""
 ONCE_FAILED = (2, 3, 28, 112, 113, 140, 182, 443, 582)
 """Seeds with crashes that broke the guarantee, or progress, while this was written."""
 
@@ -50,6 +56,25 @@ def test_each_repair_is_needed(name: str) -> None:
     assert repair in REPAIRS
     assert try_scenario(scenario).status == "valid"
     assert try_scenario(with_options(scenario, switched_off=[repair])).symptoms == (symptom,)
+
+
+def test_each_repair_has_a_scenario() -> None:
+    assert {repair for repair, _ in FOUND.values()} | {"numbers"} == REPAIRS
+
+
+@pytest.mark.parametrize("paths", ["one", "f+1"])
+def test_without_numbers_a_quiet_publisher_starts_only_with_its_own_marker(paths: str) -> None:
+    scenario = load_scenario(SCENARIOS / "quiet_publisher.toml")
+    assert latency_ms(with_options(scenario, paths=paths), "narrow") == 20.0
+    assert latency_ms(with_options(scenario, paths=paths, switched_off=["numbers"]), "narrow") == 100.0
+
+
+@pytest.mark.parametrize(
+    "options", [{"switched_off": ["numbers"]}, {"switched_off": ["numbers"], "paths": "one"}], ids=str
+)
+def test_without_numbers_nothing_is_wrong(options: dict[str, Any]) -> None:
+    report = search("locaps", 20, options=options, processes=1, scale="graph" if "paths" not in options else "small")
+    assert report.finding is None, report.finding.repeat
 
 
 def test_the_cascade_mends_what_it_is_for() -> None:
@@ -89,13 +114,28 @@ def test_on_graphs_there_are_crashes_only() -> None:
         generate_on_graph(0, "locaps", "cut")
 
 
+GRAPHS = {
+    "ring": Network("ring", brokers=6, f=1, latency=LatencySpec(ms=10.0)),
+    "grid": Network("grid", rows=3, columns=3, f=1, latency=LatencySpec(ms=10.0)),
+    "regular": Network("regular", brokers=8, degree=4, f=2, latency=LatencySpec(ms=10.0)),
+    "bypasses": Network("binary", depth=2, f=2, bypass=2, latency=LatencySpec(ms=10.0)),
+    "links": Network("edges", edges=(*binary(2).edges, ("b3", "b5"), ("b4", "b6")), f=1, latency=LatencySpec(ms=10.0)),
+}
+"""A graph of each kind, in which any two brokers have f + 1 ways; with few links more than a tree, one way more."""
+
+
 def ring(*faults: Crash, f: int = 1) -> Scenario:
-    """A writer and a reader at opposite places of a ring of six, 10 ms a link."""
+    """A writer and a reader at opposite places of a ring of six."""
+    return on(msgspec.structs.replace(GRAPHS["ring"], f=f), "b3", *faults)
+
+
+def on(network: Network, reader: str, *faults: Crash) -> Scenario:
+    """A writer at b0, and a reader."""
     return Scenario(
-        network=Network("ring", brokers=6, f=f, latency=LatencySpec(ms=10.0)),
+        network=network,
         protocol=ProtocolChoice("locaps"),
         run=Run(settle_ms=2000.0),
-        clients=(Client("writer", "b0"), Client("reader", "b3")),
+        clients=(Client("writer", "b0"), Client("reader", reader)),
         actions=(
             AdvertiseAction(0.0, "writer", "a", "TRUE"),
             SubscribeAction(200.0, "reader", "s", "TRUE"),
@@ -103,6 +143,14 @@ def ring(*faults: Crash, f: int = 1) -> Scenario:
         ),
         faults=faults,
     )
+
+
+def latency_ms(scenario: Scenario, subscription: str) -> float:
+    trace = run_scenario(scenario).trace
+    assert trace is not None
+    [row] = [row for row in trace.subscriptions if row.subscription_id == subscription]
+    assert row.active_ms is not None
+    return row.active_ms - row.requested_ms
 
 
 def delivered(scenario: Scenario) -> list[str]:
@@ -116,6 +164,15 @@ def test_the_other_way_round_serves_if_one_is_broken(broker: str) -> None:
     expected = [f"writer:{number}" for number in range(1, 41)]
     assert delivered(ring()) == expected
     assert delivered(ring(Crash(650.0, broker))) == expected
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_on_each_kind_of_graph_any_f_brokers_may_fail_but_the_readers(name: str) -> None:
+    network = GRAPHS[name]
+    brokers = overlay_of(network).brokers
+    for failed in combinations(brokers[:-1], network.f):
+        faults = [Crash(630.0 + 25.0 * turn, broker) for turn, broker in enumerate(failed)]
+        assert delivered(on(network, brokers[-1], *faults)) == [f"writer:{number}" for number in range(1, 41)], failed
 
 
 def test_the_publishers_broker_may_fail_and_nothing_is_lost() -> None:

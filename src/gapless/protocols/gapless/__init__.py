@@ -8,6 +8,7 @@ line or above.
     turns       overview                   which input when; what operators are told
     tree_course                            what travels along the tree
     event_course             wave_course   how events go their way, and waves
+    names/                     named       named subscriptions: their records; as clients hold them
     recovery/                              going round the dead, and back
     clients/                               sessions, admission, delivery
     history/                               what was admitted, to be read again
@@ -15,15 +16,23 @@ line or above.
     channel     messages      options      streams between lives; words; what can be set
     disk                                   what is put on it
     lives       bounds        clock        names of lives; what clients may; time that causality counts in
+    alike                                  events that no filter tells apart
 """
 
+from gapless.overlay import Overlay
 from gapless.protocol import Judging, ProtocolSpec
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.client import GaplessClient
 from gapless.protocols.gapless.client_messages import ANSWERS, CLIENT_MESSAGES
 from gapless.protocols.gapless.demands import demand, rewrite
+from gapless.protocols.gapless.members.quorum import warn_if_too_small
 from gapless.protocols.gapless.messages import BROKER_MESSAGES
 from gapless.protocols.gapless.options import GaplessOptions
+
+
+def _warn(overlay: Overlay, f: int, options: GaplessOptions) -> str | None:
+    return warn_if_too_small(overlay, f) if options.partition == "wait" else None
+
 
 PROTOCOL = ProtocolSpec(
     name="gapless",
@@ -38,9 +47,11 @@ PROTOCOL = ProtocolSpec(
     whole_cuts=True,
     ends_sessions=True,
     keeps_history=True,
+    keeps_names=True,
     keeps_disks=True,
     messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),
-    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout"}),
+    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition"}),
+    warns=_warn,
 )

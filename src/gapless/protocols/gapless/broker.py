@@ -16,6 +16,7 @@ from gapless.protocol import (
     Connected,
     Effect,
     EndSession,
+    HistoryRead,
     Input,
     Persisted,
     Received,
@@ -35,11 +36,12 @@ from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.event_course import LOCAL, EventCourse
 from gapless.protocols.gapless.history.library import LIBRARY, Library
-from gapless.protocols.gapless.history.refill import Refill
+from gapless.protocols.gapless.history.refill import REFILL, Refill
 from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.news import StatusNews
+from gapless.protocols.gapless.members.resting import Rests
 from gapless.protocols.gapless.members.status import alive_status, life_of
 from gapless.protocols.gapless.messages import (
     Accuse,
@@ -59,6 +61,9 @@ from gapless.protocols.gapless.messages import (
     TreeBody,
 )
 from gapless.protocols.gapless.messages import Membership as MembershipNews
+from gapless.protocols.gapless.names.proposals import NAMES, Proposals
+from gapless.protocols.gapless.names.register import Register, keepers_of
+from gapless.protocols.gapless.names.service import NAME_CALLS, NAME_MESSAGES, Names
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import overview
 from gapless.protocols.gapless.recovery.estates import Estates
@@ -85,7 +90,8 @@ SKEW_MAX_US = 3_600_000_000
 """How far ahead of this broker's clock a client may claim that another's is: an hour. Nobody can push it into a far
 future."""
 RETURNING = "returning"
-"""The key of a timer."""
+REST = "rest"
+"""The keys of timers."""
 RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
 
@@ -98,6 +104,7 @@ class GaplessBroker(BrokerNode):
         self._overlay = place.overlay
         self._f = place.f
         self._options = options
+        self._waits = options.partition == "wait"
         self._radius = 2 * (place.f + 1)
         self._near = place.overlay.within(place.name, self._radius)
         self._effects: list[Effect] = []
@@ -108,11 +115,23 @@ class GaplessBroker(BrokerNode):
             options,
             is_broker=place.overlay.__contains__,
         )
+        self._rests = Rests()
+        self._away: int | None = None
+        """While it stays away: the status of its life that was excluded."""
         self._disk = Disk(place.disk is not None, options.journal_bytes)
         life = place.incarnation * LIFE_STEP
-        found = None if place.disk is None else read_disk(place.disk, self._disk, options.history_bytes)
+        found = None if place.disk is None else read_disk(place.disk, self._disk, options)
         if found is not None:
             life = max(life, (found.last_life(place.name) // LIFE_STEP + 1) * LIFE_STEP)
+        root = place.overlay.root
+        self._register = Register(
+            place.name,
+            keepers_of(root, place.overlay.within(root, 2 * place.f), place.f),
+            place.f,
+            self._disk,
+            None if place.disk is None else place.disk.entries,
+            is_first=life == 0,
+        )
         self._begin(life, found)
 
     def _begin(self, life: int, found: Found | None) -> None:
@@ -121,7 +140,13 @@ class GaplessBroker(BrokerNode):
         self._home = name_life(self._name, life)
         self._clock = Clock()
         self._channels: dict[str, Channel] = {}
-        self._membership = Membership(self._name, life, self._overlay, self._f)
+        self._membership = Membership(
+            self._name,
+            life,
+            self._overlay,
+            self._f,
+            needs_majority=self._waits and "majority" not in self._options.switched_off,
+        )
         self._news = StatusNews(self._membership, self._f, self._send)
         switched_off = frozenset(self._options.switched_off) | (set() if self._options.coverage else {"coverage"})
         self._table = RoutingTable(
@@ -142,6 +167,8 @@ class GaplessBroker(BrokerNode):
             is_out=self._membership.excluded,
             send=lambda peer, message: self._effects.append(Send(peer, message)),
             set_timer=lambda effect: self._effects.append(effect),
+            read_disk=lambda effect: self._effects.append(effect),
+            age_us=int(self._options.history_s * 1e6),
             found=None if found is None else (found.history, found.index),
         )
         self._journal.keep = lambda events: self._library.history.keep(self._name, events)
@@ -152,6 +179,7 @@ class GaplessBroker(BrokerNode):
             is_pressed=lambda: PRESSED * self._journal.weight > self._options.window,
             clock=self._clock,
             archive=self._library,
+            knows_beginning=life == 0 or (found is not None and found.is_used),
         )
         self._refill = Refill(
             self._library,
@@ -160,6 +188,7 @@ class GaplessBroker(BrokerNode):
             lambda journal: (journal, *self._overlay.within(journal, self._radius)),
             self._f + 1,
             self._membership.excluded,
+            lambda effect: self._effects.append(effect),
             is_first=life == 0,
         )
         history = self._library.history
@@ -173,6 +202,7 @@ class GaplessBroker(BrokerNode):
             set_timer=lambda effect: self._effects.append(effect),
             process=lambda events, number: self._events.process(events, LOCAL, None, number),
             find_home=self._estates.find_home,
+            find_elsewhere=self._estates.find_elsewhere,
             contacts=(self._name, *self._overlay.within(self._name, self._f + 1)),
             readings=lambda desk: Readings(
                 self._library,
@@ -184,6 +214,22 @@ class GaplessBroker(BrokerNode):
                 self._table.match,
                 hurry=lambda: self._course.hurry(),
             ),
+        )
+        self._names = Names(
+            self._name,
+            self._options,
+            self._register,
+            self._clients,
+            self._waves,
+            proposals=lambda send: Proposals(
+                lambda: self._home,
+                self._register.keepers,
+                lambda: self._clock.now,
+                send,
+                set_timer=lambda effect: self._effects.append(effect),
+            ),
+            send=lambda peer, message: self._effects.append(Send(peer, message)),
+            send_client=self._send_client,
         )
         self._state = state = BrokerState(
             self._options,
@@ -227,11 +273,15 @@ class GaplessBroker(BrokerNode):
         self._effects = []
         self._clients.now = self._clock.now = now
         self._turns.take(item)
+        self._names.tell_reached()
         if self._disk.is_there:
             self._effects += self._keeper.end_step()
         return self._effects
 
     def _handle(self, item: Input) -> None:
+        if self._away is not None:
+            self._on_input_while_away(item, self._away)
+            return
         match item:
             case Received():
                 self._on_received(item.peer, item.message)
@@ -249,6 +299,8 @@ class GaplessBroker(BrokerNode):
                 self._on_end_session(item)
             case Persisted():
                 self._on_persisted(item)
+            case HistoryRead():
+                self._library.looked_up(item)
             case _:
                 raise AssertionError(f"no input of a broker: {item!r}")
 
@@ -264,7 +316,7 @@ class GaplessBroker(BrokerNode):
 
     def overview(self) -> dict[str, Any]:
         """What an operator wants to know: who is out, who stands in, what is going on."""
-        return overview(self._state, self._handovers, self._life, self._near)
+        return overview(self._state, self._handovers, self._life, self._near, is_away=self._away is not None)
 
     def _on_start(self) -> None:
         if self._life:
@@ -282,15 +334,22 @@ class GaplessBroker(BrokerNode):
         kind = type(message)
         if kind is Frame or kind is Resume or kind is Ack:
             if self._listens_to(peer, message.life):
+                if self._membership.hear(peer):
+                    self._news.repeat_accusations()
+                    self._refresh()
                 self._on_channel(peer, message)
         elif kind is Fenced:
             self._on_fenced(peer, message)
+        elif kind in NAME_MESSAGES and peer in self._overlay:
+            self._names.receive(peer, message)
         elif peer in self._overlay:
             self._library.receive(peer, message)
         elif kind is Attach:
             self._clock.see(min(message.clock, self._clock.now + SKEW_MAX_US))
             self._clients.attach(peer, message)
             self._course.echo_if_due()
+        elif kind in NAME_CALLS:
+            self._names.call(peer, message)
         else:
             self._clients.receive(peer, message)
             self._course.echo_if_due()
@@ -353,6 +412,8 @@ class GaplessBroker(BrokerNode):
             self._membership.trust(item.peer)
             self._news.speak_of(item.peer, guilty=False)
             self._clients.serve(not self._membership.is_cut_off())
+            if self._waits and not self._membership.excluded(item.peer):
+                self._news.introduce(item.peer)
         else:
             self._clients.caught_sight(item.peer)
 
@@ -371,6 +432,10 @@ class GaplessBroker(BrokerNode):
             self._refresh()
         elif kind == LIBRARY:
             self._library.tick()
+        elif kind == NAMES:
+            self._names.tick()
+        elif kind == REFILL:
+            self._refill.rested()
         elif kind == LAG:
             self._clients.lagging.check(self._clock.now, self._waves.reached)
             self._course.echo_if_due()
@@ -391,6 +456,11 @@ class GaplessBroker(BrokerNode):
     def sessions(self) -> list[str]:
         """The clients whose sessions are here."""
         return list(self._clients.sessions)
+
+    def reads_history(self, client: str) -> bool:
+        """Whether the client is brought what was published before."""
+        session = self._clients.sessions.get(client)
+        return session is not None and (session.has_history or bool(self._clients.readings.of(client)))
 
     def held_by(self, client: str) -> dict[str, str]:
         """The filters of a client's subscriptions, by name."""
@@ -440,7 +510,7 @@ class GaplessBroker(BrokerNode):
         news = self._membership.merge(status)
         news |= self._membership.merge(self._handovers.doubt(news))
         if self._membership.excluded(self._name) or life_of(news.get(self._name, 0)) > self._life:
-            self._start_over(news[self._name])
+            self._leave(news[self._name])
         else:
             born = [name for name, value in news.items() if life_of(value) > life_of(before.get(name, 0))]
             born = [name for name in born if not self._membership.excluded(name)]
@@ -464,12 +534,34 @@ class GaplessBroker(BrokerNode):
                 self._channels.pop(name, None)
                 self._fence(name)
 
+    def _leave(self, status: int) -> None:
+        """This life was excluded: send the clients away and come back as a new one, mostly at once."""
+        rest_us = self._rests.end(self._clock.now)
+        if not rest_us:
+            self._start_over(status)
+            return
+        self._clients.dismiss_all()
+        self._handovers.has_work = False
+        self._away = status
+        self._effects.append(SetTimer(REST, rest_us))
+
+    def _on_input_while_away(self, item: Input, status: int) -> None:
+        """Only who is heard matters, and when to return."""
+        if isinstance(item, TimerFired) and item.key == REST:
+            self._away = None
+            self._start_over(status)
+        elif isinstance(item, Suspected) and item.peer in self._overlay:
+            self._membership.suspect(item.peer)
+        elif isinstance(item, Trusted) and item.peer in self._overlay:
+            self._membership.trust(item.peer)
+
     def _start_over(self, status: int) -> None:
-        """This life was excluded: send the clients away and come back as a new one."""
-        found = self._keeper.give_up(self._life) if self._disk.is_there else None
+        """Begin the next life."""
+        found = self._keeper.give_up(self._life) if self._disk.is_there or self._waits else None
         known = dict(self._membership.status) if self._membership.hears_somebody() else {}
         suspected = [name for name in self._near if self._membership.suspects(name)]
         self._clients.dismiss_all()
+        self._rests.begin(self._clock.now)
         self._begin(life_of(status) + 1, found)
         self._membership.merge({name: value for name, value in known.items() if name != self._name})
         for name in suspected:
@@ -499,6 +591,8 @@ class GaplessBroker(BrokerNode):
             self._tell_news(verdicts)
             self._news.repeat_accusations()
         self._clients.serve(not self._membership.is_cut_off())
+        if self._waits and self._life and self._membership.was_taken_in:
+            self._estates.drop_found()
         self._choose_backups()
         self._handovers.follow()
         self._refill.follow()
@@ -550,6 +644,7 @@ class GaplessBroker(BrokerNode):
 
     def _on_persisted(self, item: Persisted) -> None:
         self._keeper.persisted(item.number)
+        self._names.persisted(item.number)
         self._clients.held()
         self._estates.resolve()
         self._course.echo_if_due()

@@ -7,12 +7,14 @@ this (`Attach`), and continues: what it saw already is not delivered again, what
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from operator import lt
 from typing import Any, assert_never
 
 from gapless.errors import CallError
 from gapless.events import Event
 from gapless.filters import Filter, FilterError, parse
 from gapless.filters.evaluation import Test
+from gapless.names import Confirm, ListNames, MoveName
 from gapless.protocol import (
     Activated,
     Advertise,
@@ -26,11 +28,13 @@ from gapless.protocol import (
     CutFixed,
     CutsVoided,
     Deliver,
+    DeliverMany,
     Effect,
     Ended,
     Input,
     Publish,
     Published,
+    PublishedMany,
     PublishMany,
     Ready,
     Received,
@@ -46,6 +50,7 @@ from gapless.protocol import (
     Unadvertise,
     Unsubscribe,
 )  # fmt: skip
+from gapless.protocols.gapless.alike import stretches
 from gapless.protocols.gapless.bounds import check_readings, check_texts
 from gapless.protocols.gapless.client_messages import (
     Answer,
@@ -63,6 +68,12 @@ from gapless.protocols.gapless.client_messages import (
     Expired,
     Gone,
     Invite,
+    NameKept,
+    NameLost,
+    NameMoved,
+    NameOpened,
+    NameRefused,
+    NamesTold,
     NotYet,
     Reached,
     Redirect,
@@ -71,7 +82,9 @@ from gapless.protocols.gapless.client_messages import (
     SubscriptionProgress,
     Unsubscribed,
 )
-from gapless.protocols.gapless.messages import Cuts, Ranges
+from gapless.protocols.gapless.messages import Cuts, NameRecord, Ranges
+from gapless.protocols.gapless.named import Named
+from gapless.protocols.gapless.named_client import CONFIRM, NamedClient
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.ranges import add_range, without
 from gapless.protocols.parts.held import Held
@@ -103,6 +116,9 @@ class _Held(Held):
         self.skipped: Ranges = {}
         """What will not come, and the application was told so."""
         self.is_ending = False
+        self.named: Named | None = None
+        self.reached = since
+        """If it is named: all up to this position has come."""
 
     def is_due(self, event: Event) -> bool:
         """Whether an event that was read again comes from its cut on, or after the position where it began."""
@@ -149,6 +165,10 @@ class GaplessClient(ClientNode):
         self._broker = place.broker
         self._home = ""
         self._attempt = 0
+        self._heard = 0
+        """The last attempt that was answered by `Attached`."""
+        self._late = 0
+        """The last that was, when another was under way already."""
         self._asked = 0
         self._redirects = 0
         self._patience = 1
@@ -165,6 +185,12 @@ class GaplessClient(ClientNode):
         self._subscriptions: dict[str, _Held] = {}
         self._advertisements: dict[str, _Offer] = {}
         self._effects: list[Effect] = []
+        self._named = NamedClient(
+            self._send,
+            lambda effect: self._effects.append(effect),
+            self._begin_named,
+            lambda name, reason: self._end(name, self._subscriptions[name].last(), reason=reason),
+        )
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
@@ -200,6 +226,10 @@ class GaplessClient(ClientNode):
                 self._on_timer(item)
             case Trusted():
                 pass
+            case Confirm():
+                self._named.confirm(item)
+            case ListNames() | MoveName():
+                self._named.ask(item)
             case _:
                 raise AssertionError(f"no input of a client: {item!r}")
 
@@ -213,9 +243,23 @@ class GaplessClient(ClientNode):
         return self._options.client_window
 
     @property
+    def delivery_window(self) -> int:
+        """How many deliveries a broker sends ahead of the application."""
+        return self._options.delivery_window
+
+    @property
     def broker(self) -> str:
         """The broker that holds the session, or is asked for it."""
         return self._broker
+
+    @property
+    def standing(self) -> tuple[str, int, int]:
+        """Who holds its session, its attempt, and the number of its last event."""
+        return self._home, self._attempt, self._seq
+
+    def take_over(self, home: str, attempt: int, seq: int) -> None:
+        """Before it starts: it goes on as a client of the same name that is no more."""
+        self._home, self._attempt, self._seq = home, attempt, seq
 
     # ---- finding the session ------------------------------------------------------------------------------
 
@@ -235,10 +279,10 @@ class GaplessClient(ClientNode):
         ]
         offers = {name: (offer.filter.text, offer.first) for name, offer in self._advertisements.items()}
         first = self._unsafe[0].seq if self._unsafe else self._seq + 1
-        message = Attach(
-            self._attempt, self._home, brought, offers, list(self._unsafe), first, self._received, self._clock
+        unsafe = list(self._unsafe)
+        self._send(
+            Attach(self._attempt, self._home, brought, offers, unsafe, first, self._received, self._clock, self._heard)
         )
-        self._effects.append(Send(self._broker, message))
         self._set_timer()
 
     def _set_timer(self) -> None:
@@ -258,6 +302,9 @@ class GaplessClient(ClientNode):
             self._try_next()
 
     def _on_timer(self, item: TimerFired) -> None:
+        if item.key == CONFIRM:
+            self._named.tell_gathered()
+            return
         self._redirects = 0
         if not self.is_attached:
             self._patience = min(2 * self._patience, PATIENCE_MAX)
@@ -265,6 +312,8 @@ class GaplessClient(ClientNode):
 
     def _receive(self, peer: str, message: Answer) -> None:
         if message.attempt != self._attempt or peer != self._broker:
+            if isinstance(message, Attached):
+                self._on_late_answer(peer, message)
             return
         match message:
             case Delivery():
@@ -287,6 +336,8 @@ class GaplessClient(ClientNode):
                 self.is_attached = False
                 self._patience = 1
                 self._set_timer()
+            case NameOpened() | NameRefused() | NameKept() | NameLost() | NamesTold() | NameMoved():
+                self._named.receive(message)
             case Redirect():
                 self._on_redirect(message)
             case Invite():
@@ -294,7 +345,9 @@ class GaplessClient(ClientNode):
                 self._attach()
             case Expired():
                 for name, held in list(self._subscriptions.items()):
-                    if held.since < 0 or held.is_behind:
+                    if held.named is not None:
+                        held.since, held.is_behind, held.cuts = held.reached, False, {}
+                    elif held.since < 0 or held.is_behind:
                         self._end(name, held.last())
                 self._home = ""
                 self._attach()
@@ -308,10 +361,27 @@ class GaplessClient(ClientNode):
         if self._redirects <= REDIRECTS_MAX:
             self._attach()
 
+    def _on_late_answer(self, peer: str, message: Attached) -> None:
+        """The client has asked elsewhere since. The session is where it was granted: go back there, and stay longer.
+
+        Its smallest story: b9 gives the session back to b8, and b8 answers too late. The client goes on to others, says
+        that b9 held its session, and b9 dies. Its heir does not know the session, and takes it for expired.
+        """
+        if not self.is_attached and message.attempt > max(self._heard, self._late):
+            self._late = message.attempt
+            self._home = message.home
+            self._patience = min(2 * self._patience, PATIENCE_MAX)
+            if peer == self._broker:
+                self._set_timer()
+            else:
+                self._broker = peer
+                self._attach()
+
     def _on_attached(self, message: Attached) -> None:
         self.is_attached = True
         self._patience = 1
         self._home = message.home
+        self._heard = message.attempt
         self._contacts = tuple(message.contacts)
         self._asked = 0
         for name in message.fresh:
@@ -324,6 +394,7 @@ class GaplessClient(ClientNode):
         for name, offer in self._advertisements.items():
             if offer.leaving_after is not None:
                 self._send(ClientUnadvertise(self._attempt, name))
+        self._named.attached(self._attempt)
 
     def _send(self, message: Any) -> None:
         """To the broker asked last: it comes after the `Attach`, and counts if that is granted."""
@@ -372,14 +443,35 @@ class GaplessClient(ClientNode):
                 del self._advertisements[name]
 
     def _subscribe(self, call: Subscribe) -> None:
-        if self._parse(call, call.subscription in self._subscriptions, call.subscription) is not None:
+        is_taken = call.subscription in self._subscriptions or call.subscription in self._named
+        if self._parse(call, is_taken, call.subscription) is None:
+            return
+        if call.name:
+            reason = self._named.objection(call)
+            if reason:
+                self._effects.append(Rejected(call, reason))
+            else:
+                self._named.subscribe(call)
+        else:
             held = _Held(call.subscription, call.filter, call.ready, call.since, call.until)
             self._subscriptions[call.subscription] = held
             self._send(ClientSubscribe(self._attempt, call.subscription, call.filter, call.since, call.until))
 
+    def _begin_named(self, call: Subscribe, named: Named, record: NameRecord) -> None:
+        """It goes on after what is confirmed."""
+        held = _Held(call.subscription, call.filter, call.ready, record.position, 0)
+        held.named, held.got = named, dict(record.got)
+        self._subscriptions[call.subscription] = held
+        self._send(ClientSubscribe(self._attempt, call.subscription, call.filter, record.position))
+
     def _unsubscribe(self, call: Unsubscribe) -> None:
         held = self._subscriptions.get(call.subscription)
-        if held is None or held.is_ending:
+        if call.subscription in self._named and not (held is not None and held.is_ending):
+            if not self._named.unsubscribe(call.subscription):
+                self._effects.append(Ended(call.subscription, {}))
+            elif held is not None:
+                held.is_ending = True
+        elif held is None or held.is_ending:
             self._effects.append(Rejected(call, f"there is no subscription {call.subscription!r} to end"))
         else:
             held.is_ending = True
@@ -387,6 +479,9 @@ class GaplessClient(ClientNode):
 
     def _publish(self, calls: Sequence[Publish]) -> None:
         tests = [offer.filter.test for offer in self._advertisements.values() if offer.leaving_after is None]
+        if len(calls) > 1 and self._takes_all(tests, calls):
+            self._publish_run(calls)
+            return
         events: list[Event] = []
         for call in calls:
             reason = self._refusal(tests, call)
@@ -400,6 +495,19 @@ class GaplessClient(ClientNode):
             events.append(event)
         if events:
             self._send(ClientPublish(self._attempt, events))
+
+    def _takes_all(self, tests: list[Test], calls: Sequence[Publish]) -> bool:
+        """Whether there is room for all of them, and each is advertised."""
+        has_room = len(self._unsafe) + len(calls) <= self._options.client_window
+        return has_room and all(any(test(attributes) for test in tests) for attributes, _ in stretches(calls))
+
+    def _publish_run(self, calls: Sequence[Publish]) -> None:
+        name, first = self._name, self._seq + 1
+        self._seq += len(calls)
+        events = [Event(name, seq, call.attributes, call.payload) for seq, call in enumerate(calls, first)]
+        self._unsafe.extend(events)
+        self._effects.append(PublishedMany(events))
+        self._send(ClientPublish(self._attempt, events))
 
     def _refusal(self, tests: list[Test], call: Publish) -> str:
         """Why the event cannot be published; nothing if it can."""
@@ -418,7 +526,32 @@ class GaplessClient(ClientNode):
         self._received += len(message.events)
         known = self._subscriptions
         asked = [(name, known[name], known[name].got) for name in message.subscriptions if name in known]
-        for event in message.events:
+        is_run = len(message.events) > 1 and len(asked) == 1
+        if not is_run or not self._deliver_run(asked[0][1], message.events):
+            self._deliver_each(asked, message.events)
+        self._untaken.append((self._delivered, self._received))
+        self._tell_taken()
+
+    def _deliver_run(self, held: _Held, events: list[Event]) -> bool:
+        """Hand the events over as one, if they are of one publisher, in order, and none of them has come before.
+
+        What an heir collected may come twice, or in another order: the client leaves out what it has.
+        """
+        first, last = events[0], events[-1]
+        publisher = first.publisher
+        if held.is_behind or held.named is not None or held.got.get(publisher, 0) >= first.seq:
+            return False
+        seqs = [event.seq for event in events]
+        if not all(map(lt, seqs, seqs[1:])) or [event.publisher for event in events].count(publisher) < len(events):
+            return False
+        held.got[publisher] = last.seq
+        self._clock = max(self._clock, last.stamp)
+        self._delivered += len(events)
+        self._effects.append(DeliverMany(events, held.name))
+        return True
+
+    def _deliver_each(self, asked: list[tuple[str, _Held, Cuts]], events: list[Event]) -> None:
+        for event in events:
             publisher, seq = event.publisher, event.seq
             if event.stamp > self._clock:
                 self._clock = event.stamp
@@ -427,8 +560,8 @@ class GaplessClient(ClientNode):
                     got[publisher] = seq
                     self._delivered += 1
                     self._effects.append(Deliver(event, name))
-        self._untaken.append((self._delivered, self._received))
-        self._tell_taken()
+                    if held.named is not None:
+                        self._named.delivered(held.named, self._delivered, event)
 
     def _is_due(self, held: _Held, event: Event) -> bool:
         if not held.is_due(event):
@@ -440,6 +573,7 @@ class GaplessClient(ClientNode):
 
     def _on_consumed(self, item: Consumed) -> None:
         self._taken = item.count
+        self._named.consumed(item.count)
         self._tell_taken()
 
     def _tell_taken(self) -> None:
@@ -466,10 +600,11 @@ class GaplessClient(ClientNode):
             self._effects.append(Activated(message.subscription))
 
     def _on_safe(self, message: Safe) -> None:
-        before = len(self._unsafe)
-        while self._unsafe and self._unsafe[0].seq <= message.seq:
-            self._unsafe.popleft()
-        if len(self._unsafe) != before:
+        unsafe = self._unsafe
+        count = min(len(unsafe), message.seq - unsafe[0].seq + 1) if unsafe else 0
+        for _ in range(count):
+            unsafe.popleft()
+        if count > 0:
             self._effects.append(Confirmed(message.seq))
             self._drop_left()
 
@@ -506,8 +641,12 @@ class GaplessClient(ClientNode):
             missed = held.miss(message.lost)
             if missed or message.gap:
                 self._effects.append(Skipped(name, missed, message.gap))
+            if held.named is not None and message.position > held.reached:
+                held.reached = message.position
+                self._named.reached(held.named, self._delivered, message.position)
             self._effects.append(CaughtUp(name, message.position, message.is_live))
 
-    def _end(self, name: str, last: Cuts, is_complete: bool = False) -> None:
+    def _end(self, name: str, last: Cuts, is_complete: bool = False, reason: str = "") -> None:
         del self._subscriptions[name]
-        self._effects.append(Ended(name, last, is_complete))
+        self._named.ended(name)
+        self._effects.append(Ended(name, last, is_complete, reason))

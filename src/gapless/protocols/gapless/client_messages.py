@@ -3,7 +3,7 @@
 from typing import TypeAlias, get_args
 
 from gapless.events import Event
-from gapless.protocols.gapless.messages import Ranges
+from gapless.protocols.gapless.messages import NameRecord, Ranges
 from gapless.protocols.parts.messages import Cuts
 from gapless.protocols.parts.messages import Message as _Message
 
@@ -47,6 +47,8 @@ class Attach(_Message, frozen=True):
     """What it was delivered and its application has not taken: it counts as the first deliveries of this attempt."""
     clock: int = 0
     """No stamp of what it was delivered is larger."""
+    heard: int = 0
+    """The last attempt that was answered by `Attached`, as far as the client knows."""
 
 
 class Invite(_Message, frozen=True):
@@ -135,10 +137,57 @@ class ClientGot(_Message, frozen=True):
     number: int
 
 
+class ClientOpen(_Message, frozen=True):
+    """The client wants to go on with a named subscription, or begin one."""
+
+    attempt: int
+    subscription: str
+    name: str
+    filter: str
+    replace: bool = False
+    """Whether it may have had another filter."""
+
+
+class ClientConfirm(_Message, frozen=True):
+    """All up to a position is confirmed, and of what came after it these numbers of these publishers."""
+
+    attempt: int
+    subscription: str
+    name: str
+    generation: int
+    serial: int
+    position: int
+    got: Cuts
+    latest: int
+    """No stamp of these is larger."""
+    is_leaving: bool = False
+    """The client wants no more of it."""
+
+
+class ClientNames(_Message, frozen=True):
+    """Which named subscriptions are there?"""
+
+    attempt: int
+    request: int
+
+
+class ClientMove(_Message, frozen=True):
+    """Let a named subscription go on after another position; below 0, end it."""
+
+    attempt: int
+    request: str
+    """Unique, and beginning with the name of the client."""
+    name: str
+    filter: str
+    """That it has."""
+    position: int
+
+
 NEWEST = -1
 """As the end of a reading: all that was confirmed before it began."""
 CLIENT_MESSAGES = (
     Attach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
+    ClientOpen, ClientConfirm, ClientNames, ClientMove,
 )  # fmt: skip
 """All that a broker takes from a client."""
 
@@ -215,9 +264,59 @@ class Safe(_Message, frozen=True):
     seq: int
 
 
+class NameOpened(_Message, frozen=True):
+    """The named subscription is the client's: it goes on after what the record says."""
+
+    attempt: int
+    subscription: str
+    record: NameRecord
+
+
+class NameRefused(_Message, frozen=True):
+    """The client cannot have the named subscription."""
+
+    attempt: int
+    subscription: str
+    reason: str
+
+
+class NameKept(_Message, frozen=True):
+    """What the client confirmed is held by a majority of the keepers of names."""
+
+    attempt: int
+    subscription: str
+    serial: int
+
+
+class NameLost(_Message, frozen=True):
+    """The named subscription is not the client's any more."""
+
+    attempt: int
+    subscription: str
+    reason: str
+
+
+class NamesTold(_Message, frozen=True):
+    """Some of the named subscriptions that there are, and the last final position."""
+
+    attempt: int
+    request: int
+    records: list[NameRecord]
+    position: int
+    is_last: bool
+
+
+class NameMoved(_Message, frozen=True):
+    """It was moved, or ended; or a sentence says why not."""
+
+    attempt: int
+    request: str
+    reason: str
+
+
 Answer: TypeAlias = (
     Invite | Attached | Redirect | NotYet | Gone | Expired | Delivery | Cut | Unsubscribed | Reached | Behind
-    | Stable | Safe
+    | Stable | Safe | NameOpened | NameRefused | NameKept | NameLost | NamesTold | NameMoved
 )  # fmt: skip
 """All that a broker says to a client."""
 ANSWERS = get_args(Answer)

@@ -5,10 +5,15 @@ from typing import Any
 
 import msgspec
 
+from gapless.names import LISTING
 from gapless.protocol import Demand
 from gapless.protocols.gapless.client_messages import (
     Attach,
     ClientAdvertise,
+    ClientConfirm,
+    ClientMove,
+    ClientNames,
+    ClientOpen,
     ClientPublish,
     ClientSubscribe,
     ClientUnadvertise,
@@ -26,14 +31,23 @@ def demand(message: Any) -> Demand | None:
     if kind is ClientSubscribe:
         histories = [message.subscription] if message.since >= 0 else []
         return Demand({message.subscription: message.filter}, histories)
+    if kind is ClientOpen:
+        name = message.subscription
+        return Demand({name: message.filter}, [name], {name: message.name})
+    if kind is ClientMove:
+        return Demand({message.request: message.filter}, [message.request], {message.request: message.name})
+    if kind is ClientConfirm:
+        return Demand(named={message.subscription: message.name})
+    if kind is ClientNames:
+        return Demand(listing=f"{LISTING}{message.request}")
     if kind is ClientAdvertise:
         return Demand(advertisements={message.advertisement: message.filter})
     if kind is Attach:
         return Demand(
             {held.subscription: held.filter for held in message.brought},
             [held.subscription for held in message.brought if not held.is_live],
-            {name: text for name, (text, _) in message.advertisements.items()},
-            message.publications,
+            advertisements={name: text for name, (text, _) in message.advertisements.items()},
+            events=message.publications,
             is_whole=True,
         )
     if kind is ClientUnsubscribe:
@@ -48,6 +62,10 @@ def rewrite(message: Any, filters: Mapping[str, str], without: Set[str]) -> Any:
             return None
         text = filters.get(message.subscription, message.filter)
         return msgspec.structs.replace(message, filter=text)
+    if isinstance(message, ClientOpen):  # what it reads is judged when it reads it
+        return None if message.subscription in without else message
+    if isinstance(message, ClientMove):
+        return None if message.request in without else message
     if isinstance(message, ClientAdvertise):
         return None if message.advertisement in without else message
     assert isinstance(message, Attach)

@@ -5,10 +5,12 @@ it, and delivered here. On a tree with FIFO links that alone keeps effects behin
 there to make it true while subscriptions, publishers and brokers come and go.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
 
 from gapless.events import Event
 from gapless.protocols.gapless.clients.dispatch import dispatch
+from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import Cuts, Publication, TreeBody
 from gapless.protocols.gapless.recovery.handovers import Handovers
@@ -39,8 +41,13 @@ class EventCourse:
     def process(
         self, events: list[Event], via: str, origin: Link | None, number: int = 0, after: Cuts | None = None
     ) -> None:
-        """Events come from a side of the broker; those that it admits have numbers from `number` on."""
-        fresh = self._log_fresh(events, via, number, after)
+        """A run comes from a side of the broker: events of one publisher, in order.
+
+        Those that it admits have numbers from `number` on.
+        """
+        fresh = self._log_fresh(events, via, number, after) if events else events
+        if not fresh:
+            return
         dispatched = dispatch(fresh, self._table, self._clients.sessions, origin)
         for link, passing in dispatched.onward.items():
             if self._table.links.get(link.peer) is link:
@@ -51,20 +58,19 @@ class EventCourse:
                 self._clients.deliver(client, deliveries)
 
     def _log_fresh(self, events: list[Event], via: str, number: int, after: Cuts | None) -> list[Event]:
-        """Log those that this broker has not processed yet."""
-        passed, append = self._table.passed, self._log.append
-        fresh = []
-        own = number
-        for event in events:
-            publisher, seq = event.publisher, event.seq
-            if seq > passed.get(publisher, 0):
-                passed[publisher] = seq
-                append(Logged(event, via, own, after))
-                fresh.append(event)
-            elif own and not self._log.has_number(own):
-                self._journal.forget([own])
-            own += number > 0
-        self._journal.processed(fresh)
+        """Log those that this broker has not processed yet: the last of them, for numbers of a publisher only grow."""
+        passed = self._table.passed
+        publisher = events[0].publisher
+        before = passed.get(publisher, 0)
+        known = 0 if events[0].seq > before else bisect_right(events, before, key=lambda event: event.seq)
+        if known and number:
+            lost = [own for own in range(number, number + known) if not self._log.has_number(own)]
+            self._journal.forget([(own, own) for own in lost])
+        fresh = events[known:] if known else events
+        if fresh:
+            passed[publisher] = fresh[-1].seq
+            self._log.append(Logged(fresh, via, number and number + known, after))
+            self._journal.processed(publisher, fresh[-1].seq)
         return fresh
 
     def process_merged(
@@ -85,13 +91,15 @@ class EventCourse:
         for client, names in found.items():
             if inherited[client].inferred:
                 inherited[client].pasts[event.publisher, event.seq] = after or {}
-            self._clients.deliver(client, [(event, names)])
+            self._clients.deliver(client, [Outgoing([event], names)])
 
     def forget(self, done: int) -> None:
         """What was processed before that place in the log has reached everyone."""
         self._journal.forget(self._log.forget(done))
         self._journal.prune(self._log.publishers)
         self._table.forget_silent(lambda: self._log.publishers() | self._clients.sessions.keys())
-        if not self._log:
+        if not self._log and self._table.has_former:
+            for session in self._clients.sessions.values():
+                session.keep_former_cuts()
             self._table.forget_former()
         self._clients.publications.go_on()

@@ -153,7 +153,7 @@ class Echo(_Message, frozen=True):
     busy: bool
     pressed: bool
     final: int = 0
-    """The last final position that anyone below knows of."""
+    """The last final position that anyone below knows of; -1 if all have lost their memory since."""
     admitted: dict[str, Ranges] = msgspec.field(default_factory=dict)
     """By journal below: what was admitted after the final position that the wave told."""
     dropped: int = 0
@@ -219,6 +219,8 @@ class SessionRecord(_Message, frozen=True):
     """If the client lies behind: a position up to which it has got everything. What follows is in the history."""
     began: dict[str, int] = msgspec.field(default_factory=dict)
     """By subscription: a stamp. What its broker had heard of before it has no larger one."""
+    anew: dict[str, int] = msgspec.field(default_factory=dict)
+    """By subscription that began afresh: in which attempt its client was told so, if it may not have heard it."""
 
 
 class Admission(_Message, frozen=True):
@@ -411,5 +413,103 @@ class Fetched(_Message, frozen=True):
 
 HistoryMessage: TypeAlias = FetchIntervals | FetchedIntervals | Fetch | Fetched
 
-BROKER_MESSAGES = (Frame, Ack, Resume, Fenced, FetchIntervals, FetchedIntervals, Fetch, Fetched)
+
+# ---- named subscriptions: any broker may ask the keepers of names, without a stream between them ------------
+
+Ballot: TypeAlias = tuple[int, str]
+"""A number, and the life of the broker that uses it."""
+
+
+class NameRecord(_Message, frozen=True):
+    """A named subscription, as its keepers know it."""
+
+    name: str
+    filter: str
+    position: int
+    """All up to here is confirmed."""
+    got: Cuts
+    """What is confirmed of what came after that: for each publisher, the last number."""
+    generation: int
+    """How often it was opened, moved or ended: who opened it earlier has nothing to say any more."""
+    serial: int = 0
+    """How often it was confirmed since: what was said earlier does not count when it comes late."""
+    client: str = ""
+    """Who listens; empty if nobody does."""
+    broker: str = ""
+    """Where that client was when it opened it."""
+    is_over: bool = False
+    """It was ended."""
+    latest: int = 0
+    """No stamp of what is confirmed beyond the position is larger."""
+
+
+class NameEntry(_Message, frozen=True):
+    """What one keeper holds of one name."""
+
+    name: str
+    promised: Ballot
+    """It listens to no smaller ballot any more."""
+    accepted: Ballot
+    """The ballot of the record."""
+    record: NameRecord | None
+
+
+class AskName(_Message, frozen=True):
+    """To a keeper: listen to no smaller ballot, and tell what you hold."""
+
+    request: int
+    name: str
+    ballot: Ballot
+
+
+class KeepName(_Message, frozen=True):
+    """To a keeper: hold this, unless you listen to a larger ballot only."""
+
+    request: int
+    ballot: Ballot
+    record: NameRecord
+
+
+class NameAnswer(_Message, frozen=True):
+    """What a keeper holds after an `AskName` or a `KeepName` of that ballot, which it did if it promised no larger."""
+
+    request: int
+    ballot: Ballot
+    is_kept: bool
+    """The answer to a `KeepName`."""
+    entry: NameEntry
+
+
+class AskNames(_Message, frozen=True):
+    """To a keeper: which names do you hold, after this one?"""
+
+    request: int
+    after: str
+
+
+class NamesAnswer(_Message, frozen=True):
+    """Some of them, by name; if there are none, that was all."""
+
+    request: int
+    after: str
+    is_sure: bool
+    """Whether the keeper knows that it has lost nothing."""
+    entries: list[NameEntry]
+
+
+class NameTaken(_Message, frozen=True):
+    """To the broker of a client that listened: somebody else opened the named subscription, or moved or ended it."""
+
+    name: str
+    generation: int
+    client: str
+    reason: str
+
+
+NameMessage: TypeAlias = AskName | KeepName | NameAnswer | AskNames | NamesAnswer | NameTaken
+
+BROKER_MESSAGES = (
+    Frame, Ack, Resume, Fenced, FetchIntervals, FetchedIntervals, Fetch, Fetched,
+    AskName, KeepName, NameAnswer, AskNames, NamesAnswer, NameTaken,
+)  # fmt: skip
 """All that a broker says to another; the rest travels in frames."""

@@ -1,13 +1,21 @@
 """The options of the `gapless` protocol, each with the reason for its default."""
 
+from typing import Literal
+
 import msgspec
 
 __all__ = ["REPAIRS", "GaplessOptions"]
 
-REPAIRS = frozenset({"late-publishers", "pivots", "hand-over", "make-before-break", "held-start", "synced"})
+REPAIRS = frozenset({
+    "late-publishers", "pivots", "hand-over", "make-before-break", "held-start", "synced", "majority", "holders",
+    "named-position",
+})  # fmt: skip
 """What tests can switch off to see that the checkers notice. Without `pivots`, a covered subscription is sent on as in
 the paper's Algorithm 2, and gets the other publishers' cuts from them, not from what covers it. Without `held-start`,
-a subscription is ready before f + 1 brokers hold its cut. Without `synced`, brokers do not wait for their disks."""
+a subscription is ready before f + 1 brokers hold its cut. Without `synced`, brokers do not wait for their disks.
+Where `partition` is `wait`: without `majority`, two brokers exclude a third all the same; without `holders`, those who
+are left go on without what the excluded had confirmed. Without `named-position`, who opens a named subscription goes on
+with what is published."""
 
 
 class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,6 +50,13 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long a broker that returns with a disk waits for any of those around it: after a blackout some are later than
     others. If it misses more than f of them, it waits for as long as that is so."""
 
+    partition: Literal["wait", "go on"] = "go on"
+    """What a broker does that hears others no more, and cannot tell whether they are dead or cut off. `go on`: they are
+    taken for dead, as the papers do. This copes with f failures in any tree; but if the network was cut, both sides may
+    go on, and what one of them confirmed meanwhile is lost. `wait`: nobody goes on without a broker unless more than
+    half of those around it, itself included, have lost sight of it, and what it had confirmed is at hand. Nothing is
+    lost; but f failures need neighbourhoods of 2 f + 1, so it is chosen and not given."""
+
     session_s: float = 60.0
     """How long a session waits for its client; then its subscriptions end where the client stopped. If it is inherited
     again before the client came, it waits half as long each time."""
@@ -51,8 +66,14 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     more, and it is served out of history."""
 
     history_bytes: int = 32 * 1024 * 1024
-    """How much a broker keeps of what was admitted, to be read again, in bytes: of its own clients' events and of those
-    that it is a backup for. Beyond that the oldest is dropped."""
+    """How much a broker keeps of what was admitted, to be read again, in memory, in bytes: of its own clients' events
+    and of those that it is a backup for. Beyond that the oldest is dropped; with a disk, from the memory alone."""
+
+    history_disk_bytes: int = 1024 * 1024 * 1024
+    """The same, on its disk, if it has one."""
+
+    history_s: float = 0.0
+    """How old history may become, in seconds, before it is dropped, wherever it is; 0 if it may become any age."""
 
     journal_bytes: int = 1024 * 1024
     """How much a broker appends to a journal on its disk before it writes the journal anew: without what is done."""
@@ -65,17 +86,20 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For tests only: how long a broker rests between two such turns, while what it is sent has to wait."""
 
     switched_off: tuple[str, ...] = ()
-    """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`, `held-start`, `synced`."""
+    """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`, `held-start`, `synced`,
+    `majority`, `holders`, `named-position`."""
 
     def __post_init__(self) -> None:
-        for name in ("window", "client_window", "delivery_window", "work_per_turn", "history_bytes", "journal_bytes"):
+        sizes = ("history_bytes", "history_disk_bytes", "journal_bytes")
+        for name in ("window", "client_window", "delivery_window", "work_per_turn", *sizes):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
         for name in ("wave_ms", "retry_ms", "patience_ms", "return_ms", "session_s", "lag_ms"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0")
-        if self.rest_ms < 0:
-            raise ValueError("rest_ms must be at least 0")
+        for name in ("rest_ms", "history_s"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0")
         unknown = [name for name in self.switched_off if name not in REPAIRS]
         if unknown:
             raise ValueError(f"there is no repair {unknown[0]!r} to switch off; it has: {', '.join(sorted(REPAIRS))}")

@@ -13,7 +13,9 @@ SHOWN = 10
 """How many of those that a wave waits for, or that lie behind most, an operator is told."""
 
 
-def overview(state: BrokerState, handovers: Handovers, life: int, near: Iterable[str]) -> dict[str, Any]:
+def overview(
+    state: BrokerState, handovers: Handovers, life: int, near: Iterable[str], *, is_away: bool = False
+) -> dict[str, Any]:
     """Who is out, who stands in, what is going on."""
     membership, clients, waves = state.membership, state.clients, state.waves
     sessions = clients.sessions
@@ -24,8 +26,11 @@ def overview(state: BrokerState, handovers: Handovers, life: int, near: Iterable
         "settled": membership.was_taken_in,
         "stand_ins": {name: membership.stand_in(name) for name in near if membership.excluded(name)},
         "hand_overs": [
-            {"of": list(item.region.core), "waits_for": item.missing()} for item in handovers.under_way.values()
+            {"of": list(item.region.core), "waits_for": item.missing(), "needs_back": handovers.unheld(item)}
+            for item in handovers.under_way.values()
         ],
+        "stays_away": is_away,
+        "unheard": membership.unheard(),
         "cut_off": not clients.is_serving,
         "not_heard": [] if clients.is_serving else membership.missing(),
         "sessions": len(sessions),

@@ -102,9 +102,9 @@ class WaveCourse:
 
     def echo_if_due(self) -> None:
         """Echo the wave if nothing is missing any more."""
-        if self._handovers.under_way:
-            return
         state = self._state
+        if not state.waves.is_open or self._handovers.under_way:
+            return
         if self._parent() is None and not state.waves.is_own:
             return
         echo = state.waves.due_echo(state.clients.confirmed, state.journal.held)

@@ -33,7 +33,8 @@ Where the paper leaves a question or cannot be followed:
 - *The pivot's number.* "The first event after the marker" is not enough: what was published before the covering
   subscription was stable never passed the pivot. Its number is at least that subscription's own cut.
 - *The starting event.* Lines 37 to 42 wait until an event stands in each partial pivot's buffer and take the latest
-  one; a quiet publisher would never start. Partial markers carry numbers, so the last of them fixes the start.
+  one; a quiet publisher would not start before its own marker comes. Partial markers carry numbers, so the last of them
+  fixes the start. (Repair `numbers`.)
 - *Who is in the set.* Section VI calls it hard to know. Here the subscription carries the pivot's name and how many
   have yet to answer, so each broker knows its part, nobody further on speaks again, and the subscriber's broker waits
   for f + 1 of one pivot. If one declines, the publisher's marker, which always comes, settles it.
@@ -41,6 +42,7 @@ Where the paper leaves a question or cannot be followed:
   and then mentions it again. Here a pivot sends partial markers only. With f = 0 one is enough, so nothing is lost.
 - *One full marker for all.* V-B ends with "after a full marker is received by a subscriber it can start delivering
   events from all publishers". That would start other publishers at any event; each waits for its own marker here.
+  (Repair `own-markers`.)
 - *Marker cascades.* Markers to all of a publisher's subscribers, and markers in answer to markers (lines 14 to 21 of
   Algorithm 1), serve cyclic overlays. On a tree the marker goes to the subscriber alone.
 - *Leaving* is not treated. A publisher that leaves takes its advertisement along behind its last event, and what was

@@ -54,6 +54,7 @@ class LocapsBroker(BrokerNode):
 
     def __init__(self, place: BrokerPlace, options: LocapsOptions) -> None:
         self._f = place.f
+        self._switched_off = options.switched_off
         self._holds_back = "late-publishers" not in options.switched_off
         self._tables = Tables(place.overlay.neighbours(place.name))
         self._routing = Routing(
@@ -115,6 +116,7 @@ class LocapsBroker(BrokerNode):
         clients: dict[str, list[int]] = {}
         for subscription in self._tables.match(event.attributes):
             if isinstance(subscription, OwnSubscription):
+                self._begin_if(subscription, subscription.start.take_event(event))
                 if subscription.start.admits(event):
                     clients.setdefault(subscription.client, []).append(subscription.number)
             elif subscription.origin is not None and subscription.origin is not source:
@@ -178,7 +180,7 @@ class LocapsBroker(BrokerNode):
     # ---- subscribers --------------------------------------------------------------------------------------
 
     def _on_subscribe(self, client: str, call: ClientSubscribe) -> None:
-        start = StartingCut(self._f + 1)
+        start = StartingCut(self._f + 1, self._switched_off)
         subscription = OwnSubscription(_name(client, call.number), parse(call.filter), client, call.number, start)
         self._routing.add_subscription(subscription)
         self._activate_if_unserved(subscription)
@@ -188,8 +190,11 @@ class LocapsBroker(BrokerNode):
             news = subscription.start.take_marker(marker.cuts)
         else:
             news = subscription.start.take_partial(marker.pivot, marker.broker, marker.cuts)
-        if news:
-            self._begin(subscription, news)
+        self._begin_if(subscription, news)
+
+    def _begin_if(self, subscription: OwnSubscription, starts: Cuts) -> None:
+        if starts:
+            self._begin(subscription, starts)
 
     def _begin(self, subscription: OwnSubscription, starts: Cuts) -> None:
         """Tell the client where the subscription starts, and give it what was kept from there on."""

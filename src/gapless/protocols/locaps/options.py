@@ -6,7 +6,7 @@ import msgspec
 
 __all__ = ["REPAIRS", "LocapsOptions"]
 
-REPAIRS = frozenset({"late-publishers", "pivots", "together", "two-steps"})
+REPAIRS = frozenset({"late-publishers", "numbers", "own-markers", "pivots", "together", "two-steps"})
 """What tests can switch off to see that the checkers notice."""
 
 
@@ -33,8 +33,8 @@ class LocapsOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     messages, and more that is kept."""
 
     switched_off: tuple[str, ...] = ()
-    """For tests only: any of `late-publishers`, `pivots` and, on graphs, `together` and `two-steps`; see the package's
-    text for what they repair."""
+    """For tests only: any of `late-publishers`, `numbers`, `own-markers`, `pivots` and, on graphs, `together` and
+    `two-steps`; see the package's text for what they repair."""
 
     def __post_init__(self) -> None:
         if self.done_ms < 1:

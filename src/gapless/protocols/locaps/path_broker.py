@@ -89,6 +89,7 @@ class PathBroker(BrokerNode):
         self._name = place.name
         self._overlay = place.overlay
         self._f = place.f
+        self._switched_off = options.switched_off
         self._holds_back = "late-publishers" not in options.switched_off
         self._done_us = options.done_ms * 1000
         self._tables = PathTables()
@@ -252,8 +253,12 @@ class PathBroker(BrokerNode):
         self._tables.passed[event.publisher] = event.seq
         clients: dict[str, list[int]] = {}
         for sub in self._tables.match(event.attributes):
-            if isinstance(sub, OwnPathSubscription) and sub.start.admits(event):
-                clients.setdefault(sub.client, []).append(sub.number)
+            if isinstance(sub, OwnPathSubscription):
+                news = sub.start.take_event(event)
+                if news:
+                    self._begin(sub, news)
+                if sub.start.admits(event):
+                    clients.setdefault(sub.client, []).append(sub.number)
         for client, numbers in clients.items():
             self._send(client, Delivery(event, numbers, self._past()))
 
@@ -390,7 +395,9 @@ class PathBroker(BrokerNode):
 
     def _on_subscribe(self, client: str, call: ClientSubscribe) -> None:
         name = _name(client, call.number)
-        own = OwnPathSubscription(name, parse(call.filter), self._name, client, call.number, PathStart())
+        own = OwnPathSubscription(
+            name, parse(call.filter), self._name, client, call.number, PathStart(self._switched_off)
+        )
         self._routing.subscribe(own)
         self._activate_if_unserved(own)
 

@@ -302,8 +302,9 @@ class PathRouting:
         for group in [wanted] if self._speaks_for_all else [{p: broker} for p, broker in wanted.items()]:
             sets = {self._spoken(own, publisher, broker) for publisher, broker in group.items()}
             pivots = sets.pop() if len(sets) == 1 else None
-            if pivots is not None:
-                self._started(own, own.start.take_pivots(group, pivots))
+            news = {} if pivots is None else own.start.take_pivots(group, pivots)
+            if news:
+                self._started(own, news)
 
     def _spoken(self, own: OwnPathSubscription, publisher: str, broker: str) -> tuple[str, ...] | None:
         """The partial pivots of a publisher, if all of them have spoken."""

@@ -9,7 +9,7 @@ publishers that may match: then every effect of what they carry comes past one o
 Otherwise an effect could come straight from its publisher, before its cause has been carried here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from gapless.protocols.locaps.messages import Cuts, PivotMarker
 from gapless.protocols.locaps.starts import Starts
@@ -20,8 +20,8 @@ __all__ = ["PathStart"]
 class PathStart(Starts):
     """What one subscription knows of where it starts."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, switched_off: Collection[str] = ()) -> None:
+        super().__init__(switched_off)
         self.in_transition: dict[str, None] = {}
         """Publishers that it gets by way of partial pivots, whose own markers have not come yet."""
         self.marked: dict[str, None] = {}
@@ -34,7 +34,7 @@ class PathStart(Starts):
         for publisher in cuts:
             self.marked[publisher] = None
             self.in_transition.pop(publisher, None)
-        return self._fix(cuts)
+        return super().take_marker(cuts)
 
     def take_partial(self, marker: PivotMarker) -> None:
         """The word of a partial pivot."""
@@ -54,7 +54,7 @@ class PathStart(Starts):
         for publisher in cuts:
             if publisher not in self.marked and publisher not in self.starts:
                 self.in_transition[publisher] = None
-        return self._fix(cuts)
+        return self._fix_by_partial(cuts)
 
     def forget(self, publisher: str) -> None:
         """The publisher has left: what was not complete will never be. A start that is fixed stays."""

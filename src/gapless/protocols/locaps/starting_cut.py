@@ -17,6 +17,8 @@ the start: FIFO links bring it before the last partial marker because it passed 
 for is events that come by another way.)
 """
 
+from collections.abc import Collection
+
 from gapless.events import Event
 from gapless.protocols.locaps.messages import Cuts
 from gapless.protocols.locaps.starts import Starts
@@ -27,15 +29,11 @@ __all__ = ["StartingCut"]
 class StartingCut(Starts):
     """What one subscription knows of where it starts."""
 
-    def __init__(self, partial_markers: int) -> None:
-        super().__init__()
+    def __init__(self, partial_markers: int, switched_off: Collection[str] = ()) -> None:
+        super().__init__(switched_off)
         self._wanted = partial_markers
         self._partial: dict[str, dict[str, Cuts]] = {}
         """By publisher and pivot: the number that each broker of the pivot's set has sent."""
-
-    def take_marker(self, cuts: Cuts) -> Cuts:
-        """The publishers' own word; returns the starts that it fixes."""
-        return self._fix(cuts)
 
     def take_partial(self, pivot: str, broker: str, cuts: Cuts) -> Cuts:
         """The word of one broker of a pivot's set; returns the starts that are complete with it."""
@@ -48,7 +46,7 @@ class StartingCut(Starts):
             numbers[broker] = cut
             if len(numbers) == self._wanted:
                 complete[publisher] = max(numbers.values())
-        return self._fix(complete)
+        return self._fix_by_partial(complete)
 
     def release(self, publisher: str) -> list[Event]:
         """The start has been fixed: what was kept for it, from the start on."""

@@ -1,7 +1,17 @@
 """Where one subscription starts, for each publisher: a number that is fixed once, and what is kept until it is.
 
 Who fixes it, and by whose word, differs on the bare tree (`starting_cut`) and on a graph (`path_start`).
+
+**Numbers** (repair `numbers`). Partial markers carry numbers, so the last of them fixes the start. The paper's carry
+none: it waits until an event stands in the buffer of each partial pivot and starts with the latest of them (Algorithm
+2, lines 37 to 42). A partial pivot carries what is published from its number on, so that is the first event from the
+largest number on; and what was kept before the last marker came is left out, except for the latest.
+
+**Own markers** (repair `own-markers`). Each publisher starts with its own marker, or with those of partial pivots. The
+paper has it that one full marker suffices for all (end of V-B): others then start with whatever of theirs comes first.
 """
+
+from collections.abc import Collection
 
 from gapless.events import Event
 from gapless.protocols.locaps.messages import Cuts
@@ -12,14 +22,31 @@ __all__ = ["Starts"]
 class Starts:
     """What one subscription knows of where it starts."""
 
-    def __init__(self) -> None:
+    def __init__(self, switched_off: Collection[str] = ()) -> None:
         self.starts: Cuts = {}
         self._buffers: dict[str, list[Event]] = {}
+        self._numbers_count = "numbers" not in switched_off
+        self._each_marks_itself = "own-markers" not in switched_off
+        self._any_marker = False
+        self._awaited: Cuts = {}
+        """Publishers that start with their next event, from this number on."""
 
     @property
     def buffered(self) -> int:
         """Events that wait for the last partial marker."""
         return sum(map(len, self._buffers.values()))
+
+    def take_marker(self, cuts: Cuts) -> Cuts:
+        """The publishers' own word; returns the starts that it fixes."""
+        self._any_marker = True
+        return self._fix(cuts)
+
+    def take_event(self, event: Event) -> Cuts:
+        """The start that a matching event fixes, as the paper has it; with the repairs none does."""
+        least = self._awaited.get(event.publisher)
+        if least is None and self._any_marker and not self._each_marks_itself:
+            least = 1
+        return {} if least is None or event.seq < least else self._fix({event.publisher: event.seq})
 
     def admits(self, event: Event) -> bool:
         """Whether a matching event is delivered now; keep it if it may turn out to stand after the start."""
@@ -37,6 +64,17 @@ class Starts:
     def forget(self, publisher: str) -> None:
         """The publisher has left: what was not complete will never be. A start that is fixed stays."""
         self._buffers.pop(publisher, None)
+        self._awaited.pop(publisher, None)
+
+    def _fix_by_partial(self, cuts: Cuts) -> Cuts:
+        """All partial pivots of these publishers have spoken, with these as their largest numbers."""
+        if self._numbers_count:
+            return self._fix(cuts)
+        latest: Cuts = {}
+        for publisher, cut in cuts.items():
+            kept = [event.seq for event in self._buffers.get(publisher, ()) if event.seq >= cut]
+            (latest if kept else self._awaited)[publisher] = max(kept, default=cut)
+        return self._fix(latest)
 
     def _fix(self, cuts: Cuts) -> Cuts:
         """Those of the starts that were not fixed before."""

@@ -36,8 +36,8 @@ __all__ = ["Gallery"]
 
 _MARKER = ".gapless-figures"
 _CLAIM_HEADINGS = (
-    "experiment", "paper", "place", "says", "read_as", "paper_value", "ours", "half_width", "runs", "deviation",
-    "verdict", "why",
+    "experiment", "paper", "place", "says", "read_as", "paper_value", "ours", "half_width",
+    "standard_deviation", "runs", "off_by", "verdict", "why",
 )  # fmt: skip
 _GLANCE = "A glance: small networks and few runs, so that only shapes are compared, and not the papers' numbers."
 
@@ -140,12 +140,13 @@ def _claims_csv(chapters: Sequence[Chapter]) -> str:
 def _claim_cells(judgement: Judgement) -> list[object]:
     claim, ours = judgement.claim, judgement.ours
     runs = judgement.runs or ""
-    numbers: list[object] = ["", "", runs]
+    numbers: list[object] = ["", "", "", runs]
     if ours is not None:
-        numbers = [f"{ours.mean:.6g}", "" if ours.half_width is None else f"{ours.half_width:.3g}", runs]
+        half = "" if ours.half_width is None else f"{ours.half_width:.3g}"
+        numbers = [f"{ours.mean:.6g}", half, f"{ours.deviation:.3g}" if ours.deviation else "", runs]
     elif judgement.lines:
         spans = [f"{name}: {means[0]:.6g} to {means[-1]:.6g}".lstrip(": ") for name, means in judgement.lines]
-        numbers = ["; ".join(spans), "", runs]
+        numbers = ["; ".join(spans), "", "", runs]
     said = claim.shape if claim.paper is None else claim.paper
     deviation = "" if judgement.deviation is None else f"{judgement.deviation:.4f}"
     why = claim.why if judgement.verdict in ("differs", "uncertain") else ""

@@ -24,6 +24,7 @@ PAPERS: Mapping[str, Paper] = {
         "LoCaPS: localized causal publish-subscribe",
         "Filipa Pedrosa: LoCaPS: Localized Causal Publish-Subscribe. Instituto Superior Técnico",
         "section VII",
+        "https://www.gsd.inesc-id.pt/~ler/students/filipapedrosamsc.html",
     ),
     "002": Paper(
         "VCube-PS: causal broadcast per topic over a virtual hypercube",
@@ -34,13 +35,17 @@ PAPERS: Mapping[str, Paper] = {
     ),
     "003": Paper(
         "Delta: publish/subscribe that bypasses δ failed neighbours",
-        "Reliable distributed publish/subscribe algorithms that tolerate the failure of up to δ brokers or links",
+        "R. S. Kazemzadeh, H.-A. Jacobsen: Partition-Tolerant Distributed Publish/Subscribe Systems. SRDS 2011, in a "
+        "longer version",
         "section IX",
+        "https://dblp.org/search?q=Partition-Tolerant%20Distributed%20Publish%2FSubscribe%20Systems",
     ),
     "004": Paper(
         "Reliability by epidemic algorithms",
-        "Introducing Reliability in Content-Based Publish-Subscribe through Epidemic Algorithms",
+        "P. Costa, M. Migliavacca, G. P. Picco, G. Cugola: Introducing Reliability in Content-Based Publish-Subscribe "
+        "through Epidemic Algorithms. DEBS 2003",
         "section 5",
+        "https://hdl.handle.net/11311/500861",
     ),
 }
 """By the name in an experiment's file."""

@@ -103,7 +103,7 @@ def _draw_lines(axes: Axes, table: FigureTable) -> _Places:
             dash = (turn * DASH_LENGTH, (DASH_LENGTH, DASH_LENGTH * (turns - 1)))
         x = [point.x for point in series.points]
         y = [point.estimate.mean for point in series.points]
-        error = _intervals(series)
+        error = _intervals(series, table.spec.y_most)
         size = 4.5 + 6.0 * (turns - 1 - turn) / max(1, turns - 1)
         axes.errorbar(
             x, y, yerr=error, label=label, color=colour, linestyle=dash, marker=marker, linewidth=2.2,
@@ -147,14 +147,17 @@ def _coincide(one: Series, other: Series, room: float) -> bool:
     return len(shared) > 1 and all(abs(here - there) <= room for here, there in shared)
 
 
-def _intervals(series: Series) -> list[list[float]] | None:
-    """Below and above the means; None if nothing is known of them."""
+def _intervals(series: Series, most: float | None) -> list[list[float]] | None:
+    """Below and above the means, where anything can be; None if nothing is known of them."""
     halves = [point.estimate.half_width or 0.0 for point in series.points]
     if not any(halves):
         return None
     means = [point.estimate.mean for point in series.points]
     below = [min(half, mean) if mean >= 0 else half for half, mean in zip(halves, means, strict=True)]
-    return [below, halves]
+    above = [
+        half if most is None else max(0.0, min(half, most - mean)) for half, mean in zip(halves, means, strict=True)
+    ]
+    return [below, above]
 
 
 def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
@@ -166,7 +169,7 @@ def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
         x = [labels.index(point.label) + (number - (len(table.series) - 1) / 2) * width for point in series.points]
         y = [point.estimate.mean for point in series.points]
         axes.bar(
-            x, y, width * 0.94, label=series.label, color=colour, yerr=_intervals(series),
+            x, y, width * 0.94, label=series.label, color=colour, yerr=_intervals(series, table.spec.y_most),
             hatch=HATCHES[DASHES.index(dash)], edgecolor="white", linewidth=0,
             error_kw={"elinewidth": 1.0, "ecolor": INK, "capsize": 2},
         )  # fmt: skip
@@ -211,6 +214,8 @@ def _set_height(axes: Axes, table: FigureTable, said: Sequence[float]) -> None:
     highest = max((*(value.mean for value in estimates), *said))
     with_bars = max((*(value.mean + (value.half_width or 0.0) for value in estimates), *said))
     top = min(1.35 * highest, with_bars) or 1.0
+    if table.spec.y_most is not None:
+        top = min(top, max(highest, table.spec.y_most))
     if not table.spec.log_y:
         axes.set_ylim(0, 1.06 * top)
     elif table.spec.kind in LINES:

@@ -66,7 +66,8 @@ def report_html(
         f"<title>Gapless: the figures of the papers</title><style>{style}</style></head><body><main>",
         "<h1>The figures of the papers, measured again</h1>",
         f'<p class="lead">{escape(scale)} Numbers of ours are means over the runs; the interval is that of '
-        f"{CONFIDENCE:.0%} confidence. Diamonds in a picture are numbers that the paper gives.</p>",
+        f"{CONFIDENCE:.0%} confidence, and σ the standard deviation of single runs. Diamonds in a picture are numbers "
+        "that the paper gives.</p>",
         f'<p class="origin">{escape(_origin_text(origin))}</p>',
         _missing(missing),
         _summary(chapters, papers),
@@ -199,7 +200,9 @@ def _sense(experiment: Experiment, judgement: Judgement) -> str:
 def _ours(judgement: Judgement) -> str:
     if judgement.ours is not None:
         may_be_less = judgement.claim.as_ in ("increase", "reduction")
-        return estimate_text(judgement.ours, may_be_less=may_be_less) + escape(judgement.claim.unit)
+        spread = f'<br><span class="spread">σ {_number(judgement.ours.deviation, 2)}</span>'
+        text = estimate_text(judgement.ours, may_be_less=may_be_less) + escape(judgement.claim.unit)
+        return text + (spread if judgement.ours.deviation else "")
     spans = [f"{_number(means[0])} → {_number(means[-1])}" for _, means in judgement.lines]
     return "<br>".join(dict.fromkeys(spans))
 

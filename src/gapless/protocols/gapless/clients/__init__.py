@@ -4,6 +4,7 @@
 | --- | --- |
 | one client: what it subscribes, publishes, was delivered and has confirmed | `sessions` |
 | where that client is, and whether it is heard: all states, and what turns one into another | `session_state` |
+| what it published and waits, in runs; what it was delivered and has not confirmed | `inbox`, `outbox` |
 | all of them: attaching, leaving, expiring, admission, delivery | `desk` |
 | which events go over which link, and to which client | `dispatch` |
 | what a client claims, before any of it counts | `claims` |

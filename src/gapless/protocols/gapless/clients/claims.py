@@ -64,7 +64,7 @@ class Claims:
         """A client looks for its session."""
         if message.attempt < 1:
             raise CallError(f"{client!r} attaches with attempt {message.attempt}: attempts are counted from 1")
-        _check_numbers(client, (message.attempt, message.first, message.unread))
+        _check_numbers(client, (message.attempt, message.first, message.unread, message.heard))
         _check_home(client, message.home)
         check_readings(client, sum(not progress.is_live for progress in message.brought))
         for progress in message.brought:
@@ -148,6 +148,13 @@ def _check_events(client: str, events: Sequence[Event], first: int) -> None:
     if seq > first:
         raise EventError(f"{client!r} publishes number {seq}, but number {first} is next")
     _check_numbers(client, (seq, events[-1].seq))
+    count = len(events)
+    if count == 1 and events[0].publisher == client:
+        return
+    if [event.publisher for event in events].count(client) == count and [event.seq for event in events] == list(
+        range(seq, seq + count)
+    ):
+        return
     for event in events:
         if event.publisher != client:
             raise EventError(f"{client!r} cannot publish in the name of {event.publisher!r}")
@@ -186,3 +193,5 @@ def _check_name(client: str, name: str) -> None:
         raise CallError(f"{client!r} cannot use the name {name[:200]!r}, which belongs to {owner[:100]!r}")
     if not name or len(name) > NAME_MAX:
         raise CallError(f"{client!r} uses a name of {len(name):,} characters: it has 1 to {NAME_MAX}")
+    if not name.isprintable():
+        raise CallError(f"{client!r} uses the name {name!r}, which cannot be printed")

@@ -31,6 +31,7 @@ from gapless.protocols.gapless.clients.claims import Claims
 from gapless.protocols.gapless.clients.going_home import GoingHome
 from gapless.protocols.gapless.clients.lagging import Lagging
 from gapless.protocols.gapless.clients.latencies import Latencies
+from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.publications import Publications
 from gapless.protocols.gapless.clients.readiness import Readiness
 from gapless.protocols.gapless.clients.readings import Readings
@@ -65,6 +66,7 @@ class Desk:
         set_timer: Callable[[SetTimer], None],
         process: Callable[[list[Event], int], None],
         find_home: Callable[[str, str], str | None],
+        find_elsewhere: Callable[[str], str | None],
         contacts: tuple[str, ...],
         readings: Callable[["Desk"], Readings],
     ) -> None:
@@ -84,6 +86,7 @@ class Desk:
         self._send = send
         self._set_timer = set_timer
         self._find_home = find_home
+        self._find_elsewhere = find_elsewhere
         self._contacts = list(contacts)
         self._claims = Claims(table, options.client_window)
         self.readings = readings(self)
@@ -95,7 +98,8 @@ class Desk:
         )
         self._insecure: dict[str, None] = {}
         self._gathered: dict[str, None] | None = None
-        self._expired: dict[str, None] = {}
+        self._expired: dict[str, int] = {}
+        """By client: the attempt in which it had the session that has expired. It is told until it has heard it."""
 
     # ---- attaching ----------------------------------------------------------------------------------------
 
@@ -108,11 +112,11 @@ class Desk:
         session = self.sessions.get(client)
         if session is None:
             if not message.home:
+                self._expired.pop(client, None)
                 self._send(client, Invite(message.attempt, self._home))
                 return
             where = self._find_home(client, message.home)
-            if client in self._expired:
-                del self._expired[client]
+            if self._expired.get(client, -1) >= message.heard:
                 self._send(client, Expired(message.attempt))
                 return
             if where is None:
@@ -121,7 +125,11 @@ class Desk:
             if where != self._home:
                 self._send(client, Redirect(message.attempt, broker_of(where)))
                 return
-            if any(progress.got and progress.is_live for progress in message.brought):
+            elsewhere = self._find_elsewhere(client) if message.home != self._home else None
+            if elsewhere is not None:
+                self._send(client, Redirect(message.attempt, broker_of(elsewhere)))
+                return
+            if any(progress.is_live and (progress.got or progress.is_whole) for progress in message.brought):
                 self._send(client, Expired(message.attempt))
                 return
             session = self.sessions[client] = Session(client, 0)
@@ -145,13 +153,15 @@ class Desk:
         for name in [name for name in session.subscriptions if name not in brought and name not in read]:
             self._end_subscription(session, name)
         fresh = [name for name in brought if name not in session.subscriptions]
-        voided = [name for name, item in brought.items() if name in session.untold and not (item.got or item.is_whole)]
+        voided = session.find_void(brought, message.heard)
         for name, progress in brought.items() if session.is_orphan else ():
             if name not in fresh and name not in voided:
                 session.reconcile(progress)
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
-        late, position = session.find_late(brought.values(), known_late, fresh + voided, self.readings.reached)
+        begins = [name for name in brought if name in fresh or name in session.untold]
+        late, position = session.find_late(brought.values(), known_late, begins, self.readings.reached)
         session.claim(message, EPOCH_STEP, voided, late)
+        session.begin_anew(fresh + voided, message.heard)
         self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts))
         for name, progress in brought.items():
             if name not in fresh:
@@ -163,7 +173,7 @@ class Desk:
                     self.readiness.wait_for(session, name)
         for name in session.advertisements:
             if name not in message.advertisements:
-                session.inbox.append(ClientUnadvertise(message.attempt, name))
+                session.inbox.take_back(ClientUnadvertise(message.attempt, name))
         passed = self._table.passed.get(session.client, 0)
         for name, (text, first) in message.advertisements.items():
             if name in session.stable:
@@ -198,6 +208,7 @@ class Desk:
         session.admitted = session.queued = record.admitted
         session.place = record.place
         session.behind = record.behind
+        session.anew = dict(record.anew)
         if self._journal.is_on_disk:
             session.began = dict(record.began)
         self._table.moved[record.client] = None
@@ -254,7 +265,7 @@ class Desk:
         self.readiness.forget(client)
         self._table.moved.pop(client, None)
         self._journal.write([], client)
-        self._expired[client] = None
+        self._expired[client] = session.epoch // EPOCH_STEP
         forget_oldest(self._expired, TOMBSTONES_MAX)
 
     def _go_on(self, session: Session) -> None:
@@ -323,7 +334,7 @@ class Desk:
             self._advertise(session, message.advertisement, message.filter, message.first)
             self.secure(session)
         elif kind is ClientUnadvertise:
-            session.inbox.append(message)
+            session.inbox.take_back(message)
             self.publications.advance(session)
         else:
             raise AssertionError(f"no such message of a client: {kind.__name__}")
@@ -380,6 +391,7 @@ class Desk:
         del session.subscriptions[name]
         session.unready.pop(name, None)
         session.began.pop(name, None)
+        session.anew.pop(name, None)
         self.readings.leave(session.client, name)
         self._table.remove_subscription(name)
 
@@ -465,8 +477,8 @@ class Desk:
 
     # ---- deliveries ---------------------------------------------------------------------------------------
 
-    def deliver(self, client: str, deliveries: list[tuple[Event, list[str]]]) -> None:
-        """Events, each for some of a client's subscriptions."""
+    def deliver(self, client: str, deliveries: list[Outgoing]) -> None:
+        """Events for some of a client's subscriptions."""
         session = self.sessions[client]
         if not session.collects:
             return
@@ -474,8 +486,9 @@ class Desk:
             deliveries = self.readings.divert(session, deliveries)
             if not deliveries:
                 return
+        before = session.total
         session.put(deliveries)
-        self.delivered += len(deliveries)
+        self.delivered += session.total - before
         if session.timed_delivery is None:
             session.timed_delivery = (session.total, self.now)
         self.flush(session)

@@ -1,89 +1,99 @@
-"""Where events go: over which links, and to which clients for which of their subscriptions.
+"""Where a run goes: over which links, and to which clients for which of their subscriptions.
 
-Events come in batches, and the events of a batch mostly match the same subscriptions: what follows from a set of
-matching subscriptions is found once for all of them. An event is due to a subscription from its cut on; since the
-numbers of a publisher grow, one that was due makes all later ones of its publisher due.
+A run is split only where filters tell its events apart; whoever gets all of it gets the run itself. An event is due to
+a subscription from its cut on: since numbers of a publisher only grow, from a place of the run on.
 """
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise
+from typing import TypeAlias
 
 from gapless.events import Event
+from gapless.protocols.gapless.alike import Stretch, stretches
+from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.routing.records import Link, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 
 __all__ = ["Dispatched", "dispatch"]
 
+Plan: TypeAlias = tuple[list[Link], dict[str, list[Subscription]]]
+"""The links that lead to whoever matches, and the subscriptions that do here, by client."""
+
 
 class Dispatched:
-    """A batch, sorted out."""
+    """A run, sorted out."""
 
     def __init__(self) -> None:
         self.onward: dict[Link, list[Event]] = {}
-        self.local: dict[str, list[tuple[Event, list[str]]]] = {}
-        """By client: each event with the names of the subscriptions that it is for."""
-
-
-class _Share:
-    """What one client gets of the events that match the same subscriptions."""
-
-    def __init__(self, session: Session, pile: list[tuple[Event, list[str]]]) -> None:
-        self.session = session
-        self.pile = pile
-        self.subscriptions: list[Subscription] = []
-        self.names: list[str] = []
-        self.sure: dict[str, None] = {}
-        """Publishers whose events are due to all of these subscriptions from here on."""
-
-    def take(self, event: Event) -> None:
-        """Put the event on the client's pile, for those subscriptions to which it is due."""
-        if event.publisher in self.sure:
-            self.pile.append((event, self.names))
-            return
-        wants = self.session.wants
-        names = [subscription.name for subscription in self.subscriptions if wants(subscription, event)]
-        if len(names) == len(self.names):
-            self.sure[event.publisher] = None
-        if names:
-            self.pile.append((event, names))
+        self.local: dict[str, list[Outgoing]] = {}
+        """By client: parts of the run, with the names of the subscriptions that they are for."""
 
 
 def dispatch(
     events: list[Event], table: RoutingTable, sessions: Mapping[str, Session], origin: Link | None
 ) -> Dispatched:
-    """Where each of the events goes, except back to where they came from."""
+    """Where the events of a run, which are of one publisher, go, except back to where they came from."""
     result = Dispatched()
-    plans: dict[tuple[str, ...], tuple[list[list[Event]], list[_Share]]] = {}
-    for event, names in zip(events, table.match_many(events), strict=True):
-        key = tuple(names)
-        plan = plans.get(key)
+    alike = stretches(events)
+    if len(alike) == 1:
+        links, local = _plan(table.match_names(alike[0][0]), table, sessions, origin)
+        result.onward = dict.fromkeys(links, events)
+        for client, subscriptions in local.items():
+            result.local[client] = _due(events, subscriptions, sessions[client])
+        return result
+    onward: dict[Link, list[list[Event]]] = {}
+    plans: dict[tuple[str, ...], Plan] = {}
+    for names, part in _parts(events, alike, table):
+        plan = plans.get(names)
         if plan is None:
-            plan = plans[key] = _plan(key, table, sessions, origin, result)
-        for passing in plan[0]:
-            passing.append(event)
-        for share in plan[1]:
-            share.take(event)
+            plan = plans[names] = _plan(names, table, sessions, origin)
+        for link in plan[0]:
+            onward.setdefault(link, []).append(part)
+        for client, subscriptions in plan[1].items():
+            result.local.setdefault(client, []).extend(_due(part, subscriptions, sessions[client]))
+    for link, parts in onward.items():
+        result.onward[link] = parts[0] if len(parts) == 1 else [*chain.from_iterable(parts)]
     return result
 
 
-def _plan(
-    names: tuple[str, ...],
-    table: RoutingTable,
-    sessions: Mapping[str, Session],
-    origin: Link | None,
-    result: Dispatched,
-) -> tuple[list[list[Event]], list[_Share]]:
-    links: dict[Link, list[Event]] = {}
-    shares: dict[str, _Share] = {}
+def _parts(events: list[Event], alike: list[Stretch], table: RoutingTable) -> list[tuple[tuple[str, ...], list[Event]]]:
+    """The run in parts, each with the names of the subscriptions that all of it matches."""
+    matches = [tuple(names) for names in table.match_many([attributes for attributes, _ in alike])]
+    found: list[tuple[tuple[str, ...], list[Event]]] = []
+    begin = 0
+    for place, (_, end) in enumerate(alike):
+        if end == len(events) or matches[place + 1] != matches[place]:
+            found.append((matches[place], events if end - begin == len(events) else events[begin:end]))
+            begin = end
+    return found
+
+
+def _plan(names: Sequence[str], table: RoutingTable, sessions: Mapping[str, Session], origin: Link | None) -> Plan:
+    links: dict[Link, None] = {}
+    local: dict[str, list[Subscription]] = {}
     for name in names:
         subscription = table.subscriptions[name]
-        target, client = subscription.origin, subscription.client
+        target = subscription.origin
         if target is not None:
             if target is not origin:
-                links[target] = result.onward.setdefault(target, [])
-        elif client in sessions:
-            if client not in shares:
-                shares[client] = _Share(sessions[client], result.local.setdefault(client, []))
-            shares[client].subscriptions.append(subscription)
-            shares[client].names.append(name)
-    return list(links.values()), list(shares.values())
+                links[target] = None
+        elif subscription.client in sessions:
+            local.setdefault(subscription.client, []).append(subscription)
+    return list(links), local
+
+
+def _due(events: list[Event], subscriptions: list[Subscription], session: Session) -> list[Outgoing]:
+    """What one client gets of events that match these subscriptions."""
+    publisher, first = events[0].publisher, events[0].seq
+    starts = [session.due_from(subscription, publisher) for subscription in subscriptions]
+    if starts[0] <= first and (len(starts) == 1 or max(starts) <= first):
+        return [Outgoing(events, [subscription.name for subscription in subscriptions])]
+    places = [bisect_left(events, start, key=lambda event: event.seq) for start in starts]
+    bounds = [*sorted({*places} - {len(events)}), len(events)]
+    both = [*zip(subscriptions, places, strict=True)]
+    return [
+        Outgoing(events[begin:end], [subscription.name for subscription, place in both if place <= begin])
+        for begin, end in pairwise(bounds)
+    ]

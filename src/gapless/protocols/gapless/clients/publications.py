@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gapless.events import Event
-from gapless.protocols.gapless.client_messages import ClientUnadvertise, Safe
+from gapless.protocols.gapless.client_messages import Safe
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.options import GaplessOptions
@@ -54,33 +54,33 @@ class Publications:
 
     def queue(self, session: Session, events: list[Event], now: int) -> None:
         """The client published these, or says so again."""
-        before = session.queued
-        for event in events:
-            if event.seq == session.queued + 1:
-                session.queued = event.seq
-                session.inbox.append(event)
-        self.published += session.queued - before
-        if session.timed_publication is None and session.queued > before:
+        known = session.queued + 1 - events[0].seq if events else 0
+        if not 0 <= known < len(events):
+            return
+        session.inbox.put(events[known:] if known else events)
+        self.published += len(events) - known
+        session.queued = events[-1].seq
+        if session.timed_publication is None:
             session.timed_publication = (session.queued, now)
 
     def advance(self, session: Session) -> None:
         """Carry out what the client did, in order, as far as nothing holds it back."""
         while session.inbox and not session.is_leaving:
-            head = session.inbox[0]
-            if isinstance(head, ClientUnadvertise):
+            taken_back = session.inbox.taken_back
+            if taken_back is not None:
                 if session.in_flight:
                     return
-                self._withdraw(session, head.advertisement)
-                session.inbox.popleft()
+                self._withdraw(session, taken_back.advertisement)
+                session.inbox.pop_taken_back()
             else:
                 room = self._room(session)
                 if not room:
                     self._stuck[session.client] = None
                     return
-                events = session.take_publications(room)
+                events, alike = session.take_publications(room)
                 if not events:
                     return
-                events = self._journal.stamp(events)
+                events = self._journal.stamp(events, alike)
                 session.in_flight += len(events)
                 self._admissions.append((self._journal.admit(events), session, events))
             self._held()
@@ -116,7 +116,7 @@ class Publications:
                 self.confirming.note(now - timed[1])
             self.confirm(session)
             self._process(events, number - len(events) + 1)
-            if session.inbox and isinstance(session.inbox[0], ClientUnadvertise):
+            if session.inbox.taken_back is not None:
                 self.advance(session)
 
     def confirm(self, session: Session) -> None:

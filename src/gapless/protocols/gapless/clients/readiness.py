@@ -65,8 +65,8 @@ class Readiness:
                     if name in self._readings.of(client):
                         self._readings.is_whole(session, name)
                     else:
-                        began = session.began.get(name, self._journal.clock.last)
-                        self._send(client, Cut(session.attempt, name, {}, is_whole=True, began=began))
+                        whole_at = self._journal.clock.last
+                        self._send(client, Cut(session.attempt, name, {}, is_whole=True, began=whole_at))
             if not session.unready:
                 self._clients.pop(client, None)
 

@@ -18,8 +18,11 @@ from enum import Enum
 from itertools import islice
 from typing import Any
 
+from gapless.errors import FilterError
 from gapless.events import Event
+from gapless.filters import parse
 from gapless.protocols.gapless.client_messages import Reached, Unsubscribed
+from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.history.library import Library
@@ -36,7 +39,8 @@ PUT_AT_ONCE = 1_024
 CATCH_UP = ""
 """The name under which a client's subscriptions are read that lay behind."""
 TEXT_MAX = 10_000
-"""Characters in the filter of such a stream; beyond that, all is read, and what nobody wants left out here."""
+"""Characters in the filter of such a stream; beyond that, all is read, and what nobody wants left out here. So it is if
+the filters, each of which can be read, are together too much for one."""
 
 
 class State(Enum):
@@ -62,6 +66,8 @@ class Reading:
         self.session = session
         self.name = name
         self.text = text
+        self.is_earliest = since == 0
+        """Whether it begins with what there is, and that is not known yet."""
         self.position = since
         """All up to here was put into the outbox."""
         self.until = until
@@ -124,8 +130,7 @@ class Readings:
         now (less)."""
         if until < 0:
             until = max(self._clock.now, self._clock.last)
-        begin = since or self._library.index.round_up(self._waves.dropped)
-        reading = Reading(session, name, text, begin, until, self._on_advanced)
+        reading = Reading(session, name, text, since, until, self._on_advanced)
         self._of.setdefault(session.client, {})[name] = reading
         session.read_texts[name] = text
         self._advance(reading)
@@ -140,8 +145,7 @@ class Readings:
     def catch_up(self, session: Session, names: list[str], position: int) -> None:
         """A client that lay behind goes on with these subscriptions from a position on."""
         self.end(session.client, CATCH_UP)
-        text = " OR ".join(f"({session.subscriptions[name].filter.text})" for name in names)
-        text = text if len(text) <= TEXT_MAX else "TRUE"
+        text = _any_of([session.subscriptions[name].filter.text for name in names])
         begin = position or self._library.index.round_up(self._waves.dropped)
         reading = Reading(session, CATCH_UP, text, begin, 0, self._on_advanced)
         reading.names = dict.fromkeys(names)
@@ -176,20 +180,23 @@ class Readings:
         for name in list(self.of(client)):
             self.end(client, name)
 
-    def divert(self, session: Session, deliveries: list[tuple[Event, list[str]]]) -> list[tuple[Event, list[str]]]:
+    def divert(self, session: Session, deliveries: list[Outgoing]) -> list[Outgoing]:
         """What comes in for the session, without what its readings will read, or have to put aside."""
         readings, late = self._of[session.client], self.late(session.client)
         rest = []
-        for event, names in deliveries:
-            kept = [name for name in names if name not in readings and name not in late]
+        for run in deliveries:
+            kept = [name for name in run.names if name not in readings and name not in late]
             if kept:
-                rest.append((event, kept))
-            if len(kept) < len(names):
-                for name in names:
+                rest.append(Outgoing(run.events, kept))
+            if len(kept) == len(run.names):
+                continue
+            missed = [name for name in run.names if name in late]
+            for event in run.events:
+                for name in run.names:
                     if name in readings:
                         self._put_aside(readings[name], event, [name])
                 if late:
-                    self._put_aside(readings[CATCH_UP], event, [name for name in names if name in late])
+                    self._put_aside(readings[CATCH_UP], event, missed)
         return rest
 
     def _put_aside(self, reading: Reading, event: Event, names: list[str]) -> None:
@@ -303,6 +310,8 @@ class Readings:
         return True
 
     def _search(self, reading: Reading, until: int) -> None:
+        if reading.is_earliest:
+            reading.position = self._library.index.round_up(self._waves.dropped)
         reading.retrieval = self._library.begin(reading, reading.text, reading.position, until)
         reading.is_searching = reading.retrieval is None
 
@@ -310,6 +319,7 @@ class Readings:
         """Put what has come into the outbox, as far as there is room; tell whether there may be more to do."""
         retrieval, session = reading.retrieval, reading.session
         assert retrieval is not None
+        reading.is_earliest = False
         self._library.go_on(reading, retrieval)
         room = self._window - len(session.outbox)
         events = retrieval.take(min(room, PUT_AT_ONCE)) if room > 0 else []
@@ -317,7 +327,7 @@ class Readings:
             reading.stalled_at = self._waves.final
         if retrieval.lost or retrieval.gaps:
             self._tell(reading, is_live=False)
-        session.put_history([(event, names) for event in events if (names := self._names(reading, event))])
+        session.put(Outgoing([event], names, True) for event in events if (names := self._names(reading, event)))
         is_over = retrieval.is_over
         moved = retrieval.position > reading.position
         reading.position = max(reading.position, retrieval.position)
@@ -339,7 +349,7 @@ class Readings:
         """Everything up to `wanted` was put: what was put aside follows."""
         session = reading.session
         self.end(session.client, reading.name)
-        session.put([(event, names) for event, names in reading.aside if event.stamp > reading.wanted])
+        session.put(Outgoing([event], names) for event, names in reading.aside if event.stamp > reading.wanted)
         self._tell(reading, is_live=True)
         self._flush(session)
 
@@ -360,3 +370,15 @@ class Readings:
             reading.retrieval.gaps = []
             lost, reading.retrieval.lost = reading.retrieval.lost, {}
         reading.session.note(Reached(attempt, name, reading.position, is_live, lost))
+
+
+def _any_of(texts: list[str]) -> str:
+    """A filter that matches what one of them does, and no more if that can be said in a filter."""
+    text = " OR ".join(f"({each})" for each in texts)
+    if len(text) > TEXT_MAX:
+        return "TRUE"
+    try:
+        parse(text)
+    except FilterError:
+        return "TRUE"
+    return text

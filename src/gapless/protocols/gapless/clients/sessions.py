@@ -14,21 +14,15 @@ rule for a lost connection and a lost broker.
 """
 
 from bisect import insort
-from collections import deque
-from collections.abc import Container, Iterable, Iterator
-from itertools import islice
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from gapless.errors import CallError
-from gapless.events import Event
+from gapless.events import Event, EventRun
 from gapless.filters import Filter, parse
-from gapless.protocols.gapless.client_messages import (
-    Attach,
-    ClientUnadvertise,
-    Delivery,
-    Note,
-    SubscriptionProgress,
-    Unsubscribed,
-)
+from gapless.protocols.gapless.alike import Stretch
+from gapless.protocols.gapless.client_messages import Attach, Delivery, Note, SubscriptionProgress, Unsubscribed
+from gapless.protocols.gapless.clients.inbox import Inbox
+from gapless.protocols.gapless.clients.outbox import Outbox, Outgoing
 from gapless.protocols.gapless.clients.session_state import Hearing, Presence, Turn, next_hearing, next_presence
 from gapless.protocols.gapless.messages import Cuts, SessionRecord
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
@@ -39,12 +33,12 @@ NEVER = 1 << 62
 STANDING = (Hearing.STILL, Hearing.STILL_AND_DEAF)
 DEAF = (Hearing.DEAF, Hearing.STILL_AND_DEAF)
 
+RUN_MAX = 512
+"""Events in one message. A run is not cut: no more are admitted at once."""
 DELIVERY_MAX = 256
-"""Events in one message."""
-
-
-class _FromHistory(list[str]):
-    """For which subscriptions a delivery is that came out of history."""
+"""Events in one message that are put together."""
+ALONE_MIN = 32
+"""A run of so many events is not put together with others: its bytes serve all who get it."""
 
 
 class Session:
@@ -59,15 +53,13 @@ class Session:
         self.advertisements: dict[str, Advertisement] = {}
         self.stable: dict[str, None] = {}
         """The advertisements that events may rely on."""
-        self.inbox: deque[Event | ClientUnadvertise] = deque()
-        """What the client did and has not been carried out yet."""
+        self.inbox = Inbox()
         self.queued = 0
         """The last publication put into the inbox."""
         self.admitted = 0
         self.secure_at = 0
         """Nothing is delivered before the backups hold the journal up to this number."""
-        self.outbox: deque[tuple[Event, list[str]]] = deque()
-        """What was delivered or is to be, and not confirmed."""
+        self.outbox = Outbox()
         self.last_cuts: dict[str, Cuts] = {}
         """By subscription: the cuts of publishers, also of those that have left since; kept for an absent client."""
         self.pasts: dict[tuple[str, int], Cuts] = {}
@@ -99,17 +91,16 @@ class Session:
         """How many deliveries it has to take so that this was another wait."""
         self.began: dict[str, int] = {}
         """By subscription: the broker's clock when it began (see `SessionRecord`)."""
+        self.anew: dict[str, int] = {}
+        """By subscription that began afresh: in which attempt its client was told so, if it may not have heard it."""
         self.notes: list[tuple[int, Note]] = []
         """What is to be told after that many deliveries."""
         self.read_texts: dict[str, str] = {}
         """The filters of what the client reads out of history, by name."""
-        self._from_history = 0
-        """How many of what is in the outbox came out of history."""
         self._live = 0
-        """How many deliveries did not."""
+        """How many deliveries did not come out of history."""
         self._version = 0
         self._total = 0
-        self._sent = 0
         self._first = 1
         self._taken = 0
 
@@ -159,12 +150,12 @@ class Session:
     @property
     def released(self) -> int:
         """How many of those need not be kept."""
-        return self._live - len(self.outbox) + self._from_history
+        return self._live - self.outbox.length + self.outbox.from_history
 
     @property
     def confirmed(self) -> int:
         """How many of them need not be kept."""
-        return self._total - len(self.outbox)
+        return self._total - self.outbox.length
 
     def record(self) -> SessionRecord:
         """The session as the backups have to know it, in a new version."""
@@ -181,6 +172,7 @@ class Session:
             self.place,
             self.behind,
             {name: self.began[name] for name in self.subscriptions if name in self.began},
+            dict(self.anew),
         )
 
     @property
@@ -198,7 +190,7 @@ class Session:
     @property
     def has_history(self) -> bool:
         """Whether anything that came out of history was not taken."""
-        return self._from_history > 0
+        return self.outbox.from_history > 0
 
     @property
     def collects(self) -> bool:
@@ -223,43 +215,29 @@ class Session:
             yield advertisement.name, advertisement.filter.text
         yield from ((name, text) for name, text in self.read_texts.items() if name not in self.subscriptions)
 
-    def wants(self, subscription: Subscription, event: Event) -> bool:
-        """Whether an event that matches is due: it is, from the cut on; an orphan's cuts are not known here."""
-        cut = subscription.cuts.get(event.publisher)
-        return self.is_orphan or (cut is not None and event.seq >= cut)
+    def due_from(self, subscription: Subscription, publisher: str) -> int:
+        """The number from which on what matches is due: the cut; an orphan's cuts are not known here."""
+        return 0 if self.is_orphan else subscription.cuts.get(publisher, NEVER)
 
-    def put(self, deliveries: list[tuple[Event, list[str]]]) -> None:
-        """Further deliveries."""
-        if self.is_orphan:
-            for event, names in deliveries:
-                self._keep_cuts(event.publisher, names)
-        self.outbox += deliveries
-        self._total += len(deliveries)
-        self._live += len(deliveries)
-
-    def put_history(self, deliveries: list[tuple[Event, list[str]]]) -> None:
-        """Further deliveries, out of history."""
-        self.outbox += [(event, _FromHistory(names)) for event, names in deliveries]
-        self._total += len(deliveries)
-        self._from_history += len(deliveries)
+    def put(self, deliveries: Iterable[Outgoing]) -> None:
+        """Further deliveries; those out of history nobody waits for."""
+        for run in deliveries:
+            if self.is_orphan and not run.is_history:
+                self._keep_cuts(run.events[0].publisher, run.names)
+            self.outbox.put(run)
+            self._total += len(run.events)
+            if not run.is_history:
+                self._live += len(run.events)
 
     def fall_behind(self) -> None:
         """Drop what was not sent and is in the history; brokers wait for nothing of the rest any more.
 
         Subscriptions that have ended meanwhile end where the client is.
         """
-        confirmed = self.confirmed
-        kept: deque[tuple[Event, list[str]]] = deque()
-        places = []
-        for place, (event, names) in enumerate(self.outbox):
-            places.append(len(kept))
-            if place < self._sent or isinstance(names, _FromHistory):
-                kept.append((event, _FromHistory(names)))
-        places.append(len(kept))
+        confirmed, before = self.confirmed, len(self.outbox)
+        places = self.outbox.drop_unsent()
         self.notes = [(confirmed + places[max(0, count - confirmed)], _end_here(said)) for count, said in self.notes]
-        self._total -= len(self.outbox) - len(kept)
-        self.outbox = kept
-        self._from_history = len(kept)
+        self._total -= before - len(self.outbox)
         self.timed_delivery = None
 
     def note(self, message: Note) -> None:
@@ -275,9 +253,9 @@ class Session:
         if all(subscription.cuts.get(publisher, 0) <= cut for publisher, cut in progress.cuts.items()):
             return
         least = {p: seq for p, seq in self.inferred.get(subscription.name, {}).items() if p not in progress.cuts}
-        for event, names in self.outbox:
+        for event in [event for run in self.outbox if subscription.name in run.names for event in run.events]:
             publisher, seq = event.publisher, event.seq
-            if seq < least.get(publisher, NEVER) or subscription.name not in names:
+            if seq < least.get(publisher, NEVER):
                 continue
             past = self.pasts.get((publisher, seq), {})
             if any(past.get(other, 0) >= cut for other, cut in progress.cuts.items()):
@@ -293,42 +271,61 @@ class Session:
                 self.last_cuts.setdefault(name, {}).setdefault(publisher, cut)
 
     def _keep_cuts_of_outbox(self) -> None:
-        """What is there was due when it came, also if its publisher has left since."""
-        for event, names in self.outbox:
-            if isinstance(names, _FromHistory):
+        """What is there was due when it came, also if its publisher has left since, or has left and come back."""
+        for run in self.outbox:
+            if run.is_history:
                 continue
-            publisher = event.publisher
-            for name in names:
+            publisher = run.events[0].publisher
+            for name in run.names:
                 if publisher not in self.last_cuts.get(name, ()) and name in self.subscriptions:
-                    cut = self.subscriptions[name].cuts.get(publisher, event.seq)
-                    self.last_cuts.setdefault(name, {})[publisher] = cut
+                    known, seq = self.subscriptions[name], run.events[0].seq
+                    cut = known.former.get(publisher, known.cuts.get(publisher, seq))
+                    self.last_cuts.setdefault(name, {})[publisher] = min(cut, seq)
+
+    def keep_former_cuts(self) -> None:
+        """Those of publishers that have left will be forgotten; whoever is away, or lies behind, may not know them."""
+        for name, subscription in self.subscriptions.items() if self.is_away or self.behind >= 0 else ():
+            for publisher, cut in subscription.former.items():
+                self.last_cuts.setdefault(name, {}).setdefault(publisher, cut)
 
     def _cuts(self, name: str) -> Cuts:
-        return {**self.subscriptions[name].cuts, **self.last_cuts.get(name, {})}
+        """What is known of them, the earliest of each publisher: it may have left, and come back."""
+        subscription = self.subscriptions[name]
+        return {**subscription.cuts, **subscription.former, **self.last_cuts.get(name, {})}
 
     def unsent(self, window: int) -> list[Delivery | Note]:
         """The deliveries and notes that can go out now, in order: no more than a window ahead of the application."""
-        end = max(self._sent, min(len(self.outbox), self._taken + window + 1 - self._first))
+        outbox = self.outbox
+        room = min(outbox.length, self._taken + window + 1 - self._first) - outbox.sent
+        if room <= 0 and not self.notes:
+            return []
+        confirmed = self._total - outbox.length
         found: list[Delivery | Note] = []
-        latest: list[str] | None = None
-        events: list[Event] = []
-        for place, (event, names) in enumerate(islice(self.outbox, self._sent, end), self._sent):
-            if self.notes and self.notes[0][0] <= self.confirmed + place:
-                self._say_notes(self.confirmed + place, found)
+        latest: Delivery | None = None
+        is_own = False  # whether the events of the latest are a list of its own, and no run that others have, too
+        while room > 0:
+            place = confirmed + outbox.sent
+            if self.notes and self.notes[0][0] <= place:
+                self._say_notes(place, found)
                 latest = None
-            if names != latest or len(events) >= DELIVERY_MAX:
-                events, latest = [], names
-                found.append(Delivery(self.attempt, self._first + place, events, list(names)))
-            events.append(event)
-        self._sent = end
-        self._say_notes(self.confirmed + self._sent, found)
+            most = min(room, self.notes[0][0] - place) if self.notes else room
+            following, number = outbox.next, self._first + outbox.sent
+            if latest is None or not _joins(latest, following):
+                events = outbox.send(min(most, RUN_MAX))
+                latest, is_own = Delivery(self.attempt, number, events, following.names), False
+                found.append(latest)
+            else:
+                if not is_own:
+                    latest, is_own = Delivery(self.attempt, latest.number, [*latest.events], latest.subscriptions), True
+                    found[-1] = latest
+                latest.events.extend(outbox.send(min(most, DELIVERY_MAX - len(latest.events))))
+            room -= confirmed + outbox.sent - place
+        self._say_notes(confirmed + outbox.sent, found)
         return found
 
     def take_leave(self, message: Unsubscribed) -> None:
         """Tell an ending after the last delivery for it, and not after those for others, which may have to wait."""
-        place = len(self.outbox)
-        while place and message.subscription not in self.outbox[place - 1][1]:
-            place -= 1
+        place = self.outbox.place_after(message.subscription)
         insort(self.notes, (self.confirmed + place, message), key=lambda note: note[0])
 
     def _say_notes(self, deliveries: int, found: list[Delivery | Note]) -> None:
@@ -337,19 +334,14 @@ class Session:
 
     def got(self, number: int) -> None:
         """The client's application has taken the deliveries up to this number."""
-        last = self._first + self._sent - 1
+        last = self._first + self.outbox.sent - 1
         if number > last:
             raise CallError(f"{self.client!r} confirms delivery {number}, but was sent only {last}")
         self._taken = max(self._taken, number)
         count = number - self._first + 1
         if count > 0:
-            if self._from_history:
-                self._from_history -= sum(isinstance(item[1], _FromHistory) for item in islice(self.outbox, count))
-            drop = self.outbox.popleft
-            for _ in range(count):
-                drop()
+            self.outbox.drop(count)
             self._first += count
-            self._sent -= count
 
     def find_late(
         self, brought: Iterable[SubscriptionProgress], known: Container[str], anew: Container[str], reached: int
@@ -389,17 +381,17 @@ class Session:
         self.untold = {}
         ours = [name for name in brought if name in self.subscriptions and name not in late]
         due = {name: self._due(brought[name], name in voided) for name in ours}
-        kept = []
-        for event, names in self.outbox:
-            if isinstance(names, _FromHistory):
+        before, self.outbox = self.outbox, Outbox()
+        for run in before:
+            if run.is_history:
                 continue  # a reading begins again where the client says
-            publisher, seq = event.publisher, event.seq
-            lacking = [name for name in names if name in due and seq >= due[name].get(publisher, NEVER)]
-            if lacking:
-                kept.append((event, lacking))
-        self.outbox = deque(kept)
-        self._from_history = 0
-        self._sent = self._taken = 0
+            publisher = run.events[0].publisher
+            dues = [(name, due[name].get(publisher, NEVER)) for name in run.names if name in due]
+            for event in run.events:
+                lacking = [name for name, first in dues if event.seq >= first]
+                if lacking:
+                    self.outbox.put(Outgoing([event], lacking))
+        self._taken = 0
         self._first = message.unread + 1
 
     def _due(self, progress: SubscriptionProgress, is_voided: bool) -> Cuts:
@@ -408,26 +400,42 @@ class Session:
         cuts = known if is_voided else {**known, **progress.cuts}
         return {publisher: max(cut, progress.got.get(publisher, 0) + 1) for publisher, cut in cuts.items()}
 
-    def take_publications(self, most: int) -> list[Event]:
-        """The next publications out of the inbox that may go out."""
-        tests = [self.advertisements[name].filter.test for name in self.stable]
-        found: list[Event] = []
-        for head in self.inbox:
-            if len(found) == most or isinstance(head, ClientUnadvertise):
-                break
-            for test in tests:
-                if test(head.attributes):
-                    found.append(head)
-                    break
-            else:
-                break
-        for _ in found:
-            self.inbox.popleft()
-        return found
+    def take_publications(self, most: int) -> tuple[list[Event], list[Stretch]]:
+        """The next publications out of the inbox that may go out, and which of them are alike."""
+        return self.inbox.take(most, [self.advertisements[name].filter.test for name in self.stable])
+
+    def find_void(self, brought: Mapping[str, SubscriptionProgress], heard: int) -> list[str]:
+        """The subscriptions whose client knows cuts that do not count, or may know such.
+
+        Nothing was delivered by them: what the client was told by a broker that is gone was lost with it. Either the
+        heir knew no cut at all, or the subscription has begun afresh since, and the client did not hear it. The
+        smallest story of the second: b1 tells v that s starts with p:78, and dies before its backups know s. v comes to
+        b0, where s begins afresh with p:121. The answer is late, v asks again, and brings p:78. b0 knows s by now. If
+        it took that for the same s, v would believe to get p:78 to p:120, and never would.
+        """
+        return [
+            name
+            for name, progress in brought.items()
+            if name in self.subscriptions
+            and not (progress.got or progress.is_whole)
+            and (name in self.untold or self.anew.get(name, 0) > heard)
+        ]
+
+    def begin_anew(self, names: Iterable[str], heard: int) -> None:
+        """The client is told in this attempt that these begin afresh."""
+        self.anew = {name: told for name, told in self.anew.items() if told > heard and name in self.subscriptions}
+        self.anew.update(dict.fromkeys(names, self.attempt))
 
     def cuts_missing(self, name: str, held: Cuts) -> Cuts:
         """What the broker knows of the subscription's cuts and the client does not."""
         return {publisher: cut for publisher, cut in self._cuts(name).items() if publisher not in held}
+
+
+def _joins(latest: Delivery, following: Outgoing) -> bool:
+    """Whether what follows goes into the same message."""
+    size, more = len(latest.events), len(following.events)
+    is_long = more >= ALONE_MIN or (isinstance(latest.events, EventRun) and size >= ALONE_MIN)
+    return not is_long and size < DELIVERY_MAX and latest.subscriptions == following.names
 
 
 def _end_here(note: Note) -> Note:

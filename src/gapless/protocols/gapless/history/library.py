@@ -1,11 +1,12 @@
 """What a broker does for readers of history: it keeps it, lends it to other brokers, and reads for its own clients."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from gapless.disk import HistoryRow
 from gapless.filters import parse
 from gapless.overlay import Overlay
-from gapless.protocol import SetTimer
+from gapless.protocol import HistoryRead, ReadHistory, SetTimer
 from gapless.protocols.gapless.history.index import Index
 from gapless.protocols.gapless.history.interval_search import IntervalSearch
 from gapless.protocols.gapless.history.retrieval import Retrieval, Source
@@ -25,6 +26,8 @@ __all__ = ["LIBRARY", "Library", "Reader"]
 LIBRARY = "library"
 """The key of its timer."""
 TICK_US = 100_000
+LOOKED_UP_MAX = 1_000
+"""So much may the disk be asked for at a time. Who gets no answer asks others, or again."""
 INTERVALS_MAX = 1_000
 """So many intervals are told in one answer."""
 
@@ -50,11 +53,13 @@ class Library:
         is_out: Callable[[str], bool],
         send: Callable[[str, HistoryMessage], None],
         set_timer: Callable[[SetTimer], None],
+        read_disk: Callable[[ReadHistory], None] = lambda effect: None,
+        age_us: int = 0,
         found: tuple[History, Index] | None = None,
     ) -> None:
         """Whoever holds a journal is no farther than `radius` from its broker; `is_out` knows whose memory is lost.
 
-        `found` is what an earlier life left."""
+        What is older than `age_us` is dropped, unless that is 0. `found` is what an earlier life left."""
         self.history, self.index = found or (History(bytes_max), Index())
         self.name = self._name = name
         self._journal = journal
@@ -63,6 +68,10 @@ class Library:
         self._is_out = is_out
         self._send = send
         self._set_timer = set_timer
+        self._read_disk = read_disk
+        self._age_us = age_us
+        self._looked_up: dict[ReadHistory, tuple[Fetch, Callable[[Fetched], None]]] = {}
+        """What the disk was asked for, for what, and who is to be told."""
         self._requests: dict[int, tuple[Reader, Retrieval, Fetch]] = {}
         """What was asked for. The answer may be late, and others asked by then."""
         self._searches: dict[int, tuple[Reader, IntervalSearch]] = {}
@@ -84,6 +93,7 @@ class Library:
         """It is known what was admitted everywhere, and what can be read no more."""
         if interval is not None:
             self.index.note(interval)
+            self.history.forget(interval.until - self._age_us if self._age_us else 0)
         self.index.forget(dropped)
 
     # ---- reading ------------------------------------------------------------------------------------------
@@ -140,22 +150,28 @@ class Library:
                 retrieval.divide(source, source.give_back())
                 return
             asked = source.whom_to_ask()
+            has_answered = False
             for holder in asked:
-                self._ask_one(reader, retrieval, source, holder)
-            if self._name not in asked:
+                has_answered |= self._ask_one(reader, retrieval, source, holder)
+            if not has_answered:
                 return
 
-    def _ask_one(self, reader: Reader, retrieval: Retrieval, source: Source, holder: str) -> None:
+    def _ask_one(self, reader: Reader, retrieval: Retrieval, source: Source, holder: str) -> bool:
+        """Ask one of them; returns whether the answer is there."""
         if source.is_over:
-            return
+            return False
         self._number += 1
         fetch = Fetch(self._number, source.journal, source.since, source.until, retrieval.text)
+        if holder == self._name and not self.history.cold(fetch.journal, fetch.since):
+            self._answer(fetch, lambda page: self._take_page(reader, retrieval, source, holder, page))
+            return True
+        self._requests[self._number] = reader, retrieval, fetch
         if holder == self._name:
-            self._take_page(reader, retrieval, source, holder, self._answer(fetch))
+            self._answer(fetch, lambda page: self._on_fetched(holder, page))
         else:
-            self._requests[self._number] = reader, retrieval, fetch
             self._send(holder, fetch)
-            self._keep_ticking()
+        self._keep_ticking()
+        return False
 
     def _take_page(self, reader: Reader, retrieval: Retrieval, source: Source, holder: str, page: Fetched) -> None:
         lacking = source.take(holder, page)
@@ -164,8 +180,33 @@ class Library:
             if other is not None:
                 self._ask(reader, retrieval, other)
 
-    def _answer(self, fetch: Fetch) -> Fetched:
-        page = self.history.read(fetch.journal, fetch.since, fetch.until, parse(fetch.filter).test)
+    def _answer(self, fetch: Fetch, tell: Callable[[Fetched], None]) -> None:
+        """Tell a page of what is here; if the memory does not have all of it, when the disk has answered."""
+        cold = self.history.cold(fetch.journal, fetch.since)
+        if not cold:
+            tell(self._page(fetch, ()))
+        elif len(self._looked_up) < LOOKED_UP_MAX:
+            self._look_up(fetch, min(fetch.until, cold), tell)
+
+    def _look_up(self, fetch: Fetch, until: int, tell: Callable[[Fetched], None]) -> None:
+        self.history.reads += 1
+        effect = ReadHistory(self.history.reads, fetch.journal, fetch.since, until)
+        self._looked_up[effect] = fetch, tell
+        self._read_disk(effect)
+
+    def looked_up(self, item: HistoryRead) -> None:
+        """The disk has answered; an earlier life may have asked. The memory may have dropped more meanwhile."""
+        if item.asked not in self._looked_up:
+            return
+        fetch, tell = self._looked_up.pop(item.asked)
+        cold = min(fetch.until, self.history.cold(fetch.journal, fetch.since))
+        if cold > item.asked.until:
+            self._look_up(fetch, cold, tell)
+        else:
+            tell(self._page(fetch, item.rows))
+
+    def _page(self, fetch: Fetch, rows: Sequence[HistoryRow]) -> Fetched:
+        page = self.history.read(fetch.journal, fetch.since, fetch.until, parse(fetch.filter).test, rows)
         return Fetched(fetch.request, page.held, page.passed, page.upto, page.events)
 
     # ---- messages and time --------------------------------------------------------------------------------
@@ -174,7 +215,7 @@ class Library:
         """Another broker asks, or answers."""
         match message:
             case Fetch():
-                self._send(peer, self._answer(message))
+                self._answer(message, lambda page: self._send(peer, page))
             case Fetched():
                 self._on_fetched(peer, message)
             case FetchIntervals():

@@ -4,20 +4,26 @@ What was admitted is held by f + 1 brokers: by the one that admitted it and its 
 comes back without its memory, the next nearest takes its place: it reads all of that journal that can still be read,
 and keeps it. So a reader misses nothing unless f + 1 of them fail before others have read it.
 
-One journal is read at a time, and only as long as there is room: nothing younger is dropped for it.
+One journal is read at a time, and only as long as there is room: nothing younger is dropped for it. What is here
+already, on a disk, is read as well, for nobody knows that it is all; so the broker rests between two parts.
 """
 
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import islice
 
+from gapless.protocol import SetTimer
 from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.history.retrieval import Retrieval
 from gapless.protocols.gapless.retention.waves import Waves
 
-__all__ = ["Refill"]
+__all__ = ["REFILL", "Refill"]
 
-TAKEN_AT_ONCE = 1_024
+REFILL = "refill"
+"""The key of the timer."""
+TAKEN_AT_ONCE = 256
+REST_US = 5_000
+"""Between two parts of so many events."""
 
 
 class Refill:
@@ -31,6 +37,7 @@ class Refill:
         holders: Callable[[str], Sequence[str]],
         count: int,
         is_out: Callable[[str], bool],
+        set_timer: Callable[[SetTimer], None],
         *,
         is_first: bool,
     ) -> None:
@@ -44,6 +51,9 @@ class Refill:
         self._holders = cache(holders)
         self._count = count
         self._is_out = is_out
+        self._set_timer = set_timer
+        self._resting: Retrieval | None = None
+        """What is read on after a rest."""
         self._held: set[str] | None = None if is_first else set()
         """The journals that it has; None if nobody near has ever failed, so that all is as it was chosen at first."""
         self._is_reading = False
@@ -75,6 +85,7 @@ class Refill:
         if self._is_reading and journal == next(iter(self.lacking)):
             self._library.end(self)
             self._is_reading = False
+            self._resting = None
         del self.lacking[journal]
 
     def go_on(self) -> None:
@@ -88,7 +99,10 @@ class Refill:
 
     def advance(self, retrieval: Retrieval) -> None:
         """There may be more to take."""
+        if self._resting is not None:
+            return
         journal, history = next(iter(self.lacking)), self._library.history
+        taken = 0
         while True:
             self._library.go_on(self, retrieval)
             events = retrieval.take(TAKEN_AT_ONCE)
@@ -98,7 +112,18 @@ class Refill:
                 break
             if not events:
                 return
+            taken += len(events)
+            if taken >= TAKEN_AT_ONCE:
+                self._resting = retrieval
+                self._set_timer(SetTimer(REFILL, REST_US))
+                return
         assert self._held is not None
         self._held.add(journal)
         self._leave(journal)
         self.go_on()
+
+    def rested(self) -> None:
+        """Go on after a rest."""
+        retrieval, self._resting = self._resting, None
+        if retrieval is not None:
+            self.advance(retrieval)

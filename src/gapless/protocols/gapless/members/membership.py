@@ -11,6 +11,10 @@ life.
   harm, and a broker that is itself cut off, or was asleep, excludes nobody. If nobody else ever joins in, because
   only the link is broken or nobody else is left, the suspicion counts after a while (`overdue`); as only one end of
   a link may judge the other, only the lower end of a broken link is then excluded.
+- Where brokers wait in a cut (`partition`), it takes more than half of those around the accused, and no suspicion
+  counts alone (`quorum`). Only who itself hears more than half of those around it accuses, excludes and hands over: who
+  does not is perhaps out itself, and has not heard it yet. Who was suspected and is trusted again is heard once it has
+  said something: had it excluded this life meanwhile, it would say that instead.
 - Who suspects more than f at a time, and more than it hears, excludes nobody: it is rather itself that is cut off. It
   sends its clients away until it hears others again.
 
@@ -22,6 +26,7 @@ from collections.abc import Iterable, Mapping
 
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.members.contraction import excluded, stand_in
+from gapless.protocols.gapless.members.quorum import is_majority
 from gapless.protocols.gapless.members.status import Statuses, alive_status, excluded_status, is_unsettled, life_of
 
 __all__ = ["Membership"]
@@ -30,7 +35,7 @@ __all__ = ["Membership"]
 class Membership:
     """One broker's knowledge of who lives, around it."""
 
-    def __init__(self, name: str, life: int, overlay: Overlay, f: int) -> None:
+    def __init__(self, name: str, life: int, overlay: Overlay, f: int, *, needs_majority: bool = False) -> None:
         self.name = name
         self.overlay = overlay
         self.status: Statuses = {name: alive_status(life)} if life else {}
@@ -40,13 +45,16 @@ class Membership:
         """Whether others may still be about to return after it."""
         self.version = 0
         """Grows whenever a status does."""
-        self._f = f
+        self.f = f
+        self._needs_majority = needs_majority
         self.watch = f + 1
         """How far failure detectors look."""
         self._watched = overlay.within(name, self.watch)
         self._suspected: dict[str, int] = {}
         self._overdue: dict[str, int] = {}
         self._accusers: dict[str, dict[str, int]] = {}
+        self._unsure: dict[str, None] = {}
+        """Where a majority is needed: who is trusted again, but has not said since that this life still counts."""
 
     @property
     def was_taken_in(self) -> bool:
@@ -90,13 +98,23 @@ class Membership:
         """Whether the failure detector suspects the broker now."""
         return name in self._suspected
 
+    def unheard(self) -> list[str]:
+        """The brokers that the failure detector suspects and nobody has excluded."""
+        return [name for name, life in self._suspected.items() if self.lives(name, life)]
+
     def suspect(self, name: str) -> None:
         """The failure detector suspects the broker's current life."""
         self._suspected[name] = self.life(name)
+        self._unsure.pop(name, None)
+
+    def hear(self, name: str) -> bool:
+        """The broker has said something to this life; tell whether it was not heard before."""
+        return self._unsure.pop(name, self) is None
 
     def trust(self, name: str) -> None:
         """The failure detector trusts the broker again."""
-        self._suspected.pop(name, None)
+        if self._suspected.pop(name, None) is not None and self._needs_majority:
+            self._unsure[name] = None
         self._overdue.pop(name, None)
 
     def accuse(self, accuser: str, name: str, life: int, guilty: bool) -> None:
@@ -137,10 +155,16 @@ class Membership:
         """
         if self.has_disk and not self.was_taken_in:
             is_early = self.is_patient and any(self.lives(name, life) for name, life in self._suspected.items())
-            return is_early or len(self.missing()) > self._f
-        suspected = sum(self.lives(name, life) for name, life in self._suspected.items())
+            return is_early or len(self.missing()) > self.f
         heard = sum(not self._is_silent(name) for name in self._watched)
-        return suspected > max(1, self._f, heard)
+        if self._needs_majority:
+            return not is_majority(self.overlay, self.f, self.name, 1 + heard)
+        suspected = sum(self.lives(name, life) for name, life in self._suspected.items())
+        return suspected > max(1, self.f, heard)
+
+    def may_hand_over(self) -> bool:
+        """Whether a hand-over that this broker completes counts: where a majority is needed, it hears its own."""
+        return not (self._needs_majority and self.is_cut_off())
 
     def missing(self) -> list[str]:
         """The brokers around that are not to be heard."""
@@ -161,10 +185,13 @@ class Membership:
             accusers.get(b, -1) >= life for b in self.overlay.neighbours(name) if b in witnesses
         ):
             return False
-        return self._overdue.get(name) == life or any(accusers.get(b, -1) >= life for b in witnesses)
+        agreeing = sum(accusers.get(b, -1) >= life for b in witnesses)
+        if self._needs_majority:
+            return is_majority(self.overlay, self.f, name, 1 + agreeing)
+        return self._overdue.get(name) == life or agreeing > 0
 
     def _is_silent(self, name: str) -> bool:
-        return self.excluded(name) or name in self._suspected
+        return self.excluded(name) or name in self._suspected or name in self._unsure
 
     def _judge(self, name: str) -> str | None:
         """The nearest ancestor of the broker that may judge it."""

@@ -51,6 +51,8 @@ class StatusNews:
     def speak_of(self, name: str, guilty: bool) -> None:
         """Tell those who watch a broker what our detector thinks of it."""
         membership = self._membership
+        if guilty and not membership.may_hand_over():
+            return
         life = membership.life(name)
         for peer in membership.overlay.within(name, membership.watch):
             if peer != membership.name and not membership.suspects(peer):

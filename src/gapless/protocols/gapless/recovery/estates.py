@@ -48,6 +48,8 @@ class Estates:
         self._disk = disk or Disk(False, 0)
         self._copies: dict[tuple[str, int], JournalCopy] = {}
         self._homes: dict[str, str] = {}
+        self._seen_at: dict[str, str] = {}
+        """By client: the life of another member that held its session in a hand-over."""
         self._successors: dict[str, str] = {}
         self._resolving: dict[tuple[str, int], int] = {}
         self._over: dict[str, None] = {}
@@ -139,6 +141,9 @@ class Estates:
             self._remember(self.heirs, name_life(*life), self._current_life(heir))
             if name_life(*life) not in self._over:  # else the heir was quicker than this broker
                 self._keep(*life, plan.estates[life], plan)
+        for member, sync in plan.contributions.items():
+            for client in sync.owned if member != name else ():
+                self._remember(self._seen_at, client, self._current_life(member))
         for client, holder in plan.holders.items():
             self._remember(self._homes, client, self._current_life(holder))
         for share in plan.inherited:
@@ -213,6 +218,11 @@ class Estates:
                 return None
             home = self.heirs.get(home) or self._successors[broker]
         return None
+
+    def find_elsewhere(self, client: str) -> str | None:
+        """The life that was seen to hold the client's session, though this one should: it may have been given back."""
+        home = self._seen_at.get(client)
+        return home if home is not None and self._lives(home) else None
 
     def _lives(self, home: str) -> bool:
         broker, life = parse_life(home)

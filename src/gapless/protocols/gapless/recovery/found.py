@@ -13,6 +13,8 @@ But much may have happened since. What was found does not count
 """
 
 from collections.abc import Mapping
+from heapq import merge
+from itertools import repeat
 
 import msgspec
 
@@ -25,6 +27,7 @@ from gapless.protocols.gapless.history.store import History
 from gapless.protocols.gapless.lives import name_life, parse_life
 from gapless.protocols.gapless.members.status import Statuses, life_of
 from gapless.protocols.gapless.messages import PUT_TOGETHER, Backup, BackupAll, Estate, Interval, Sync
+from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.journal import JournalCopy
 
 __all__ = ["Found", "read_disk", "without_outdated"]
@@ -58,10 +61,10 @@ class Found(msgspec.Struct, frozen=True):
         return max(lives, default=-1)
 
 
-def read_disk(contents: DiskContents, disk: Disk, history_bytes: int) -> Found:
+def read_disk(contents: DiskContents, disk: Disk, options: GaplessOptions) -> Found:
     """What is there. A `StorageError` says why it cannot be read."""
     try:
-        return _read(contents, disk, history_bytes)
+        return _read(contents, disk, options)
     except msgspec.DecodeError as error:
         raise StorageError(
             f"what the disk holds was written by another version of gapless, and cannot be read: {error}; "
@@ -69,7 +72,7 @@ def read_disk(contents: DiskContents, disk: Disk, history_bytes: int) -> Found:
         ) from None
 
 
-def _read(contents: DiskContents, disk: Disk, history_bytes: int) -> Found:
+def _read(contents: DiskContents, disk: Disk, options: GaplessOptions) -> Found:
     entries = contents.entries
     known = msgspec.msgpack.decode(entries[FORMAT_KEY], type=int) if FORMAT_KEY in entries else FORMAT
     if known != FORMAT:
@@ -96,20 +99,20 @@ def _read(contents: DiskContents, disk: Disk, history_bytes: int) -> Found:
             for key, blob in entries.items()
             if key.startswith(OVER_KEYS)
         },
-        history=_read_history(contents, disk, history_bytes),
+        history=_read_history(contents, disk, options),
         index=index,
         is_used=FORMAT_KEY in entries,
     )
 
 
-def _read_history(contents: DiskContents, disk: Disk, history_bytes: int) -> History:
-    """The pieces of all journals, in the order in which they came, as far as one knows."""
-    history = History(history_bytes)
-    history.mirror = mirror = Mirror(disk)
-    pieces = [(row.last, journal, row) for journal, rows in contents.history.items() for row in rows]
-    for last, journal, row in sorted(pieces, key=lambda piece: piece[:2]):
+def _read_history(contents: DiskContents, disk: Disk, options: GaplessOptions) -> History:
+    """The pieces of all journals, in the order in which they came, as far as one knows: the memory keeps the last."""
+    history = History(options.history_bytes)
+    history.mirror = mirror = Mirror(disk, options.history_disk_bytes)
+    pieces = [zip(repeat(journal), rows, strict=False) for journal, rows in contents.history.items()]
+    for journal, row in merge(*pieces, key=lambda piece: (piece[1].last, piece[0])):
         runs = read_piece(row)
-        mirror.found(journal, last, len(runs))
+        mirror.found(journal, row.last, runs)
         for run in runs:
             history.put(journal, run)
     return history

@@ -30,7 +30,7 @@ from gapless.events import Event
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.lives import broker_of, name_life
 from gapless.protocols.gapless.members.contraction import Region, excluded, stand_in
-from gapless.protocols.gapless.members.status import Statuses
+from gapless.protocols.gapless.members.status import Statuses, life_of
 from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, Sync, TreeBody
 from gapless.protocols.gapless.recovery.pieces import Pieces
 
@@ -88,6 +88,13 @@ class Handover:
     def is_ready(self) -> bool:
         """Whether every member has contributed."""
         return len(self.syncs) == len(self.region.group)
+
+    def unheld(self, status: Statuses) -> list[str]:
+        """The excluded brokers of the region whose journals no member has, nor knows with whom they are."""
+        held = {(estate.broker, estate.life) for sync in self.syncs.values() for estate in sync.estates}
+        secured = {life for sync in self.syncs.values() for life in sync.heirs}
+        over = [(name, life_of(status[name])) for name in self.region.core if excluded(status, name)]
+        return [name for name, life in over if (name, life) not in held and name_life(name, life) not in secured]
 
     def contributions(self) -> dict[str, Sync]:
         """By member, in rank order: the same at every member."""

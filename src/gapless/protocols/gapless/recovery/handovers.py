@@ -109,7 +109,7 @@ class Handovers:
         while True:
             if untold := [item for item in self.under_way.values() if not item.is_told]:
                 yield from self._contribute(untold[0])
-            elif ready := [item for item in self.under_way.values() if item.is_ready]:
+            elif ready := [item for item in self.under_way.values() if self._may_complete(item)]:
                 yield from self._complete(ready[0])
             else:
                 break
@@ -144,6 +144,20 @@ class Handovers:
             if self._name in region.core and region.tag in self._completed:
                 waiting.append(Missing(region.core, "completion", self._not_completed(region)))
         return waiting
+
+    def _may_complete(self, handover: Handover) -> bool:
+        return handover.is_ready and not self.unheld(handover) and self._membership.may_hand_over()
+
+    def unheld(self, handover: Handover) -> list[str]:
+        """The excluded brokers for whose return it is waited, since nobody has what they had confirmed.
+
+        With up to f in the core, a backup of each is among the members: if it has no journal, nothing was confirmed.
+        """
+        if self._options.partition != "wait" or "holders" in self._options.switched_off:
+            return []
+        if not handover.is_ready or len(handover.region.core) <= self._membership.f:
+            return []
+        return handover.unheld(self._membership.status)
 
     def receive(self, peer: str, body: Sync) -> None:
         """A member's contribution."""

@@ -83,6 +83,7 @@ class Keeper:
 
     def persisted(self, number: int) -> None:
         """The disk has all up to this batch."""
+        self._library.history.persisted = number
         while self._entries and self._entries[0][0] <= number:
             self._state.journal.persisted = self._entries.popleft()[1]
         due: dict[tuple[str, int], int] = {}

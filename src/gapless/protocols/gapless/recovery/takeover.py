@@ -318,13 +318,20 @@ class Takeover:
     # ---- 3: the logs --------------------------------------------------------------------------------------
 
     def _give_inherited_cuts(self) -> None:
-        """Give inherited subscriptions the cuts they had. Where no cut is known, nothing was delivered either."""
+        """Give inherited subscriptions the cuts they had. Where no cut is known, nothing was delivered either.
+
+        A publisher may have left since, and come back: then this broker knows a later cut, and the earlier one counts
+        for the client, which may not have heard it.
+        """
         for share in self.plan.inherited:
             session = self.sessions.get(share.record.client)
             if session is None:
                 continue
             for name in share.record.subscriptions:
                 subscription = self._table.subscriptions[name]
+                for publisher, cut in share.record.cuts.get(name, {}).items():
+                    if cut < subscription.cuts.get(publisher, cut):
+                        session.last_cuts.setdefault(name, {})[publisher] = cut
                 for cuts in (share.record.cuts.get(name, {}), self.plan.known_cuts.get(name, {})):
                     for publisher, cut in cuts.items():
                         subscription.cuts.setdefault(publisher, cut)
@@ -343,6 +350,7 @@ class Takeover:
             if self.plan.heirs[life] == self._name or item.event.publisher in self.sessions
         }
         self._give_inherited_cuts()
+        self._log.keep_pasts(self.plan.pasts, lambda via: is_inside(self.plan.region, self._name, via))
         places = self._log.places() if own else {}
         for event in self.plan.events:
             key = (event.publisher, event.seq)
@@ -357,7 +365,7 @@ class Takeover:
             elif number and not is_new:
                 # Nothing here matched it, so it never came by, but later ones of its publisher did. The client that
                 # gets it is this broker's now: if this broker dies before the client has it, its backups must know it.
-                self._log.append(Logged(event, via, number, self.plan.pasts[key]))
+                self._log.append(Logged([event], via, number, self.plan.pasts[key]))
             self._outlets.process(event, via, self.plan.pasts[key], self.sessions, number)
             if number and event.seq >= self.plan.doubtful.get(event.publisher, NEVER):
                 # Only some backups of the dead broker may hold it. If the heir let its clients see it and died, it

@@ -4,5 +4,6 @@
 | --- | --- |
 | what must outlive a broker, copied to f backups | `journal` |
 | what a broker has processed, for the next hand-over | `event_log` |
+| numbers that come and go in order | `spans` |
 | what has reached everyone, and may be forgotten | `waves` |
 """

@@ -1,26 +1,30 @@
 """What a broker has processed and nobody has proved delivered everywhere, in the order of processing.
 
 It is what the broker contributes to a hand-over. Waves cut it; what lies before a cut that is done is dropped.
+
+What came together is one entry, a run; its events are told apart only where a hand-over asks for each of them.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Cuts, LogEntry
+from gapless.protocols.gapless.retention.spans import Span, Spans
 
 __all__ = ["EventLog", "Logged"]
 
 
 class Logged(msgspec.Struct, frozen=True, gc=False):
-    """An event, where it came from (`via`: a neighbour in the full tree), and what the log's owner must know of it."""
+    """A run, where it came from (`via`: a neighbour in the full tree), and what the log's owner must know of it."""
 
-    event: Event
+    events: list[Event]
+    """Of one publisher, in order."""
     via: str
     number: int = 0
-    """Its number in the journal of this broker, if it was admitted here."""
+    """That of its first event in the journal of this broker, if it was admitted here; those of the others follow."""
     after: Cuts | None = None
     """For what came out of a merged log: see `messages.LogEntry`."""
 
@@ -30,41 +34,68 @@ class EventLog:
 
     def __init__(self) -> None:
         self._entries: deque[Logged] = deque()
+        self._length = 0
         self._dropped = 0
         self._cuts: deque[tuple[int, int]] = deque()
-        self._numbers: set[int] = set()
+        self._numbers = Spans()
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return self._length
 
     @property
     def first(self) -> int:
-        """The place of the first entry that is kept. Places only grow."""
+        """The place of the first event that is kept. Places only grow."""
         return self._dropped
 
     @property
     def end(self) -> int:
-        """The place of the next entry."""
-        return self._dropped + len(self._entries)
+        """The place of the next event."""
+        return self._dropped + self._length
 
     def append(self, entry: Logged) -> None:
-        """Another event was processed."""
+        """Another run was processed."""
         self._entries.append(entry)
+        self._length += len(entry.events)
         if entry.number:
-            self._numbers.add(entry.number)
+            self._numbers.add(entry.number, entry.number + len(entry.events) - 1)
 
     def places(self) -> dict[tuple[str, int], tuple[int, int]]:
-        """Where each event stands, by publisher and number, and its number in the journal of this broker, or 0."""
+        """Where each event stands, by publisher and number, and its number in the journal of this broker, or 0.
+
+        Each of them is an entry of its own from then on.
+        """
+        self._entries = deque(
+            Logged([event], entry.via, entry.number and entry.number + place, entry.after)
+            for entry in self._entries
+            for place, event in enumerate(entry.events)
+        )
         return {
-            (entry.event.publisher, entry.event.seq): (place, entry.number)
+            (entry.events[0].publisher, entry.events[0].seq): (place, entry.number)
             for place, entry in enumerate(self._entries, self._dropped)
         }
 
+    def keep_pasts(self, pasts: Mapping[tuple[str, int], Cuts], is_inside: Callable[[str], bool]) -> None:
+        """What came from inside a region keeps the past that it has in the merged log.
+
+        Its smallest story: p1:9 enters here, and p3:5, its effect, comes from b2. b2 dies: its backups know what p3:5
+        comes after. b2 returns, and nobody but this broker brings p3:5; if all it knew were where that came from, p3:5
+        could stand anywhere, also before p1:9.
+        """
+        entries: deque[Logged] = deque()
+        for entry in self._entries:
+            if entry.after is not None or not is_inside(entry.via):
+                entries.append(entry)
+                continue
+            for place, event in enumerate(entry.events):
+                number = entry.number and entry.number + place
+                entries.append(Logged([event], entry.via, number, pasts.get((event.publisher, event.seq))))
+        self._entries = entries
+
     def number(self, place: int, number: int) -> None:
-        """The event that stands there is in the journal of this broker now."""
+        """The event that stands there, as `places` told, is in the journal of this broker now."""
         place -= self._dropped
         self._entries[place] = msgspec.structs.replace(self._entries[place], number=number)
-        self._numbers.add(number)
+        self._numbers.add(number, number)
 
     def has_number(self, number: int) -> bool:
         """Whether an event of that journal number is still kept."""
@@ -72,27 +103,32 @@ class EventLog:
 
     def publishers(self) -> set[str]:
         """Of whom something is kept."""
-        return {entry.event.publisher for entry in self._entries}
+        return {entry.events[0].publisher for entry in self._entries}
 
     def cut(self, wave: int) -> None:
         """The wave came by."""
         self._cuts.append((wave, self.end))
 
-    def forget(self, done: int) -> list[int]:
+    def forget(self, done: int) -> list[Span]:
         """Drop what lay before the wave `done`; return the journal numbers among it."""
-        position, numbers = self._dropped, []
+        position = self._dropped
+        spans: list[Span] = []
         while self._cuts and self._cuts[0][0] <= done:
             position = self._cuts.popleft()[1]
         while self._dropped < position:
             entry = self._entries.popleft()
-            self._dropped += 1
+            count = len(entry.events)
+            self._dropped += count
+            self._length -= count
             if entry.number:
-                numbers.append(entry.number)
-        self._numbers.difference_update(numbers)
-        return numbers
+                spans.append((entry.number, entry.number + count - 1))
+                self._numbers.remove(*spans[-1])
+        return spans
 
     def share(self, is_inside: Callable[[str], bool]) -> list[LogEntry]:
         """The log for a hand-over; `is_inside` tells whether what came that way came from inside the region."""
         return [
-            LogEntry(item.event, item.after is None and not is_inside(item.via), item.after) for item in self._entries
+            LogEntry(event, entry.after is None and not is_inside(entry.via), entry.after)
+            for entry in self._entries
+            for event in entry.events
         ]

@@ -9,11 +9,12 @@ them on the boundary of the failed part, where the hand-over needs it.
 """
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 
 import msgspec
 
-from gapless.events import Event
+from gapless.events import Event, EventRun
+from gapless.protocols.gapless.alike import Stretch
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import (
     Admission,
@@ -27,6 +28,7 @@ from gapless.protocols.gapless.messages import (
     SessionRecord,
 )
 from gapless.protocols.gapless.ranges import add_range
+from gapless.protocols.gapless.retention.spans import Span, Spans
 
 __all__ = ["Journal", "JournalCopy"]
 
@@ -35,6 +37,32 @@ PAST_MAX = 100
 WEIGHED = 1024
 """So many bytes of admitted events weigh as much as one more event."""
 _encode = msgspec.msgpack.Encoder().encode
+
+
+class _Run(msgspec.Struct, frozen=True, gc=False):
+    """What was admitted together: the admissions of these events, with one number after the other."""
+
+    first: int
+    events: list[Event]
+    after: Cuts
+    """What is new before the first of them since the admission before."""
+    is_inherited: bool = False
+    whole: Cuts | None = None
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.events) - 1
+
+    def without(self, count: int) -> "_Run":
+        """The rest, if so many of them are forgotten."""
+        return _Run(self.first + count, self.events[count:], {}, self.is_inherited, self.whole)
+
+    def admissions(self) -> Iterator[Admission]:
+        """Them, one by one."""
+        after = self.after
+        for number, event in enumerate(self.events, self.first):
+            yield Admission(number, event, after, self.is_inherited, self.whole)
+            after = {}
 
 
 class JournalCopy:
@@ -47,17 +75,21 @@ class JournalCopy:
         self.is_found = False
         """Whether it was found on a disk, and nobody has said since that it counts."""
         self._base: Cuts = {}
-        self._entries: deque[Admission] = deque()
+        self._entries: deque[_Run] = deque()
+        self._length = 0
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return self._length
 
     def restore(self, message: BackupAll) -> None:
         """Start from a whole journal."""
         self.number = message.number
         self.records = {record.client: record for record in message.records}
         self._base = dict(message.before)
-        self._entries = deque(message.admissions)
+        self._entries = deque(
+            _Run(item.number, [item.event], item.after, item.is_inherited, item.whole) for item in message.admissions
+        )
+        self._length = len(self._entries)
 
     def note(self, message: Backup) -> None:
         """Another entry."""
@@ -75,38 +107,47 @@ class JournalCopy:
             admitted = record.admitted if known is None else max(record.admitted, known.admitted)
             self.records[record.client] = msgspec.structs.replace(record, admitted=admitted)
 
-    def admit(self, number: int, after: Cuts, events: Sequence[Event], original: Cuts | None = None) -> None:
+    def admit(self, number: int, after: Cuts, events: list[Event], original: Cuts | None = None) -> None:
         """A client's publications, the last with this number, are to be admitted.
 
         Or they were by another broker: then `original` is what came before them there.
         """
-        first = number - len(events) + 1
-        for place, event in enumerate(events):
-            self._entries.append(Admission(first + place, event, after, original is not None, original))
-            after = {}
-        record = self.records.get(event.publisher)
-        if record is not None and record.admitted < event.seq:
-            self.records[event.publisher] = msgspec.structs.replace(record, admitted=event.seq)
+        self._append(_Run(number - len(events) + 1, events, after, original is not None, original))
+        publisher, seq = events[-1].publisher, events[-1].seq
+        record = self.records.get(publisher)
+        if record is not None and record.admitted < seq:
+            self.records[publisher] = msgspec.structs.replace(record, admitted=seq)
+
+    def _append(self, run: _Run) -> None:
+        self._entries.append(run)
+        self._length += len(run.events)
 
     def forget(self, number: int) -> None:
         """Admissions up to this number have reached everyone."""
-        while self._entries and self._entries[0].number <= number:
-            self._base.update(self._entries.popleft().after)
+        while self._entries and self._entries[0].first <= number:
+            self._drop(number)
 
-    def forget_done(self, done: set[int], last: int) -> int:
+    def forget_done(self, done: Spans, last: int) -> int:
         """Forget up to the first that is not done, and take out of `done` what is forgotten; return the last number."""
-        entries = self._entries
-        gone = []
-        for item in entries:
-            if item.number not in done:
+        while self._entries:
+            first = self._entries[0].first
+            end = done.end_of(first)
+            if not end:
                 break
-            gone.append(item.number)
-            if item.after:
-                self._base.update(item.after)
-        for _ in gone:
-            entries.popleft()
-        done.difference_update(gone)
-        return gone[-1] if gone else last
+            last = self._drop(end)
+            done.remove(first, last)
+        return last
+
+    def _drop(self, number: int) -> int:
+        """Forget of the first run what is up to this number; return the last number of that."""
+        run = self._entries.popleft()
+        if run.after:
+            self._base.update(run.after)
+        count = min(len(run.events), number - run.first + 1)
+        self._length -= count
+        if count < len(run.events):
+            self._entries.appendleft(run.without(count))
+        return run.first + count - 1
 
     def prune(self, kept: Container[str]) -> bool:
         """Of the past of all entries, forget the publishers of which nothing is kept; tell whether that was much."""
@@ -121,17 +162,20 @@ class JournalCopy:
 
     def keep(self, item: Admission) -> None:
         """Take over an admission, expanded, as another copy holds it."""
-        self._entries.append(Admission(item.number, item.event, {}, item.is_inherited, item.after))
+        self._append(_Run(item.number, [item.event], {}, item.is_inherited, item.after))
+
+    def _admissions(self) -> list[Admission]:
+        return [item for run in self._entries for item in run.admissions()]
 
     def estate(self, broker: str, life: int) -> Estate:
         """The copy as a member of a region contributes it."""
         return Estate(
-            broker, life, dict(self.records), dict(self._base), list(self._entries), self.number, self.is_found
+            broker, life, dict(self.records), dict(self._base), self._admissions(), self.number, self.is_found
         )
 
     def whole(self, number: int) -> BackupAll:
         """The copy for one who becomes a backup when the journal has reached that number."""
-        return BackupAll(number, list(self.records.values()), list(self._entries), dict(self._base))
+        return BackupAll(number, list(self.records.values()), self._admissions(), dict(self._base))
 
 
 class Journal:
@@ -152,7 +196,7 @@ class Journal:
         self.clock = clock
         self._number = 0
         self._forgotten = 0
-        self._done: set[int] = set()
+        self._done = Spans()
         self._backups: dict[str, tuple[int, int]] = {}
         self._fresh: Cuts = {}
         self.weight = 0
@@ -165,17 +209,20 @@ class Journal:
     @property
     def held(self) -> int:
         """All backups hold everything up to this number, and the disk of this broker, which is one of them."""
-        held = min((held for _, held in self._backups.values()), default=self._number)
-        return held if self.persisted is None else min(held, self.persisted)
+        held = self._number if self.persisted is None else self.persisted
+        for _, answered in self._backups.values():
+            if answered < held:
+                held = answered
+        return held
 
     @property
     def number(self) -> int:
         """The number of the last entry."""
         return self._number
 
-    def processed(self, events: Iterable[Event]) -> None:
-        """The broker processed events: whatever it notes from now on comes after them."""
-        self._fresh.update([(event.publisher, event.seq) for event in events])
+    def processed(self, publisher: str, seq: int) -> None:
+        """The broker processed what a publisher said up to a number: what it notes from now on comes after that."""
+        self._fresh[publisher] = seq
 
     def write(self, records: list[SessionRecord], gone: str = "") -> int:
         """Note sessions that changed or are over, and tell the backups; return the number of the entry."""
@@ -185,10 +232,17 @@ class Journal:
         self._tell(Backup(self._number, self._forgotten, {}, records, [], None, gone))
         return self._number
 
-    def stamp(self, events: list[Event]) -> list[Event]:
-        """The publications as they are admitted: with a stamp, one for all, as one client published them in order."""
-        stamp = self.clock.next()
-        return [Event(event.publisher, event.seq, event.attributes, event.payload, stamp) for event in events]
+    def stamp(self, events: list[Event], alike: list[Stretch]) -> list[Event]:
+        """The publications as they are admitted: with a stamp, one for all, as one client published them in order.
+
+        Attributes that are alike are kept once.
+        """
+        stamp, publisher = self.clock.next(), events[0].publisher
+        stamped: list[Event] = []
+        for attributes, end in alike:
+            some = events if end == len(events) and not stamped else events[len(stamped) : end]
+            stamped += [Event(publisher, event.seq, attributes, event.payload, stamp) for event in some]
+        return EventRun(stamped)
 
     def admit(self, events: list[Event], original: Cuts | None = None) -> int:
         """Note a client's publications, stamped, before they are admitted; return the number of the last."""
@@ -224,10 +278,12 @@ class Journal:
         for name in self._backups:
             self._send(name, message)
 
-    def forget(self, numbers: Iterable[int]) -> None:
+    def forget(self, spans: Iterable[Span]) -> None:
         """These admissions have reached everyone. Forget up to the first that has not: the rest may be out of order."""
         before = self._forgotten
-        self._done.update([number for number in numbers if number > before])
+        for first, last in spans:
+            if last > before:
+                self._done.add(max(first, before + 1), last)
         self._forgotten = self.copy.forget_done(self._done, before)
         while self._weights and self._weights[0][0] <= self._forgotten:
             self.weight -= self._weights.popleft()[1]

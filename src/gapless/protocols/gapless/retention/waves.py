@@ -22,7 +22,8 @@ other. What a dead broker had stamped before it echoed is held by its heir befor
 With its echo each broker tells which numbers of which publishers it has in its journal since the last final position
 (`Interval`), and the root tells everyone: so a position is known as a number for each publisher, too, and who reads
 what lies between two positions knows when something is missing. A new root may know less of positions than others; then
-the first wave tells it (`Echo.final`), and is none itself.
+the first wave tells it (`Echo.final`), and is none itself. If all brokers have lost their memory since the last one,
+nobody knows what was admitted before: the first wave is a position, and whoever reads from before it is told.
 
 An event up to a final position was processed where it was admitted before the next wave came by there. So once that
 next one is done, everything up to the position has *reached* everyone.
@@ -36,6 +37,8 @@ from gapless.protocols.gapless.messages import Echo, Interval, Ranges, Wave
 
 __all__ = ["Archive", "Waves"]
 
+NOTHING_KNOWN = -1
+"""As the last final position: the broker has lost its memory, and has heard of none."""
 PATIENCE_MIN = 8
 PATIENCE_MAX = 256
 IDLE_MAX = 16
@@ -70,7 +73,11 @@ class Waves:
         is_pressed: Callable[[], bool],
         clock: Clock,
         archive: Archive,
+        *,
+        knows_beginning: bool = True,
     ) -> None:
+        """`knows_beginning`: the broker is in its first life, or has a disk with all that it has known since."""
+        self._knows_beginning = knows_beginning
         self.number = 0
         self.final = 0
         """All events up to this position are admitted and held."""
@@ -84,7 +91,8 @@ class Waves:
         self._is_busy = is_busy
         self._is_pressed = is_pressed
         self._archive = archive
-        self._open = False
+        self.is_open = False
+        """Whether the last wave waits for an echo, or for clients."""
         self._children: dict[str, None] = {}
         self._sessions: dict[str, int] = {}
         self._busy = False
@@ -116,6 +124,11 @@ class Waves:
         """
         return self._started == self.number
 
+    @property
+    def _knows_position(self) -> bool:
+        """Whether it knows a position up to which it is known what was admitted."""
+        return self._knows_beginning or self.final > 0
+
     def see(self, stamp: int) -> None:
         """An earlier life has come so far."""
         self._clock.see(stamp)
@@ -123,11 +136,11 @@ class Waves:
     def void(self, number: int) -> None:
         """A hand-over: no wave up to this number counts any more."""
         self.number = max(self.number, number)
-        self._open = False
+        self.is_open = False
 
     def tick(self) -> Wave | None:
         """At the root, once an interval: the wave to start, if it is time for one."""
-        if self._open:
+        if self.is_open:
             self._silent += 1
             if self._silent < self._patience:
                 return None
@@ -143,7 +156,7 @@ class Waves:
         """At the root: someone waits for a position. Returns the wave to start: `again`, if one is under way that will
         not be echoed."""
         self._hurried = HURRIED
-        return None if self._open and not again else self._next()
+        return None if self.is_open and not again else self._next()
 
     def _next(self) -> Wave:
         number = self._started = max(self.number + 1, self._clock.next())
@@ -155,7 +168,7 @@ class Waves:
             return False
         self.number = wave.number
         self.final = max(self.final, wave.final)
-        self._final_below = self.final
+        self._final_below = self.final if self._knows_position else NOTHING_KNOWN
         self.dropped = max(self.dropped, wave.dropped)
         self._dropped_below = self._archive.dropped()
         self._admitted = self._archive.admitted(wave.final, wave.number)
@@ -169,12 +182,12 @@ class Waves:
         self._sessions = sessions
         self._busy = self._is_busy()
         self._pressed = self._is_pressed()
-        self._open = True
+        self.is_open = True
         return True
 
     def missing(self, confirmed: Callable[[str], int]) -> list[str]:
         """The brokers and clients that the wave waits for."""
-        if not self._open:
+        if not self.is_open:
             return []
         return [*self._children, *(client for client, owed in self._sessions.items() if confirmed(client) < owed)]
 
@@ -184,7 +197,7 @@ class Waves:
 
     def echoed(self, child: str, echo: Echo) -> None:
         """A child echoed."""
-        if self._open and echo.number == self.number:
+        if self.is_open and echo.number == self.number:
             self._children.pop(child, None)
             self._final_below = max(self._final_below, echo.final)
             self._dropped_below = max(self._dropped_below, echo.dropped)
@@ -197,23 +210,32 @@ class Waves:
 
         `confirmed` tells how many deliveries a client has confirmed; the backups hold the journal up to `held`.
         """
-        if not self._open or self._children or held < self._journalled:
+        if not self.is_open or self._children or held < self._journalled:
             return None
         for client in list(self._sessions):
             if confirmed(client) < self._sessions[client]:
                 return None
             del self._sessions[client]
-        self._open = False
+        self.is_open = False
         pressed = self._pressed or self._is_pressed()
         return Echo(self.number, self._busy, pressed, self._final_below, self._admitted, self._dropped_below)
 
     def completed(self, echo: Echo) -> Wave | None:
-        """At the root: everyone has echoed. Returns the wave to start at once, if there is need."""
-        self._before_done, self._done, self._completed = self._done, self._completed, echo.number
+        """At the root: everyone has echoed. Returns the wave to start at once, if there is need.
+
+        A wave that is no position does not count, for what came before it is in no interval yet. Its smallest story: a
+        new root has learned of positions by its first wave. The second becomes final, and only the root knows what came
+        before it. The third would let everyone forget what came before the first; the root dies, and with it goes what
+        was there to be read.
+        """
         self.dropped = max(self.dropped, echo.dropped)
-        if echo.final > self.final:
+        if echo.final == NOTHING_KNOWN:
+            self.final, self._interval = echo.number, None
+        elif echo.final > self.final or not self._knows_position:
             self.final, self._interval = echo.final, None
+            self._knows_beginning = True
         else:
+            self._before_done, self._done, self._completed = self._done, self._completed, echo.number
             self._interval = Interval(self.final, echo.number, echo.admitted)
             self._archive.note(self._interval, self.dropped)
             self.final = echo.number

@@ -27,7 +27,7 @@ published from then on is left out.
 
 from collections.abc import Callable, Container, Iterable
 
-from gapless.events import Event
+from gapless.events import Attributes, Event
 from gapless.filters import Filter, FilterIndex, parse
 from gapless.protocols.gapless.messages import (
     AddAdvertisement,
@@ -70,7 +70,8 @@ class RoutingTable:
         self.is_intact = True
         self.is_complete = True
         """Whether every stable advertisement is known here; a broker that returns has to learn them first."""
-        self._has_former = False
+        self.has_former = False
+        """Whether any subscription has cuts of publishers that have left."""
         self._publishers: dict[str, dict[str, Advertisement]] = {}
         self._index: FilterIndex[str] = FilterIndex()
         self._send = send
@@ -85,11 +86,13 @@ class RoutingTable:
         """The subscriptions that the event matches, in the order in which they became known."""
         return map(self.subscriptions.__getitem__, self._index.match(event.attributes))
 
-    def match_many(self, events: list[Event]) -> list[list[str]]:
-        """The names of the subscriptions that each of the events matches, in the same order."""
-        if len(events) == 1:
-            return [self._index.match(events[0].attributes)]
-        return self._index.match_many([event.attributes for event in events])
+    def match_names(self, attributes: Attributes) -> list[str]:
+        """The names of the subscriptions that events with these attributes match, in the same order."""
+        return self._index.match(attributes)
+
+    def match_many(self, batch: list[Attributes]) -> list[list[str]]:
+        """The same for each of some attributes."""
+        return self._index.match_many(batch)
 
     def covering(self, pattern: Filter) -> Iterable[Subscription]:
         """The subscriptions that cover the filter, in the order in which they became known."""
@@ -361,7 +364,7 @@ class RoutingTable:
             ):
                 cut = subscription.cuts.pop(advertisement.publisher)
                 subscription.former.setdefault(advertisement.publisher, cut)
-                self._has_former = True
+                self.has_former = True
         if advertisement.origin is not None and advertisement.origin.peer in self.links:
             self._representation.prune(advertisement.origin)
 
@@ -379,10 +382,9 @@ class RoutingTable:
 
     def forget_former(self) -> None:
         """Nothing of publishers that left is under way any more."""
-        if self._has_former:
-            self._has_former = False
-            for subscription in self.subscriptions.values():
-                subscription.former.clear()
+        self.has_former = False
+        for subscription in self.subscriptions.values():
+            subscription.former.clear()
 
     # ---- links --------------------------------------------------------------------------------------------
 

@@ -1,0 +1,51 @@
+"""Small files become larger ones: who archives every few seconds writes many, and nobody wants to read them."""
+
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+
+from gapless.archive.directory import Archive, ArchivedFile, Contents
+from gapless.archive.writing import SCHEMA
+
+__all__ = ["compact"]
+
+SMALL = 32 * 1024 * 1024
+"""A file of fewer bytes may become part of a larger one."""
+MANY = 16
+"""So many small files of a date, one after the other, become one."""
+
+
+def compact(archive: Archive, contents: Contents, many: int = MANY) -> Contents:
+    """What the archive holds then: the same events, in no more files than before."""
+    files: list[ArchivedFile] = []
+    old: list[ArchivedFile] = []
+    for _, run in groupby(contents.files, lambda file: (Path(file.path).parent, file.size < SMALL)):
+        some = list(run)
+        if len(some) >= many and some[0].size < SMALL:
+            files.append(_merged(archive, some))
+            old += some
+        else:
+            files += some
+    if not old:
+        return contents
+    contents = msgspec.structs.replace(contents, files=files)
+    archive.replace(contents)
+    for file in old:
+        (archive.path / file.path).unlink(missing_ok=True)
+    return contents
+
+
+def _merged(archive: Archive, files: list[ArchivedFile]) -> ArchivedFile:
+    first, last = files[0], files[-1]
+    path = archive.path / Path(last.path).parent / f"{last.until}-{len(files)}.parquet"
+    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+        for file in files:
+            with pq.ParquetFile(archive.path / file.path) as source:
+                for group in range(source.num_row_groups):
+                    writer.write_table(source.read_row_group(group))
+    return ArchivedFile(
+        str(path.relative_to(archive.path)), first.since, last.until, sum(file.events for file in files),
+        path.stat().st_size,
+    )  # fmt: skip

@@ -1,0 +1,112 @@
+"""An archive on disk: a list of files, and the files.
+
+    archive.json                                  what it holds
+    date=2026-11-16/1793280000000000.parquet      events up to this position, of this date
+
+**The list decides.** It is replaced in one step, and names the position up to which the archive is whole. A file that
+is not listed is the rest of a failure, and is removed. What lies between two positions is the same whenever it is read
+from brokers, so whoever goes on from the last position that is listed writes each event once.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from gapless.errors import ArchiveError
+
+__all__ = ["Archive", "ArchivedFile", "Contents"]
+
+LIST = "archive.json"
+
+
+class ArchivedFile(msgspec.Struct, frozen=True):
+    """One file, with all that the archive holds after one position and up to another."""
+
+    path: str
+    since: int
+    until: int
+    events: int
+    size: int
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What an archive holds: everything that matches a filter, after one position and up to another."""
+
+    network: str
+    filter: str
+    since: int
+    until: int
+    files: list[ArchivedFile] = []
+    """In the order of their positions."""
+    gaps: list[tuple[int, int]] = []
+    """Between these positions something is missing: brokers had lost it before it was archived."""
+
+    def between(self, since: int, until: int) -> list[ArchivedFile]:
+        """The files with what lies after one position and up to another."""
+        return [file for file in self.files if file.until > since and file.since < until]
+
+
+class Archive:
+    """One such directory."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    def contents(self) -> Contents:
+        """What it holds; an `ArchiveError` if it is none."""
+        found = self.contents_if_any()
+        if found is None:
+            raise ArchiveError(f"there is no archive at {self.path}: gapless archive writes one")
+        return found
+
+    def contents_if_any(self) -> Contents | None:
+        """What it holds; None if nothing was archived there."""
+        path = self.path / LIST
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Contents)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except msgspec.MsgspecError as error:
+            raise ArchiveError(f"{path} is damaged: {error}") from None
+
+    def replace(self, contents: Contents) -> None:
+        """From here on it holds this."""
+        beside = self.path / f"{LIST}.new"
+        with beside.open("wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(contents), indent=1))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self.path / LIST)
+        number = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+    def clear(self, contents: Contents | None) -> None:
+        """Remove files that are not listed."""
+        listed = {file.path for file in contents.files} if contents is not None else set[str]()
+        for path in self.path.glob("date=*/*.parquet*"):
+            if str(path.relative_to(self.path)) not in listed:
+                path.unlink()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Alone: nobody else writes to it."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / "lock").open("ab")
+        except OSError as error:
+            raise ArchiveError(f"{self.path} cannot be written: {error.strerror}") from None
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ArchiveError(
+                    f"another process writes to the archive {self.path}; let one of them do it"
+                ) from None
+            yield

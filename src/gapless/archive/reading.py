@@ -1,0 +1,46 @@
+"""Events out of an archive, as brokers would tell them: in the same order, through a filter."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gapless.archive.directory import Archive
+from gapless.errors import ArchiveError
+from gapless.events import Event
+from gapless.filters import parse
+from gapless.trace.attributes_text import attributes_from_text
+
+__all__ = ["read_file", "read_files"]
+
+ROWS = 8_192
+"""Events that are read at a time."""
+
+
+def read_files(archive: Archive, text: str, since: int, until: int) -> Iterator[list[Event]]:
+    """What matches, after one position and up to another."""
+    for file in archive.contents().between(since, until):
+        yield from read_file(archive.path / file.path, text, since, until)
+
+
+def read_file(path: Path, text: str, since: int, until: int) -> Iterator[list[Event]]:
+    """The same of one file."""
+    test = parse(text).test
+    try:
+        with pq.ParquetFile(path) as source:
+            for batch in source.iter_batches(ROWS):
+                positions = batch.column("position")
+                inside = batch.filter(pc.and_(pc.greater(positions, since), pc.less_equal(positions, until)))
+                events = [event for event in _events(inside) if test(event.attributes)]
+                if events:
+                    yield events
+    except (OSError, pa.ArrowException) as error:
+        raise ArchiveError(f"{path} cannot be read: {error}; it is listed in the archive") from None
+
+
+def _events(batch: pa.RecordBatch) -> Iterator[Event]:
+    columns = (batch.column(name).to_pylist() for name in ("publisher", "seq", "attributes", "payload", "position"))
+    for publisher, seq, text, payload, position in zip(*columns, strict=True):
+        yield Event(publisher, seq, attributes_from_text(text), payload, position)

@@ -1,0 +1,146 @@
+"""Events into files: by date, of a size that is good to read, each file whole when it is listed."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gapless.archive.directory import Archive, ArchivedFile, Contents
+from gapless.events import Event
+from gapless.trace.attributes_text import attributes_to_text
+
+__all__ = ["SCHEMA", "ArchiveWriter", "date_of", "table_of"]
+
+SCHEMA = pa.schema(
+    [
+        ("publisher", pa.string()),
+        ("seq", pa.int64()),
+        ("position", pa.int64()),
+        ("published_at", pa.timestamp("us", tz="UTC")),
+        ("attributes", pa.string()),
+        ("payload", pa.binary()),
+    ]
+)
+"""Attributes are a JSON text, so that each keeps its type."""
+
+GROUP = 65_536
+"""Events in one row group."""
+GROUP_BYTES = 16 * 1024 * 1024
+FILE_BYTES = 128 * 1024 * 1024
+"""About so large a file becomes, before it is compressed."""
+
+
+class ArchiveWriter:
+    """Adds events to an archive, in their order."""
+
+    def __init__(self, archive: Archive, contents: Contents) -> None:
+        self._archive = archive
+        self.contents = contents
+        self._group: list[Event] = []
+        self._group_bytes = 0
+        self._file: _File | None = None
+        self._full: list[ArchivedFile] = []
+        """Files that are written and not listed."""
+
+    def add(self, events: Sequence[Event]) -> None:
+        """The next of them, by position."""
+        for event in events:
+            last = self._group[-1] if self._group else None
+            if last is not None and last.position != event.position:
+                # Events of one position stay in one file, so that a file ends with a position.
+                if date_of(last.position) != date_of(event.position):
+                    self._end_file(last.position)
+                elif len(self._group) >= GROUP or self._group_bytes >= GROUP_BYTES:
+                    self._write_group()
+                    if self._file is not None and self._file.size >= FILE_BYTES:
+                        self._end_file(last.position)
+            self._group.append(event)
+            self._group_bytes += 200 + len(event.payload)
+
+    def commit(self, until: int) -> int:
+        """All up to this position was added: from here on the archive holds it. Returns how many events that are."""
+        self._end_file(until)
+        full, self._full = self._full, []
+        if full:
+            full[-1] = msgspec.structs.replace(full[-1], until=until)
+        self.contents = msgspec.structs.replace(self.contents, until=until, files=[*self.contents.files, *full])
+        self._archive.replace(self.contents)
+        return sum(file.events for file in full)
+
+    def note_gap(self, since: int, until: int) -> None:
+        """Something between these positions is missing; it is told with the next commit."""
+        gaps = list(self.contents.gaps)
+        if gaps and gaps[-1][1] >= since:
+            since, until = gaps[-1][0], max(until, gaps.pop()[1])
+        self.contents = msgspec.structs.replace(self.contents, gaps=[*gaps, (since, until)])
+
+    @property
+    def size(self) -> int:
+        """Bytes that are added and not listed, about."""
+        return self._group_bytes + (self._file.size if self._file is not None else 0) + sum(f.size for f in self._full)
+
+    def _write_group(self) -> None:
+        if self._group:
+            if self._file is None:
+                self._file = _File(self._archive.path, self._group[0].position)
+            self._file.write(self._group, self._group_bytes)
+            self._group, self._group_bytes = [], 0
+
+    def _end_file(self, until: int) -> None:
+        self._write_group()
+        if self._file is not None:
+            since = self._full[-1].until if self._full else self.contents.until
+            self._full.append(self._file.close(since, until))
+            self._file = None
+
+
+class _File:
+    """One that is being written."""
+
+    def __init__(self, root: Path, position: int) -> None:
+        self._root = root
+        self._folder = root / f"date={date_of(position)}"
+        self._folder.mkdir(exist_ok=True)
+        self._path = self._folder / f"{position}.parquet.new"
+        self._writer = pq.ParquetWriter(self._path, SCHEMA, compression="zstd")
+        self._events = 0
+        self.size = 0
+        """Bytes that went in, about."""
+
+    def write(self, events: Sequence[Event], size: int) -> None:
+        """One row group."""
+        self._writer.write_table(table_of(events))
+        self._events += len(events)
+        self.size += size
+
+    def close(self, since: int, until: int) -> ArchivedFile:
+        """It is whole."""
+        self._writer.close()
+        path = self._folder / f"{until}.parquet"
+        self._path.replace(path)
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+        return ArchivedFile(str(path.relative_to(self._root)), since, until, self._events, path.stat().st_size)
+
+
+def table_of(events: Sequence[Event]) -> pa.Table:
+    """As they stand in a file."""
+    positions = pa.array([event.position for event in events], pa.int64())
+    columns = [
+        pa.array([event.publisher for event in events], pa.string()),
+        pa.array([event.seq for event in events], pa.int64()),
+        positions,
+        positions.cast(pa.timestamp("us", tz="UTC")),
+        pa.array([attributes_to_text(event.attributes) for event in events], pa.string()),
+        pa.array([event.payload for event in events], pa.binary()),
+    ]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def date_of(position: int) -> str:
+    """The day, in UTC."""
+    return datetime.fromtimestamp(position / 1e6, UTC).date().isoformat()

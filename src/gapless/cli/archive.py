@@ -1,0 +1,113 @@
+"""`gapless archive`: what is published goes into Parquet files, before brokers drop it."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.text import Text
+
+from gapless.archive import Archive, ArchiveWriter, Contents, compact
+from gapless.cli.terminal import output_console, print_json
+from gapless.client import Client, connect
+from gapless.errors import ArchiveError, SkippedError
+from gapless.filters import parse
+from gapless.runtime.event_loop import run
+
+__all__ = ["archive_history"]
+
+CONNECT_S = 10.0
+TAKE = 4_096
+LISTED_BYTES = 512 * 1024 * 1024
+"""After so many bytes what was read is listed, though the end is not reached."""
+
+
+def archive_history(
+    url: str, text: str, directory: Path, *, every_s: float, once: bool, allow_gaps: bool, credentials: Path | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Archive what there is; then again and again, until somebody ends it."""
+    parse(text)
+    archive = Archive(directory)
+    with archive.locked():
+        return run(_archive(url, text, archive, every_s, once, allow_gaps, credentials, as_json))
+
+
+async def _archive(
+    url: str, text: str, archive: Archive, every_s: float, once: bool, allow_gaps: bool, credentials: Path | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    async with connect(url, name="archive", timeout_s=CONNECT_S, credentials=credentials) as client:
+        known = archive.contents_if_any()
+        _check(archive, known, client.network, text)
+        archive.clear(known)
+        contents = known or Contents(client.network, text, 0, 0)
+        while True:
+            contents, count = await archive_portion(client, archive, contents, allow_gaps=allow_gaps)
+            contents = compact(archive, contents)
+            if count or once:
+                _tell(archive, contents, count, as_json)
+            if once:
+                return 0
+            await asyncio.sleep(every_s)
+
+
+async def archive_portion(
+    client: Client, archive: Archive, contents: Contents, *, allow_gaps: bool = False
+) -> tuple[Contents, int]:
+    """Add what was published since; what the archive holds then, and how many events were added."""
+    reading = await client.read(contents.filter, since=contents.until or "earliest")
+    writer = ArchiveWriter(archive, contents)
+    place, count = contents.until, 0
+    while True:
+        try:
+            events = await reading.take(TAKE)
+        except SkippedError as error:
+            if not allow_gaps:
+                raise ArchiveError(
+                    f"{error}; they were not archived in time: let brokers keep more (history_bytes), archive more "
+                    "often, and go on without them with --allow-gaps, which the archive remembers"
+                ) from None
+            writer.note_gap(*(error.gap or (place, max(place, reading.position))))
+            continue
+        if not events:
+            return _closed(writer, reading.position, count)
+        if not contents.until and not place:
+            # The first archive begins where the history of the brokers does.
+            writer.contents = Contents(
+                contents.network, contents.filter, events[0].position - 1, events[0].position - 1
+            )
+        if writer.size >= LISTED_BYTES and events[0].position > place:
+            count += writer.commit(place)
+        place = events[-1].position
+        writer.add(events)
+
+
+def _closed(writer: ArchiveWriter, until: int, count: int) -> tuple[Contents, int]:
+    if not writer.contents.until:
+        writer.contents = Contents(writer.contents.network, writer.contents.filter, until, until)
+    count += writer.commit(until)
+    return writer.contents, count
+
+
+def _check(archive: Archive, known: Contents | None, network: str, text: str) -> None:
+    if known is None:
+        return
+    if known.network != network:
+        raise ArchiveError(
+            f"{archive.path} is an archive of network {known.network!r}, but these brokers are of {network!r}; "
+            "name another directory"
+        )
+    if known.filter != text:
+        raise ArchiveError(
+            f"{archive.path} is an archive of what matches {known.filter!r}, not {text!r}; name another directory"
+        )
+
+
+def _tell(archive: Archive, contents: Contents, count: int, as_json: bool) -> None:
+    at = datetime.fromtimestamp(contents.until / 1e6, UTC).isoformat(timespec="seconds")
+    if as_json:
+        print_json({"archive": str(archive.path), "events": count, "until": contents.until, "at": at,
+                    "files": len(contents.files), "gaps": contents.gaps})  # fmt: skip
+    else:
+        told = f"{count:,} more events, {len(contents.files)} files, up to position {contents.until} ({at})"
+        output_console().print(Text(f"{archive.path}: {told}"))

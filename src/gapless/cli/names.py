@@ -1,0 +1,84 @@
+"""`gapless subscriptions`: the named ones, how far each lies behind, and what can be done about them."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from gapless.cli.exit_codes import VALID
+from gapless.cli.terminal import output_console, print_json
+from gapless.client import Client, connect
+from gapless.client.positions import Since
+from gapless.names import NamedSubscription
+from gapless.runtime.event_loop import run
+
+__all__ = ["end", "lag_text", "move", "show"]
+
+T = TypeVar("T")
+
+
+def show(url: str, credentials: Path | None, *, as_json: bool) -> int:
+    """List them."""
+    found = _ask(url, credentials, lambda client: client.named_subscriptions())
+    if as_json:
+        print_json({"subscriptions": [msgspec.structs.asdict(each) for each in found]})
+    elif not found:
+        print("there are no named subscriptions; gapless sub --name begins one")
+    else:
+        output_console().print(_table(found))
+    return VALID
+
+
+def move(url: str, credentials: Path | None, name: str, when: str, *, as_json: bool) -> int:
+    """Let one go on elsewhere."""
+
+    async def do(client: Client) -> None:
+        to: Since = int(when) if when.isascii() and when.isdigit() else when
+        await client.move_subscription(name, await client.position() if when == "now" else to)
+
+    _ask(url, credentials, do)
+    if as_json:
+        print_json({"name": name, "moved_to": when})
+    else:
+        print(f"{name} goes on from {when}")
+    return VALID
+
+
+def end(url: str, credentials: Path | None, name: str, *, as_json: bool) -> int:
+    """End one."""
+    _ask(url, credentials, lambda client: client.end_subscription(name))
+    if as_json:
+        print_json({"name": name, "ended": True})
+    else:
+        print(f"{name} is over")
+    return VALID
+
+
+def _ask(url: str, credentials: Path | None, call: Callable[[Client], Awaitable[T]]) -> T:
+    async def main() -> T:
+        async with connect(url, name="subscriptions", timeout_s=2.0, credentials=credentials) as client:
+            return await call(client)
+
+    return run(main())
+
+
+def _table(found: list[NamedSubscription]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("name", "filter", "position", "behind", "who listens"):
+        table.add_column(heading, overflow="fold")
+    for each in found:
+        table.add_row(
+            Text(each.name), Text(each.filter), str(each.position), lag_text(each.lag_s), Text(each.client or "nobody")
+        )
+    return table
+
+
+def lag_text(seconds: float) -> str:
+    """As people say it."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,29 @@
+"""What a process has to know to go on as a client of another process, which is no more.
+
+Brokers know a client by its name, and listen to its latest attempt alone. So whoever goes on with a larger one is the
+client from then on: what the process before had sent, and no broker has taken, counts no more, and a number that
+a broker has taken is not taken again. That is what a client relies on when its connection breaks, too.
+"""
+
+import msgspec
+
+__all__ = ["Standing"]
+
+LATER = 1_000_000
+"""By so much the attempts of a process exceed those of the one before: more than it can have made."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Of one client, at one moment."""
+
+    name: str
+    home: str
+    """Who held its session last."""
+    attempt: int
+    seq: int
+    """The number of its last event."""
+
+    def later(self) -> "Standing":
+        """That of the next process. It has to be written down before that one connects, so that none after it begins
+        with the same."""
+        return msgspec.structs.replace(self, attempt=self.attempt + LATER)

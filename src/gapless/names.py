@@ -1,0 +1,95 @@
+"""Named subscriptions, between a client's node and those who drive it: its calls, and what the node says of them."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+__all__ = [
+    "LISTING",
+    "Confirm", "Confirmation", "Confirming", "ListNames", "MoveName", "NameChanged", "NamedSubscription", "NamesListed",
+    "Opened",
+]  # fmt: skip
+
+Confirmation: TypeAlias = Literal["taken", "manual"]
+"""When an event of a named subscription is confirmed: when the application has taken it, or when it says so."""
+
+
+LISTING = "names/"
+"""Before the number of a question which names there are, where it is refused."""
+
+
+class Confirm(msgspec.Struct, frozen=True):
+    """A client's call: of a named subscription, everything up to that delivery to the client is confirmed."""
+
+    subscription: str
+    count: int
+    is_urgent: bool = True
+    """Whether somebody waits for it; else it may wait for more."""
+
+
+class ListNames(msgspec.Struct, frozen=True):
+    """A client's call: which named subscriptions are there? `NamesListed` follows."""
+
+    request: int
+
+
+class MoveName(msgspec.Struct, frozen=True):
+    """A client's call: let a named subscription go on after another position; below 0, end it. `NameChanged`
+    follows."""
+
+    request: str
+    """Unique, and beginning with the name of the client, as those of subscriptions."""
+    name: str
+    filter: str
+    """That it has: who may not subscribe to it may not change it."""
+    position: int
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A named subscription is this client's, and goes on after a position, without these numbers of publishers."""
+
+    subscription: str
+    name: str
+    generation: int
+    """It grows with each opening of the name."""
+    position: int
+    got: dict[str, int]
+
+
+class Confirming(msgspec.Struct, frozen=True):
+    """Of a named subscription, everything up to that delivery to the client is being confirmed; or it is, and will not
+    come again, if it `is_kept`."""
+
+    subscription: str
+    count: int
+    is_kept: bool
+
+
+class NamedSubscription(msgspec.Struct, frozen=True):
+    """A named subscription, as an operator sees it."""
+
+    name: str
+    filter: str
+    position: int
+    """Everything up to it is confirmed."""
+    client: str
+    """Who opened it last and has not left; empty if nobody."""
+    lag_s: float
+    """How far its position lies behind the newest, in seconds."""
+
+
+class NamesListed(msgspec.Struct, frozen=True):
+    """All named subscriptions that there are."""
+
+    request: int
+    found: Sequence[NamedSubscription]
+    position: int
+    """The newest."""
+
+
+class NameChanged(msgspec.Struct, frozen=True):
+    """It was moved, or ended; or a sentence says why not."""
+
+    request: str
+    reason: str

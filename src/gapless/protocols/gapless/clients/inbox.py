@@ -1,0 +1,80 @@
+"""What a client did and has not been carried out yet, in order: runs of publications, and what it took back."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from gapless.events import Event
+from gapless.filters.evaluation import Test
+from gapless.protocols.gapless.alike import Stretch, stretches
+from gapless.protocols.gapless.client_messages import ClientUnadvertise
+
+__all__ = ["Inbox"]
+
+
+class Inbox:
+    """Of one client."""
+
+    def __init__(self) -> None:
+        self._items: deque[list[Event] | ClientUnadvertise] = deque()
+        self._length = 0
+
+    def __len__(self) -> int:
+        """How many publications there are, and how much was taken back."""
+        return self._length
+
+    def put(self, events: list[Event]) -> None:
+        """The client published these."""
+        self._items.append(events)
+        self._length += len(events)
+
+    def take_back(self, message: ClientUnadvertise) -> None:
+        """The client took an advertisement back."""
+        self._items.append(message)
+        self._length += 1
+
+    def clear(self) -> None:
+        """Nothing of it will be carried out."""
+        self._items.clear()
+        self._length = 0
+
+    @property
+    def taken_back(self) -> ClientUnadvertise | None:
+        """What the client took back, if that is next."""
+        head = self._items[0] if self._items else None
+        return head if isinstance(head, ClientUnadvertise) else None
+
+    def pop_taken_back(self) -> None:
+        """It was carried out."""
+        self._items.popleft()
+        self._length -= 1
+
+    def take(self, most: int, tests: Sequence[Test]) -> tuple[list[Event], list[Stretch]]:
+        """The next publications, up to so many, as far as each of them passes one of the tests; and what is alike."""
+        if not self._items:
+            return [], []
+        found, alike = self._take_run(most, tests)
+        while found and self._items and len(found) < most:
+            more, others = self._take_run(most - len(found), tests)
+            if not more:
+                break
+            alike += [(attributes, len(found) + end) for attributes, end in others]
+            found = found + more
+        self._length -= len(found)
+        return found, alike
+
+    def _take_run(self, most: int, tests: Sequence[Test]) -> tuple[list[Event], list[Stretch]]:
+        """The same, of the next run alone."""
+        run = self._items[0]
+        if isinstance(run, ClientUnadvertise):
+            return [], []
+        events = run[:most] if len(run) > most else run
+        alike = stretches(events)
+        for place, (attributes, _) in enumerate(alike):
+            if not any(test(attributes) for test in tests):
+                events, alike = events[: alike[place - 1][1]] if place else [], alike[:place]
+                break
+        if len(events) == len(run):
+            self._items.popleft()
+        elif events:
+            self._items[0] = run[len(events) :]
+        return events, alike

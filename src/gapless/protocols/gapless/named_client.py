@@ -1,0 +1,240 @@
+"""What a client's node does about named subscriptions, beside what it does about all: opening, confirming, leaving."""
+
+from collections.abc import Callable
+from typing import Any
+
+from gapless.events import Event
+from gapless.names import Confirm, Confirming, ListNames, MoveName, NameChanged, NamedSubscription, NamesListed, Opened
+from gapless.protocol import Effect, Rejected, SetTimer, Subscribe
+from gapless.protocols.gapless.client_messages import (
+    ClientConfirm,
+    ClientMove,
+    ClientNames,
+    ClientUnsubscribe,
+    NameKept,
+    NameLost,
+    NameMoved,
+    NameOpened,
+    NameRefused,
+    NamesTold,
+)
+from gapless.protocols.gapless.messages import NameRecord
+from gapless.protocols.gapless.named import Named
+
+__all__ = ["CONFIRM", "NamedClient"]
+
+CONFIRM = "confirm"
+"""The key of the timer."""
+CONFIRM_US = 50_000
+"""How long confirmations gather that nobody waits for."""
+NAME_MAX = 200
+MANUAL_MAX = 100_000
+"""How many deliveries may wait to be confirmed by the application."""
+
+
+class NamedClient:
+    """The named subscriptions of one client."""
+
+    def __init__(
+        self,
+        send: Callable[[Any], None],
+        emit: Callable[[Effect], None],
+        begin: Callable[[Subscribe, Named, NameRecord], None],
+        end: Callable[[str, str], None],
+    ) -> None:
+        """`begin` reads from what the record says; `end` tells the application that it is over, and why."""
+        self._send = send
+        self._emit = emit
+        self._begin = begin
+        self._end = end
+        self._attempt = 0
+        self._named: dict[str, Named] = {}
+        """By subscription."""
+        self._questions: dict[int | str, ListNames | MoveName] = {}
+        """What was asked and not answered."""
+        self._found: dict[int, list[NamedSubscription]] = {}
+        self._is_gathering = False
+
+    def __contains__(self, subscription: str) -> bool:
+        return subscription in self._named
+
+    # ---- calls --------------------------------------------------------------------------------------------
+
+    def objection(self, call: Subscribe) -> str:
+        """Why the client cannot have it; nothing if it can."""
+        if len(call.name) > NAME_MAX:
+            return f"a name has at most {NAME_MAX} characters, this one has {len(call.name):,}"
+        if call.since >= 0 or call.until:
+            return (
+                f"the named subscription {call.name!r} goes on after what was confirmed; subscribe without `since` and "
+                "`until`, or move it first"
+            )
+        if any(named.call.name == call.name for named in self._named.values()):
+            return f"this client listens to the named subscription {call.name!r} already; close that one first"
+        return ""
+
+    def subscribe(self, call: Subscribe) -> None:
+        """Open it."""
+        named = self._named[call.subscription] = Named(call)
+        self._send(named.opening(self._attempt))
+
+    def confirm(self, call: Confirm) -> None:
+        """The application confirms all up to a delivery."""
+        named = self._named.get(call.subscription)
+        if named is not None:
+            named.confirm(call.count)
+            (self._tell if call.is_urgent else self._tell_later)(named)
+
+    def unsubscribe(self, subscription: str) -> bool:
+        """The client wants no more of it; whether the broker has to know what is confirmed before it ends."""
+        named = self._named[subscription]
+        if not named.is_open:
+            del self._named[subscription]
+            self._send(ClientUnsubscribe(self._attempt, subscription))
+            return False
+        named.is_leaving = True
+        self._tell(named)
+        return True
+
+    def ask(self, call: ListNames | MoveName) -> None:
+        """The application wants to know, or to change, what there is."""
+        self._questions[call.request] = call
+        self._repeat(call)
+
+    def _repeat(self, call: ListNames | MoveName) -> None:
+        if isinstance(call, ListNames):
+            self._found[call.request] = []
+            self._send(ClientNames(self._attempt, call.request))
+        else:
+            self._send(ClientMove(self._attempt, call.request, call.name, call.filter, call.position))
+
+    # ---- the session --------------------------------------------------------------------------------------
+
+    def attached(self, attempt: int) -> None:
+        """A broker holds the session: say again what may not have been heard."""
+        self._attempt = attempt
+        for named in self._named.values():
+            if named.is_open:
+                self._say(named)
+            else:
+                self._send(named.opening(attempt))
+        for call in list(self._questions.values()):
+            self._repeat(call)
+
+    def ended(self, subscription: str) -> None:
+        """It is over."""
+        self._named.pop(subscription, None)
+
+    # ---- what comes ---------------------------------------------------------------------------------------
+
+    def consumed(self, count: int) -> None:
+        """The application has taken all up to this delivery."""
+        for named in list(self._named.values()):
+            if named.call.confirm == "taken":
+                named.confirm(count)
+                self._tell_later(named)
+            elif named.unconfirmed > MANUAL_MAX:
+                reason = (
+                    f"{MANUAL_MAX:,} events of the named subscription {named.call.name!r} wait to be confirmed, which "
+                    "is the limit; confirm them, and open it again"
+                )
+                self._give_up(named, reason)
+
+    def reached(self, named: Named, number: int, position: int) -> None:
+        """All up to this position was delivered."""
+        named.reached(number, position)
+        self._tell_later(named)
+
+    def delivered(self, named: Named, number: int, event: Event) -> None:
+        """An event was delivered."""
+        named.delivered(number, event)
+
+    def receive(self, message: NameOpened | NameRefused | NameKept | NameLost | NamesTold | NameMoved) -> None:
+        """The broker answers."""
+        match message:
+            case NameOpened():
+                self._on_opened(message)
+            case NameRefused():
+                named = self._named.pop(message.subscription, None)
+                if named is not None:
+                    self._send(ClientUnsubscribe(self._attempt, message.subscription))
+                    self._emit(Rejected(named.call, message.reason))
+            case NameKept():
+                self._on_kept(message)
+            case NameLost():
+                named = self._named.get(message.subscription)
+                if named is not None:
+                    self._give_up(named, message.reason)
+            case NamesTold():
+                self._on_told(message)
+            case NameMoved():
+                if self._questions.pop(message.request, None) is not None:
+                    self._send(ClientUnsubscribe(self._attempt, message.request))
+                    self._emit(NameChanged(message.request, message.reason))
+
+    def _on_opened(self, message: NameOpened) -> None:
+        record = message.record
+        named = self._named.get(message.subscription)
+        if named is None:
+            leaving = ClientConfirm(
+                self._attempt, message.subscription, record.name, record.generation, 1, record.position, record.got,
+                record.latest, True,
+            )  # fmt: skip
+            self._send(leaving)
+        elif not named.is_open:
+            named.opened(record)
+            self._emit(Opened(message.subscription, record.name, record.generation, record.position, dict(record.got)))
+            self._begin(named.call, named, record)
+
+    def _on_kept(self, message: NameKept) -> None:
+        named = self._named.get(message.subscription)
+        count = None if named is None else named.kept(message.serial)
+        if named is None or count is None:
+            return
+        self._emit(Confirming(message.subscription, count, True))
+        if named.has_left:
+            self._send(ClientUnsubscribe(self._attempt, message.subscription))
+        else:
+            self._tell(named)
+
+    def _on_told(self, message: NamesTold) -> None:
+        if message.request not in self._questions:
+            return
+        found = self._found[message.request]
+        for item in message.records:
+            lag_s = max(0, message.position - item.position) / 1e6
+            found.append(NamedSubscription(item.name, item.filter, item.position, item.client, lag_s))
+        if message.is_last:
+            del self._questions[message.request], self._found[message.request]
+            self._emit(NamesListed(message.request, found, message.position))
+
+    def _give_up(self, named: Named, reason: str) -> None:
+        subscription = named.call.subscription
+        del self._named[subscription]
+        if named.is_open:
+            self._send(ClientUnsubscribe(self._attempt, subscription))
+            self._end(subscription, reason)
+        else:
+            self._emit(Rejected(named.call, reason))
+
+    # ---- confirming ---------------------------------------------------------------------------------------
+
+    def _tell(self, named: Named) -> None:
+        if named.is_due:
+            self._say(named)
+
+    def _say(self, named: Named) -> None:
+        message = named.confirming(self._attempt)
+        self._emit(Confirming(message.subscription, named.count, False))
+        self._send(message)
+
+    def _tell_later(self, named: Named) -> None:
+        if named.is_due and not self._is_gathering:
+            self._is_gathering = True
+            self._emit(SetTimer(CONFIRM, CONFIRM_US))
+
+    def tell_gathered(self) -> None:
+        """Confirm what has gathered."""
+        self._is_gathering = False
+        for named in list(self._named.values()):
+            self._tell(named)

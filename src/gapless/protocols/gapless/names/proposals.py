@@ -1,0 +1,183 @@
+"""Changes of records, each agreed by a majority of the keepers.
+
+Lamport's single-decree synod, once for each change of a record (as in CASPaxos, Rystsov 2018): ask a majority to listen
+to no smaller ballot, take the record with the largest ballot that any of them holds, change it, and let a majority
+hold what comes out. Two who change the same record at a time hinder each other, but what one of them has done the other
+finds. A change that makes nothing new is held by a majority, too, before anyone is told: what was found may have been
+with a few only.
+
+Messages may get lost, come twice or late. What was not answered is asked again; who finds a larger ballot waits a
+while and begins anew with a larger one. How long it waits is drawn from its ballot, up to twice as long each time: if
+two waited for about as long, each would find the other's ballot again and again, where messages take long. A ballot
+begins with the time, so that a broker that has forgotten which it used takes none twice.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from zlib import crc32
+
+from gapless.protocol import SetTimer
+from gapless.protocols.gapless.messages import AskName, Ballot, KeepName, NameAnswer, NameEntry, NameMessage, NameRecord
+from gapless.protocols.gapless.names.register import FULL, NAMES_MAX
+from gapless.protocols.gapless.names.rules import Change, Refusal
+
+__all__ = ["NAMES", "Proposal", "Proposals"]
+
+NAMES = "names"
+"""The key of the timer."""
+TICK_US = 100_000
+PATIENCE = 5
+"""Ticks until something is asked again."""
+BACK_OFF_MAX = 6
+
+
+class Proposal:
+    """One change of one record."""
+
+    def __init__(
+        self, name: str, change: Change, done: Callable[[NameRecord | None, str], None], is_wanted: Callable[[], bool]
+    ) -> None:
+        """`done` is told the record that is agreed, or why the change was not made."""
+        self.name = name
+        self.change = change
+        self.done = done
+        self.is_wanted = is_wanted
+        self.request = 0
+        self.ballot: Ballot = (0, "")
+        self.record: NameRecord | None = None
+        """What the keepers are to hold; None while they are asked what they do hold."""
+        self.refusal = ""
+        self.answers: dict[str, NameEntry] = {}
+        self.waits = 0
+        """Ticks until it goes on."""
+        self.is_beaten = False
+        """Whether somebody listens to a larger ballot only."""
+        self.defeats = 0
+
+
+class Proposals:
+    """Those of one broker."""
+
+    def __init__(
+        self,
+        home: Callable[[], str],
+        keepers: list[str],
+        now: Callable[[], int],
+        send: Callable[[str, NameMessage], None],
+        set_timer: Callable[[SetTimer], None],
+    ) -> None:
+        self._home = home
+        self._keepers = keepers
+        self._majority = len(keepers) // 2 + 1
+        self._now = now
+        self._send = send
+        self._set_timer = set_timer
+        self._seen = 0
+        """The largest number of a ballot that anybody has used."""
+        self._number = 0
+        self._queues: dict[str, deque[Proposal]] = {}
+        """By name. One at a time is under way."""
+        self._is_ticking = False
+
+    def __len__(self) -> int:
+        return sum(len(queue) for queue in self._queues.values())
+
+    def propose(self, proposal: Proposal) -> None:
+        """Make a change, after those of the same name that were wanted before."""
+        queue = self._queues.setdefault(proposal.name, deque())
+        queue.append(proposal)
+        if len(queue) == 1:
+            self._begin(proposal)
+        self.keep_ticking()
+
+    def _begin(self, proposal: Proposal) -> None:
+        self._number += 1
+        proposal.request = self._number
+        self._seen = max(self._seen + 1, self._now())
+        proposal.ballot = (self._seen, self._home())
+        proposal.record, proposal.refusal, proposal.is_beaten = None, "", False
+        self._ask(proposal)
+
+    def _ask(self, proposal: Proposal) -> None:
+        proposal.waits = PATIENCE
+        for keeper in self._keepers:
+            if keeper in proposal.answers:
+                continue
+            if proposal.record is None:
+                self._send(keeper, AskName(proposal.request, proposal.name, proposal.ballot))
+            else:
+                self._send(keeper, KeepName(proposal.request, proposal.ballot, proposal.record))
+
+    def hear(self, peer: str, answer: NameAnswer) -> None:
+        """A keeper answers."""
+        queue = self._queues.get(answer.entry.name)
+        proposal = queue[0] if queue else None
+        if proposal is None or proposal.request != answer.request or proposal.ballot != answer.ballot:
+            return
+        if answer.is_kept != (proposal.record is not None) or proposal.is_beaten:
+            return
+        if answer.entry.promised == FULL:
+            self._end(proposal)
+            proposal.done(None, f"there are {NAMES_MAX:,} named subscriptions already, which is the limit; end some")
+            return
+        self._seen = max(self._seen, answer.entry.promised[0])
+        if answer.entry.promised > answer.ballot:
+            self._give_way(proposal)
+            return
+        proposal.answers[peer] = answer.entry
+        if len(proposal.answers) >= self._majority:
+            self._go_on(proposal)
+
+    def _give_way(self, proposal: Proposal) -> None:
+        proposal.is_beaten = True
+        proposal.answers.clear()
+        proposal.defeats = min(proposal.defeats + 1, BACK_OFF_MAX)
+        lot = crc32(f"{proposal.ballot}".encode())
+        proposal.waits = 1 + lot % (1 << proposal.defeats)
+
+    def _go_on(self, proposal: Proposal) -> None:
+        if proposal.record is not None:
+            self._end(proposal)
+            proposal.done(proposal.record, proposal.refusal)
+            return
+        known = max(proposal.answers.values(), key=lambda entry: entry.accepted).record
+        proposal.answers.clear()
+        try:
+            proposal.record = proposal.change(known)
+        except Refusal as refusal:
+            proposal.record, proposal.refusal = known, str(refusal)
+        if proposal.record is None:
+            self._end(proposal)
+            proposal.done(None, proposal.refusal)
+        else:
+            self._ask(proposal)
+
+    def _end(self, proposal: Proposal) -> None:
+        queue = self._queues[proposal.name]
+        queue.remove(proposal)
+        if queue:
+            self._begin(queue[0])
+        else:
+            del self._queues[proposal.name]
+
+    def tick(self) -> None:
+        """Go on with what has waited for long enough."""
+        self._is_ticking = False
+        for queue in list(self._queues.values()):
+            proposal = queue[0]
+            proposal.waits -= 1
+            if not proposal.is_wanted():
+                self._end(proposal)
+            elif proposal.waits <= 0:
+                if proposal.is_beaten:
+                    self._begin(proposal)
+                else:
+                    self._ask(proposal)
+        if self._queues:
+            self.keep_ticking()
+
+    def keep_ticking(self) -> None:
+        """Let the clock run."""
+        if not self._is_ticking:
+            self._is_ticking = True
+            self._set_timer(SetTimer(NAMES, TICK_US))

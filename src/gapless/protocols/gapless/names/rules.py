@@ -1,0 +1,88 @@
+"""The changes of a named subscription's record. Each is told the record as it is, and makes the one that is to be.
+
+A record has a *generation*, which grows whenever somebody opens, moves or ends it. Who confirms says of which
+generation it is; so whoever opened it last is the only one who is heard. A record that was ended stays, so that its
+generations only grow.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from gapless.protocols.gapless.client_messages import ClientConfirm, ClientMove, ClientOpen
+from gapless.protocols.gapless.messages import NameRecord
+
+__all__ = ["Change", "Refusal", "confirm", "move", "open_name"]
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, as good as any other
+    """The change cannot be made; the sentence says why."""
+
+
+Change: TypeAlias = Callable[[NameRecord | None], NameRecord]
+"""From the record as it is to the one that is to be. It may be asked several times."""
+
+
+def open_name(call: ClientOpen, client: str, broker: str, position: int) -> Change:
+    """A client begins to listen; a name that is not there begins at a position."""
+
+    def change(record: NameRecord | None) -> NameRecord:
+        generation = 0 if record is None else record.generation
+        if record is None or record.is_over:
+            return NameRecord(call.name, call.filter, position, {}, generation + 1, 0, client, broker)
+        if record.filter != call.filter and not call.replace:
+            raise Refusal(
+                f"the named subscription {call.name!r} has another filter, {record.filter!r}; subscribe with that one, "
+                "or with replace=True, or choose another name"
+            )
+        return msgspec.structs.replace(
+            record, filter=call.filter, generation=generation + 1, serial=0, client=client, broker=broker
+        )
+
+    return change
+
+
+def confirm(call: ClientConfirm, client: str) -> Change:
+    """The client that listens has confirmed more, or wants no more."""
+
+    def change(record: NameRecord | None) -> NameRecord:
+        if record is None:
+            raise Refusal(f"the named subscription {call.name!r} is not known any more: more brokers than f lost it")
+        if record.generation != call.generation:
+            raise Refusal(_taken(record))
+        if call.serial <= record.serial:
+            return record
+        if record.client != client:
+            raise Refusal(f"the named subscription {call.name!r} is not open for {client!r}")
+        who = "" if call.is_leaving else client
+        return msgspec.structs.replace(
+            record, position=call.position, got=call.got, latest=call.latest, serial=call.serial, client=who
+        )
+
+    return change
+
+
+def move(call: ClientMove) -> Change:
+    """It goes on after another position, or ends; who listens to it is ended."""
+
+    def change(record: NameRecord | None) -> NameRecord:
+        if record is None or record.is_over:
+            raise Refusal(
+                f"there is no named subscription {call.name!r}; `gapless subscriptions` lists those there are"
+            )
+        if record.filter != call.filter:
+            raise Refusal(f"the named subscription {call.name!r} has got another filter meanwhile, {record.filter!r}")
+        return NameRecord(
+            call.name, record.filter, max(0, call.position), {}, record.generation + 1, is_over=call.position < 0
+        )
+
+    return change
+
+
+def _taken(record: NameRecord) -> str:
+    if record.is_over:
+        return f"the named subscription {record.name!r} was ended"
+    if not record.client:
+        return f"the named subscription {record.name!r} was moved, or opened by somebody who has left since"
+    return f"{record.client!r} has opened the named subscription {record.name!r}: one client at a time has it"

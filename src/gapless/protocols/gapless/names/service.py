@@ -1,0 +1,390 @@
+"""What one broker does about named subscriptions: for its clients, and as a keeper.
+
+A named subscription is a record (`NameRecord`): a filter, and how far it is confirmed, by a position and by numbers of
+publishers beyond it. While nobody listens that is all there is of it; it costs nothing, and holds back nobody.
+
+1. Who opens it is given the record, in a generation of its own (`rules`), and reads history from there on, as every
+   subscription can (`readings`), without what is confirmed beyond the position. Then it is live, as others are.
+2. While it is live, its client is told at each wave which position has reached everyone: all up to it was delivered.
+3. What the client confirms is what it was delivered up to some place: a position, and numbers beyond it. It counts once
+   a majority of the keepers holds it, if it is of the last generation.
+
+So what was confirmed never comes again, what was not always does, and where history was dropped its reader is told.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from gapless.errors import CallError
+from gapless.filters import parse
+from gapless.protocols.gapless.client_messages import (
+    ClientConfirm,
+    ClientMove,
+    ClientNames,
+    ClientOpen,
+    NameKept,
+    NameLost,
+    NameMoved,
+    NameOpened,
+    NameRefused,
+    NamesTold,
+    Reached,
+)
+from gapless.protocols.gapless.clients.desk import Desk
+from gapless.protocols.gapless.clients.session_state import Turn
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.messages import (
+    AskName,
+    AskNames,
+    KeepName,
+    NameAnswer,
+    NameMessage,
+    NameRecord,
+    NamesAnswer,
+    NameTaken,
+)
+from gapless.protocols.gapless.names.listing import Listing
+from gapless.protocols.gapless.names.proposals import Proposal, Proposals
+from gapless.protocols.gapless.names.register import Register
+from gapless.protocols.gapless.names.rules import Change, confirm, move, open_name
+from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.retention.waves import Waves
+
+__all__ = ["NAME_CALLS", "NAME_MESSAGES", "Names"]
+
+NAME_CALLS = frozenset({ClientOpen, ClientConfirm, ClientNames, ClientMove})
+NAME_MESSAGES = frozenset({AskName, KeepName, NameAnswer, AskNames, NamesAnswer, NameTaken})
+NAME_MAX = 200
+"""Characters in a name."""
+PENDING_MAX = 200
+"""Changes and questions of one client that are under way."""
+NUMBER_MAX = 1 << 53
+RECORDS_AT_ONCE = 100
+TICK_US = 100_000
+
+
+class Names:
+    """One life's part in it; the register is that of all lives."""
+
+    def __init__(
+        self,
+        broker: str,
+        options: GaplessOptions,
+        register: Register,
+        desk: Desk,
+        waves: Waves,
+        proposals: Callable[[Callable[[str, NameMessage], None]], Proposals],
+        send: Callable[[str, NameMessage], None],
+        send_client: Callable[[str, Any], None],
+    ) -> None:
+        self._broker = broker
+        self._options = options
+        self._register = register
+        self._desk = desk
+        self._waves = waves
+        self._send_broker = send
+        self._send_client = send_client
+        self._proposals = proposals(self._send)
+        self._listings: dict[int, Listing] = {}
+        self._number = 0
+        self._listening: dict[str, dict[str, tuple[str, int]]] = {}
+        """By client and subscription: the name, and the generation."""
+        self._early: list[tuple[str, ClientOpen]] = []
+        """Who wants a name before any position is final here."""
+        self._pending: dict[str, int] = {}
+        self._told = 0
+        """The position that those who listen were told of last."""
+        self._local: deque[NameMessage] = deque()
+        """What this broker says to itself."""
+        self._unsynced: deque[tuple[int, str, NameAnswer]] = deque()
+        """Answers that wait for the disk."""
+        self._ticks = 0
+        """Since the register began to ask what it may have forgotten."""
+
+    # ---- brokers ------------------------------------------------------------------------------------------
+
+    def receive(self, peer: str, message: NameMessage) -> None:
+        """Another broker asks, or answers."""
+        self._take(peer, message)
+        self._drain()
+
+    def _send(self, peer: str, message: NameMessage) -> None:
+        if peer == self._broker:
+            self._local.append(message)
+        else:
+            self._send_broker(peer, message)
+
+    def _drain(self) -> None:
+        while self._local:
+            self._take(self._broker, self._local.popleft())
+
+    def _take(self, peer: str, message: NameMessage) -> None:
+        match message:
+            case AskName() | KeepName():
+                self._keep(peer, message)
+            case NameAnswer():
+                self._proposals.hear(peer, message)
+            case AskNames():
+                self._tell_names(peer, message)
+            case NamesAnswer():
+                self._hear_names(peer, message)
+            case NameTaken():
+                self._lose(message.client, message.name, message.generation, message.reason)
+
+    def _keep(self, peer: str, message: AskName | KeepName) -> None:
+        register = self._register
+        if not register.is_keeper:
+            return
+        if not register.is_sure:
+            if not self._ticks:
+                self._recover()
+            if not register.is_sure:
+                return  # it will be asked again
+        if isinstance(message, AskName):
+            entry = register.promise(message.name, message.ballot)
+        else:
+            entry = register.accept(message.ballot, message.record)
+        answer = NameAnswer(message.request, message.ballot, isinstance(message, KeepName), entry)
+        if self._waits_for_disk:
+            self._unsynced.append((register.written, peer, answer))
+        else:
+            self._send(peer, answer)
+
+    @property
+    def _waits_for_disk(self) -> bool:
+        return "synced" not in self._options.switched_off and self._register.written > self._register.persisted
+
+    def persisted(self, number: int) -> None:
+        """The disk has all up to this batch."""
+        self._register.persisted = number
+        while self._unsynced and self._unsynced[0][0] <= number:
+            _, peer, answer = self._unsynced.popleft()
+            self._send(peer, answer)
+        self._drain()
+
+    def _tell_names(self, peer: str, message: AskNames) -> None:
+        if self._register.is_keeper:
+            self._send(peer, self._register.page(message.request, message.after))
+            if not self._register.is_sure and not self._ticks:
+                self._recover()
+
+    def _hear_names(self, peer: str, message: NamesAnswer) -> None:
+        if message.request == 0:
+            self._register.hear(peer, message, self._send)
+        else:
+            listing = self._listings.get(message.request)
+            if listing is not None and listing.hear(peer, message, self._send):
+                del self._listings[message.request]
+
+    def _recover(self) -> None:
+        self._ticks = 1
+        self._register.recover(self._send)
+        self._proposals.keep_ticking()
+
+    # ---- time ---------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Ask again what was not answered."""
+        self._proposals.tick()
+        if self._ticks and not self._register.is_sure:
+            self._ticks += 1
+            if self._ticks * TICK_US >= self._options.return_ms * 1000:
+                self._register.lose_patience()
+            if self._ticks % 5 == 0:
+                self._register.recover(self._send)
+            self._proposals.keep_ticking()
+        for number, listing in list(self._listings.items()):
+            if not listing.is_wanted():
+                del self._listings[number]
+            else:
+                listing.ask(self._send)
+                self._proposals.keep_ticking()
+        if self._early:
+            self._proposals.keep_ticking()
+            if self._waves.final:
+                early, self._early = self._early, []
+                for client, call in early:
+                    self._call(client, call)
+        self._drain()
+
+    def tell_reached(self) -> None:
+        """Let the clients of live named subscriptions know a later position up to which they were delivered all."""
+        if self._waves.reached <= self._told:
+            return
+        self._told = self._waves.reached
+        for client, listening in list(self._listening.items()):
+            session = self._desk.sessions.get(client)
+            if session is None:
+                del self._listening[client]
+                continue
+            names = [name for name in listening if self._is_live(session, name)]
+            for name in names:
+                session.note(Reached(session.attempt, name, self._told, True, {}))
+            if names:
+                self._desk.flush(session)
+
+    def _is_live(self, session: Session, name: str) -> bool:
+        readings = self._desk.readings
+        return (
+            not session.is_orphan
+            and name in session.subscriptions
+            and name not in session.unready
+            and session.behind < 0
+            and name not in readings.of(session.client)
+            and name not in readings.late(session.client)
+        )
+
+    # ---- clients ------------------------------------------------------------------------------------------
+
+    def call(self, client: str, message: Any) -> None:
+        """A message of a client about named subscriptions."""
+        self._call(client, message)
+        self._drain()
+
+    def _call(self, client: str, message: Any) -> None:
+        session = self._desk.sessions.get(client)
+        if session is None or message.attempt != session.attempt:
+            return
+        if not session.is_heard:
+            session.turn(Turn.IGNORED)
+            return
+        _check(client, message)
+        if self._pending.get(client, 0) >= PENDING_MAX:
+            raise CallError(f"{client!r} has more than {PENDING_MAX} changes of named subscriptions under way")
+        match message:
+            case ClientOpen():
+                self._open(session, message)
+            case ClientConfirm():
+                self._confirm(session, message)
+            case ClientMove():
+                self._move(session, message)
+            case ClientNames():
+                self._list(session, message)
+
+    def _propose(
+        self, session: Session, name: str, change: Change, done: Callable[[NameRecord | None, str], None]
+    ) -> None:
+        client, attempt = session.client, session.attempt
+        self._pending[client] = self._pending.get(client, 0) + 1
+
+        def is_wanted() -> bool:
+            if self._desk.sessions.get(client) is session and session.attempt == attempt:
+                return True
+            self._release(client)
+            return False
+
+        def finished(record: NameRecord | None, refusal: str) -> None:
+            if is_wanted():
+                self._release(client)
+                done(record, refusal)
+
+        self._proposals.propose(Proposal(name, change, finished, is_wanted))
+
+    def _release(self, client: str) -> None:
+        left = self._pending.pop(client, 1) - 1
+        if left > 0:
+            self._pending[client] = left
+
+    def _open(self, session: Session, call: ClientOpen) -> None:
+        if not self._waves.final:
+            self._early.append((session.client, call))
+            self._proposals.keep_ticking()
+            return
+        before: list[NameRecord | None] = [None]
+        rule = open_name(call, session.client, self._broker, self._waves.final)
+
+        def change(record: NameRecord | None) -> NameRecord:
+            before[0] = record
+            return rule(record)
+
+        def done(record: NameRecord | None, refusal: str) -> None:
+            if refusal or record is None:
+                self._send_client(session.client, NameRefused(session.attempt, call.subscription, refusal))
+                return
+            if "named-position" in self._options.switched_off:
+                record = NameRecord(record.name, record.filter, self._waves.final, {}, record.generation)
+            self._listening.setdefault(session.client, {})[call.subscription] = (call.name, record.generation)
+            self._send_client(session.client, NameOpened(session.attempt, call.subscription, record))
+            reason = f"{session.client!r} has opened the named subscription {call.name!r}: one client at a time has it"
+            self._tell_taken(before[0], record.generation, reason)
+
+        self._propose(session, call.name, change, done)
+
+    def _tell_taken(self, before: NameRecord | None, generation: int, reason: str) -> None:
+        if before is not None and before.client:
+            self._send(before.broker, NameTaken(before.name, generation, before.client, reason))
+
+    def _lose(self, client: str, name: str, generation: int, reason: str) -> None:
+        session = self._desk.sessions.get(client)
+        for subscription, known in list(self._listening.get(client, {}).items()):
+            if known[0] == name and known[1] < generation:
+                del self._listening[client][subscription]
+                if session is not None and not session.is_orphan:
+                    self._send_client(client, NameLost(session.attempt, subscription, reason))
+
+    def _confirm(self, session: Session, call: ClientConfirm) -> None:
+        self._listening.setdefault(session.client, {})[call.subscription] = (call.name, call.generation)
+
+        def done(record: NameRecord | None, refusal: str) -> None:
+            if refusal or call.is_leaving:
+                self._listening.get(session.client, {}).pop(call.subscription, None)
+            if refusal:
+                self._send_client(session.client, NameLost(session.attempt, call.subscription, refusal))
+            else:
+                self._send_client(session.client, NameKept(session.attempt, call.subscription, call.serial))
+
+        self._propose(session, call.name, confirm(call, session.client), done)
+
+    def _move(self, session: Session, call: ClientMove) -> None:
+        before: list[NameRecord | None] = [None]
+        rule = move(call)
+
+        def change(record: NameRecord | None) -> NameRecord:
+            before[0] = record
+            return rule(record)
+
+        def done(record: NameRecord | None, refusal: str) -> None:
+            self._send_client(session.client, NameMoved(session.attempt, call.request, refusal))
+            if record is not None and not refusal:
+                what = "ended" if record.is_over else "moved to another position"
+                reason = f"the named subscription {call.name!r} was {what} by {session.client!r}"
+                self._tell_taken(before[0], record.generation, reason)
+
+        self._propose(session, call.name, change, done)
+
+    def _list(self, session: Session, call: ClientNames) -> None:
+        client, attempt = session.client, session.attempt
+        if sum(listing.is_wanted() for listing in self._listings.values()) >= PENDING_MAX:
+            return
+
+        def done(records: list[NameRecord]) -> None:
+            position = self._waves.final
+            for first in range(0, len(records) or 1, RECORDS_AT_ONCE):
+                part = records[first : first + RECORDS_AT_ONCE]
+                is_last = first + RECORDS_AT_ONCE >= len(records)
+                self._send_client(client, NamesTold(attempt, call.request, part, position, is_last))
+
+        self._number += 1
+        self._listings[self._number] = listing = Listing(
+            self._number,
+            self._register.keepers,
+            done,
+            lambda: self._desk.sessions.get(client) is session and session.attempt == attempt,
+        )
+        listing.ask(self._send)
+        self._proposals.keep_ticking()
+
+
+def _check(client: str, message: Any) -> None:
+    """What types cannot say of it."""
+    if not isinstance(message, ClientNames) and not 0 < len(message.name) <= NAME_MAX:
+        raise CallError(f"{client!r} uses a name of {len(message.name):,} characters: it has 1 to {NAME_MAX}")
+    if isinstance(message, ClientOpen | ClientMove):
+        parse(message.filter)
+    if isinstance(message, ClientConfirm):
+        numbers = (message.generation, message.serial, message.position, message.latest, *message.got.values())
+        if not all(0 <= number <= NUMBER_MAX for number in numbers):
+            raise CallError(f"{client!r} confirms numbers that nobody can have counted to")
+    if isinstance(message, ClientMove) and not -1 <= message.position <= NUMBER_MAX:
+        raise CallError(f"{client!r} moves {message.name!r} to {message.position}: positions go from 0 to {NUMBER_MAX}")

@@ -1,0 +1,75 @@
+"""The end of a connection that we refuse: the other end gets to read why.
+
+A socket that is closed while something that its peer sent has not been read resets the connection, and a reset takes
+away from the peer what it has not read yet, the reason included. So we say the reason, end our direction, and throw
+away what still comes, until the peer hangs up: it does so as soon as it has read the reason. We cut off a peer that has
+not hung up after `LINGER_S`.
+"""
+
+import asyncio
+from contextlib import suppress
+
+__all__ = ["LINGER_S", "Farewells"]
+
+LINGER_S = 2.0
+"""How long a peer may take to read why it has to go."""
+FAREWELLS_MAX = 1_000
+"""Connections that end so at a time; further ones are closed at once."""
+_nowhere = memoryview(bytearray(64 * 1024))
+"""Where everything is read that nobody looks at."""
+
+
+class Farewells:
+    """Those of one node."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._under_way: dict[_Farewell, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def begin(self, transport: asyncio.Transport) -> None:
+        """All is written: end the connection when the other end has read it. The transport is ours from now on."""
+        if len(self._under_way) >= FAREWELLS_MAX:
+            transport.close()
+            return
+        farewell = _Farewell(transport, self._under_way)
+        self._under_way[farewell] = None
+        self._loop.call_later(LINGER_S, farewell.cut_off)
+        with suppress(RuntimeError):  # it is gone already
+            transport.set_protocol(farewell)
+            transport.resume_reading()
+            if transport.can_write_eof():
+                transport.write_eof()
+
+    def end(self) -> None:
+        """Wait for nobody any more."""
+        for farewell in list(self._under_way):
+            farewell.cut_off()
+
+
+class _Farewell(asyncio.BufferedProtocol):
+    """Reads and forgets."""
+
+    def __init__(self, transport: asyncio.Transport, under_way: "dict[_Farewell, None]") -> None:
+        self._transport = transport
+        self._under_way = under_way
+
+    def cut_off(self) -> None:
+        """Its time is over."""
+        if self._under_way.pop(self, 0) is None:
+            with suppress(RuntimeError):
+                self._transport.abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _nowhere
+
+    def buffer_updated(self, nbytes: int) -> None:
+        pass
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._under_way.pop(self, None)

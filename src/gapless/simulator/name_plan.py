@@ -1,0 +1,57 @@
+"""Named subscriptions in random scenarios: some clients listen to a name, one after the other. With dice of its own, so
+that the rest of a run stays as it is.
+
+The next opens the name when the one before has left, or while it listens: then that one has lost it. Some confirm what
+they take, some when they are told to.
+"""
+
+import random
+
+from gapless.simulator.scenario import Action, Client, ConfirmAction, SubscribeAction, UnsubscribeAction
+
+__all__ = ["draw_names"]
+
+WITH_NAMES = 0.25
+"""The share of runs with named subscriptions."""
+
+
+def draw_names(seed: int, clients: list[Client], end_ms: float, filters: list[str]) -> list[Action]:
+    """What clients do with named subscriptions; mostly nothing."""
+    rng = random.Random(f"{seed}/names")
+    if rng.random() > WITH_NAMES or len(clients) < 2:
+        return []
+    found: list[Action] = []
+    for number in range(rng.choice([1, 1, 2])):
+        found += _draw_name(rng, f"n{number}", clients, end_ms, rng.choice(filters))
+    return found
+
+
+def _draw_name(rng: random.Random, name: str, clients: list[Client], end_ms: float, text: str) -> list[Action]:
+    found: list[Action] = []
+    begin_ms = rng.uniform(0, end_ms / 3)
+    before = ""
+    for turn in range(rng.randint(2, 4)):
+        there = [client.name for client in clients if client.join_ms <= begin_ms and client.name != before]
+        if not there:
+            break
+        client = rng.choice(there)
+        length_ms = rng.choice([5.0, 100.0, end_ms / 3]) * rng.uniform(0.2, 1)
+        subscription = f"{name}.{turn}"
+        is_manual = rng.random() < 0.4
+        found.append(
+            SubscribeAction(
+                round(begin_ms, 3), client, subscription, text, name=name, confirm="manual" if is_manual else "taken"
+            )
+        )
+        for _ in range(rng.randint(0, 4) if is_manual else 0):
+            found.append(ConfirmAction(_moment(rng, begin_ms, begin_ms + 2 * length_ms), client, subscription))
+        before = client
+        if rng.random() < 0.5:
+            found.append(UnsubscribeAction(round(begin_ms + length_ms, 3), client, subscription))
+            before = ""
+        begin_ms += length_ms * rng.choice([1.0, 1.0, 3.0])
+    return found
+
+
+def _moment(rng: random.Random, least_ms: float, most_ms: float) -> float:
+    return round(rng.uniform(least_ms, most_ms), 3)

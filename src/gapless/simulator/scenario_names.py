@@ -1,0 +1,30 @@
+"""Whether the named subscriptions of a scenario make sense."""
+
+from gapless.errors import ScenarioError
+from gapless.protocol import ProtocolSpec
+from gapless.simulator.scenario import ConfirmAction, Scenario, SubscribeAction
+
+__all__ = ["check_names"]
+
+
+def check_names(scenario: Scenario, spec: ProtocolSpec) -> None:
+    """Raise a `ScenarioError` if they do not."""
+    manual = {}
+    for number, action in enumerate(scenario.actions):
+        place = f"actions[{number}]"
+        if not isinstance(action, SubscribeAction):
+            continue
+        if action.name and not spec.keeps_names:
+            raise ScenarioError(f"{place}.name: protocol {spec.name!r} keeps no named subscriptions; leave it out")
+        if action.name and (action.since_ms >= 0 or action.until_ms):
+            raise ScenarioError(f"{place}.name: {action.name!r} goes on after what was confirmed; leave out since_ms")
+        if not action.name and (action.confirm != "taken" or action.replace):
+            raise ScenarioError(f"{place}: only a named subscription is confirmed or replaced; give it a name")
+        if action.name and action.confirm == "manual":
+            manual[action.client, action.subscription] = action
+    for number, confirm in enumerate(scenario.actions):
+        if isinstance(confirm, ConfirmAction) and (confirm.client, confirm.subscription) not in manual:
+            raise ScenarioError(
+                f"actions[{number}].subscription: {confirm.client!r} has no named subscription "
+                f'{confirm.subscription!r} with confirm = "manual"'
+            )

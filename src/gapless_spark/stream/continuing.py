@@ -1,0 +1,53 @@
+"""One history over an archive and brokers: what lies in the archive is read there, the rest from brokers.
+
+The seam is the position up to which the archive is whole. What lies before the archive began is asked of brokers, too:
+they may still have it.
+"""
+
+import logging
+from pathlib import Path
+
+from gapless.archive import Archive, Contents
+from gapless.errors import SparkError
+from gapless.filters import parse
+from gapless_spark.stream.reading import ArchivedRange
+
+__all__ = ["archived", "archived_ranges", "around"]
+
+
+def archived(directory: str, network: str, text: str) -> Contents:
+    """What the archive holds, if it is one of this network, and has all that matches."""
+    contents = Archive(directory).contents()
+    if contents.network != network:
+        raise SparkError(
+            f"{directory} is an archive of network {contents.network!r}, but these brokers are of network {network!r}; "
+            "name another with the option 'archive'"
+        )
+    if not parse(contents.filter).covers(parse(text)):
+        raise SparkError(
+            f"the archive {directory} holds what matches {contents.filter!r}, which is not all that {text!r} matches; "
+            "narrow the option 'filter', or read without the archive"
+        )
+    return contents
+
+
+def archived_ranges(directory: str, contents: Contents, since: int, until: int, *, fails: bool) -> list[ArchivedRange]:
+    """What tasks read of the archive, a file each."""
+    since, until = max(since, contents.since), min(until, contents.until)
+    for first, last in contents.gaps:
+        if first < until and last >= since:
+            told = f"the archive {directory} lacks something between positions {first} and {last}: brokers had lost it"
+            if fails:
+                raise SparkError(f"{told}; to go on without it set the option failOnDataLoss to false")
+            logging.getLogger("gapless.spark").warning(told)
+    logging.getLogger("gapless.spark").info(f"up to position {contents.until} history is read from {directory}")
+    return [
+        ArchivedRange(max(since, file.since), min(until, file.until), str(Path(directory) / file.path))
+        for file in contents.between(since, until)
+    ]
+
+
+def around(contents: Contents, since: int, until: int) -> list[tuple[int, int]]:
+    """What of a range has to come from brokers."""
+    parts = [(since, min(until, contents.since)), (max(since, contents.until), until)]
+    return [(first, last) for first, last in parts if first < last]

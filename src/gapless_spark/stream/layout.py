@@ -1,0 +1,98 @@
+"""Columns as events: what a row becomes when it is published.
+
+One column becomes the payload. A column `attributes`, a map of strings, brings attributes with it. Each other column is
+an attribute by its name; where it is null, the event lacks that attribute.
+"""
+
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import BinaryType, MapType, StringType, StructField, StructType
+
+from gapless.errors import SparkError
+from gapless.events import Attributes
+from gapless.runtime.codec import ATTRIBUTE_BYTES
+from gapless_spark.stream.columns import ATTRIBUTES
+
+__all__ = ["BATCH", "NUMBER", "SINK", "Layout"]
+
+SINK, BATCH, NUMBER = "sink.id", "sink.batch", "sink.n"
+"""Attributes of all that a sink publishes: its name; its run and batch; the place in the batch, from 0 on."""
+
+_MAP = "attributes"
+_OWN_BYTES = 3 * ATTRIBUTE_BYTES + len(SINK + BATCH + NUMBER)
+"""What the three of them need, without their values."""
+
+
+class Layout:
+    """Of one schema; or it says what does not fit."""
+
+    def __init__(self, schema: StructType, payload: str) -> None:
+        self._payload = payload if payload in schema.names else ""
+        if payload != "payload" and not self._payload:
+            raise SparkError(f"there is no column {payload!r} for the payload; there are {', '.join(schema.names)}")
+        self._map = any(field.name == _MAP and isinstance(field.dataType, MapType) for field in schema.fields)
+        self._names = [name for name in schema.names if name != self._payload and not (self._map and name == _MAP)]
+        for field in schema.fields:
+            _check(field, is_payload=field.name == self._payload)
+
+    def largest(self, batch: pa.RecordBatch, added: int) -> int:
+        """The bytes of its largest event, as the network counts them, or a little more; so many are the sink's own."""
+        if not batch.num_rows:
+            return 0
+        fixed = sum(len(name.encode()) + ATTRIBUTE_BYTES for name in self._names)
+        sizes: Any = pa.array([0]).take(pa.array([0] * batch.num_rows, pa.int8()))
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name == self._payload or pa.types.is_string(column.type):
+                sizes = pc.add(sizes, pc.fill_null(pc.cast(pc.binary_length(column), pa.int64()), 0))
+            elif self._map and name == _MAP:
+                brought = [sum(len(k.encode()) + len((v or "").encode()) + ATTRIBUTE_BYTES for k, v in row or ())
+                         for row in column.to_pylist()]  # fmt: skip
+                sizes = pc.add(sizes, pa.array(brought, pa.int64()))
+        return int(pc.max(sizes).as_py()) + fixed + added + _OWN_BYTES
+
+    def events(self, batch: pa.RecordBatch, sink: str, label: str, first: int) -> Iterator[tuple[Attributes, bytes]]:
+        """What to publish, one for each row; the first of them is the batch's number `first`."""
+        found: dict[str, list[Any]] = {name: batch.column(name).to_pylist() for name in self._names}
+        names = (*self._names, SINK, BATCH, NUMBER)
+        numbers = range(first, first + batch.num_rows)
+        rows = zip(*found.values(), repeat(sink), repeat(label), numbers, strict=False)
+        has_nulls = any(batch.column(name).null_count for name in self._names)
+        made: Iterator[Attributes] = (dict(zip(names, row, strict=True)) for row in rows)
+        if has_nulls:
+            made = ({name: value for name, value in each.items() if value is not None} for each in made)
+        if self._map:
+            brought = batch.column(_MAP).to_pylist()
+            made = (
+                {name: text for name, text in more or () if text is not None} | each
+                for more, each in zip(brought, made, strict=True)
+            )
+        return zip(made, self._payloads(batch), strict=True)
+
+    def _payloads(self, batch: pa.RecordBatch) -> list[bytes]:
+        if not self._payload:
+            return [b""] * batch.num_rows
+        column = batch.column(self._payload)
+        values = (column.cast(pa.binary()) if pa.types.is_string(column.type) else column).to_pylist()
+        return [value or b"" for value in values] if column.null_count else values
+
+
+def _check(field: StructField, *, is_payload: bool) -> None:
+    kind = field.dataType
+    shown = kind.simpleString().upper()
+    if is_payload:
+        if not isinstance(kind, BinaryType | StringType):
+            raise SparkError(f"the column {field.name!r} is {shown}, but the payload is BINARY or STRING")
+    elif field.name in (SINK, BATCH, NUMBER):
+        raise SparkError(f"the column {field.name!r} has a name that the sink itself gives to an attribute; rename it")
+    elif field.name == _MAP and isinstance(kind, MapType):
+        if not (isinstance(kind.keyType, StringType) and isinstance(kind.valueType, StringType)):
+            raise SparkError(f"the column {field.name!r} is {shown}, but attributes in a map are MAP<STRING, STRING>")
+    elif type(kind) not in ATTRIBUTES:
+        raise SparkError(
+            f"the column {field.name!r} is {shown}, but an attribute is STRING, BOOLEAN, BIGINT, INT, SMALLINT, "
+            "TINYINT, DOUBLE or FLOAT; cast it, or leave it out"
+        )

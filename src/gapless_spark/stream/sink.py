@@ -1,0 +1,159 @@
+"""The sink: `df.writeStream.format("gapless")` and `df.write.format("gapless")`.
+
+Tasks write files; what the driver commits is published, once (see `staging` and `committing`). A task that is repeated,
+doubled or lost writes a file that nobody lists. Spark makes writers in processes of its own, so a writer holds what was
+asked for, and nothing else.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from gapless.client.loop_thread import LoopThread
+from gapless_spark.stream.committing import Batch, Committing
+from gapless_spark.stream.layout import Layout
+from gapless_spark.stream.sink_options import SinkOptions
+from gapless_spark.stream.staging import Staging
+from gapless_spark.stream.told import sentences
+
+__all__ = ["BatchWriter", "StreamWriter"]
+
+PATIENT = 3
+"""So many timeouts to wait for another process that publishes from the same directory."""
+NO_QUERY = "no streaming query"
+
+
+@dataclass
+class Staged(WriterCommitMessage):
+    """What a task has written."""
+
+    file: str
+    rows: int
+    largest: int
+    query: str
+
+
+class _Tasks:
+    """What tasks do."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, files: str) -> None:
+        self._options = options
+        self._layout = Layout(schema, options.payload)
+        self._files = files
+
+    @cached_property
+    def staging(self) -> Staging:
+        """The directory, on this machine."""
+        return Staging(self._options.staging, self._files)
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Staged:
+        """Rows, as a file of their own; none if there are none."""
+        context = TaskContext.get()
+        query = (context.getLocalProperty("sql.streaming.queryId") or "") if context is not None else ""
+        path = self.staging.files / f"{secrets.token_hex(16)}.arrow"
+        added = len(self._options.sink.encode()) + max(64, len(self._options.batch.encode()) + 16)
+        rows = largest = 0
+        writer: pa.ipc.RecordBatchFileWriter | None = None
+        self.staging.prepare()
+        with path.open("wb") as file:
+            for batch in batches:
+                if batch.num_rows:
+                    writer = writer or pa.ipc.new_file(file, batch.schema)
+                    writer.write_batch(batch)
+                    rows += batch.num_rows
+                    largest = max(largest, self._layout.largest(batch, added))
+            if writer is not None:
+                writer.close()
+            file.flush()
+            os.fsync(file.fileno())
+        if not rows:
+            path.unlink()
+            return Staged("", 0, 0, query)
+        return Staged(f"{self._files}/{path.name}", rows, largest, query)
+
+    def commit(self, batch: Batch) -> None:
+        """Publish it."""
+        self.staging.prepare()
+        committing = Committing(self._options, self.staging, self._layout)
+        with self.staging.locked(PATIENT * self._options.network.timeout_s):
+            loop = LoopThread()
+            try:
+                loop.run(committing.commit(batch))
+            finally:
+                loop.stop()
+
+    def clear(self, *, alone: bool = False) -> None:
+        """Nothing that was written is published, save what is decided. `alone`: the directory of the files is ours."""
+        if self.staging.files.exists():
+            with self.staging.locked(PATIENT * self._options.network.timeout_s):
+                self.staging.clear(self.staging.manifest())
+                if alone and not any(self.staging.files.iterdir()):
+                    self.staging.files.rmdir()
+
+
+def _files(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
+    return [message for message in messages if isinstance(message, Staged) and message.rows]
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Of a streaming query: its batches are known by their numbers."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._tasks = _Tasks(options, schema, "files")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """At a task."""
+        with sentences():
+            return self._tasks.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's word
+        """At the driver: all tasks are done."""
+        with sentences():
+            staged = _files(messages)
+            if staged:
+                query = staged[0].query
+                files = [(each.file, each.rows) for each in staged]
+                largest = max(each.largest for each in staged)
+                self._tasks.commit(Batch(query, query[:8], batchId, "", str(batchId), files, largest))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """At the driver: some task failed."""
+        with sentences():
+            self._tasks.clear()
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Of a DataFrame that ends: a batch with a name is written once, however often that is tried."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._options = options
+        self._key = secrets.token_hex(4)
+        self._tasks = _Tasks(options, schema, f"files-{self._key}")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """At a task."""
+        with sentences():
+            return self._tasks.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """At the driver: all tasks are done."""
+        with sentences():
+            staged = _files(messages)
+            files = [(each.file, each.rows) for each in staged]
+            largest = max((each.largest for each in staged), default=0)
+            name = self._options.batch
+            if files or name:
+                self._tasks.commit(Batch(NO_QUERY, self._key, -1, name, name or self._key, files, largest))
+            self._tasks.clear(alone=True)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """At the driver: some task failed."""
+        with sentences():
+            self._tasks.clear(alone=True)

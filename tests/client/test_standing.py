@@ -1,0 +1,82 @@
+"""A process that goes on as a client of another one: each number is taken once, and the other is not heard any more."""
+
+import asyncio
+
+from gapless.client import Client, connect
+from gapless.client.connecting import Connecting
+from gapless.client.standing import Standing
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+from tests.runtime.local import Local, local
+
+PATIENCE_S = 120.0
+
+
+def go_on(network: Local, standing: Standing, seq: int, broker: str = "b1") -> Connecting:
+    later = standing.later()
+    return Connecting(
+        network.at(broker), "x", PATIENCE_S, "", None, Standing(later.name, later.home, later.attempt, seq)
+    )
+
+
+async def speaks(client: Client, first: int, last: int) -> None:
+    await client.advertise("TRUE")
+    await client.publish_many([{"n": n} for n in range(first, last + 1)])
+
+
+async def heard(network: Local) -> list[tuple[int, int]]:
+    async with connect(network.at("b1")) as reader:
+        return [(event.seq, int(event.attributes["n"])) async for event in await reader.read("TRUE")]
+
+
+def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard() -> None:
+    async def main() -> None:
+        async with local(chain(2)) as network, asyncio.timeout(PATIENCE_S):
+            before = await connect(network.at("b0"))
+            await speaks(before, 1, 10)
+            async with go_on(network, before.standing, 6) as after:
+                assert after.name == before.name
+                # It knows of six; the other four are there, and are said again under their numbers.
+                await speaks(after, 7, 12)
+                late = asyncio.ensure_future(before.publish({"n": 99}))
+                await asyncio.sleep(0.3)
+                assert not late.done()
+                late.cancel()
+                assert after.standing.seq == 12
+            await before.close(leave=False)
+            assert await heard(network) == [(n, n) for n in range(1, 13)]
+
+    run(main())
+
+
+def test_after_the_session_has_expired_numbers_go_on() -> None:
+    async def main() -> None:
+        async with local(chain(2), session_s=0.3) as network, asyncio.timeout(PATIENCE_S):
+            before = await connect(network.at("b0"))
+            await speaks(before, 1, 3)
+            standing = before.standing
+            await before.close(leave=False)
+            while any(
+                broker._inhabitant is None or broker._inhabitant.sessions() for broker in network.brokers.values()
+            ):
+                await asyncio.sleep(0.05)
+            async with go_on(network, standing, 3) as after:
+                await speaks(after, 4, 5)
+            assert await heard(network) == [(n, n) for n in range(1, 6)]
+
+    run(main())
+
+
+def test_after_its_broker_has_died_numbers_go_on_at_the_heir() -> None:
+    async def main() -> None:
+        async with local(chain(3)) as network, asyncio.timeout(PATIENCE_S):
+            before = await connect(network.at("b0"))
+            await speaks(before, 1, 10)
+            standing = before.standing
+            await before.close(leave=False)
+            await network.crash("b0")
+            async with go_on(network, standing, 4, "b2") as after:
+                await speaks(after, 5, 12)
+            assert await heard(network) == [(n, n) for n in range(1, 13)]
+
+    run(main())

@@ -1,0 +1,78 @@
+"""A subscription or reading whose events nobody takes stops the others of its client, and the log says which it is."""
+
+import asyncio
+import logging
+
+import pytest
+
+from gapless.client import connect, pacing
+from gapless.runtime.event_loop import run
+from tests.runtime.local import local
+from tests.runtime.secure import until
+
+WINDOW = 20
+
+
+@pytest.mark.parametrize("is_reading", [True, False])
+def test_who_stands_in_the_way_is_named(
+    is_reading: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pacing, "PATIENCE_S", 0.3)
+
+    async def main() -> None:
+        async with local(1, f=0, delivery_window=WINDOW) as network, connect(network.url, name="c") as client:
+            await client.advertise("TRUE")
+            if is_reading:
+                await client.publish_many({"n": n} for n in range(3 * WINDOW))
+                forgotten = await client.read("n >= 0")
+            else:
+                forgotten = await client.subscribe("n >= 0", queue=1)
+                await client.publish_many({"n": n} for n in range(3 * WINDOW))
+            other = await client.read("n < 1")
+            await until(lambda: "stops all other" in caplog.text)
+            assert f"{forgotten.name} (to 'n >= 0') stops all other subscriptions and readings" in caplog.text
+            assert f"{WINDOW} events wait" in caplog.text
+            with pytest.raises(TimeoutError):
+                await other.take(timeout_s=0.1)
+            async with asyncio.timeout(30):
+                for _ in range(3 * WINDOW):
+                    await anext(forgotten)
+                assert [event.attributes["n"] async for event in other] == [0]
+
+    with caplog.at_level(logging.WARNING, "gapless.client"):
+        run(main())
+
+
+class _Waiting:
+    """A subscription with deliveries that were not taken."""
+
+    filter = "TRUE"
+    holds_back = True
+
+    def __init__(self, *numbers: int) -> None:
+        self.numbers = list(numbers)
+
+    def oldest(self) -> int | None:
+        return self.numbers[0] if self.numbers else None
+
+
+def test_one_that_takes_its_time_is_not_complained_of(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        told: list[int] = []
+        slow, other = _Waiting(1, 2), _Waiting()
+        watched = pacing.Pacing(
+            "c", {"s1": slow, "s2": other}, lambda consumed: told.append(consumed.count), tells=True, window=2
+        )
+        assert [watched.delivered() for _ in range(2)] == [1, 2]
+        slow.numbers.pop(0)
+        watched.took()
+        await asyncio.sleep(0)
+        assert told == [1]
+        slow.numbers.append(watched.delivered())
+        watched._look(2, 0)  # as the timer would
+        assert not caplog.text
+        watched._look(3, 1)
+        assert "s1 (to 'TRUE') stops all other" in caplog.text
+
+    with caplog.at_level(logging.WARNING, "gapless.client"):
+        run(main())

@@ -1,0 +1,330 @@
+"""Named subscriptions at real brokers: they outlive their clients, and all brokers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from gapless import sync
+from gapless.client import Client, Subscription, connect
+from gapless.errors import CallError, DeniedError, SkippedError, SubscriptionEndedError
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.settings import RuntimeSettings
+
+from .local import Local, local
+from .secure import secure
+
+PATIENCE_S = 120.0
+
+
+class Item(msgspec.Struct):
+    n: int
+
+
+def named(test: Callable[[Local, Client], Awaitable[None]], brokers: int = 3, **options: Any) -> None:
+    """A chain of brokers, and a speaker at its first."""
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            network = await stack.enter_async_context(local(chain(brokers), f=1, **options))
+            speaker = await stack.enter_async_context(connect(network.at("b0"), name="ann"))
+            await speaker.advertise("n > 0")
+            async with asyncio.timeout(PATIENCE_S):
+                await test(network, speaker)
+
+    run(main())
+
+
+async def publish(speaker: Client, first: int, last: int) -> None:
+    await speaker.publish_many([({"n": number}, b"") for number in range(first, last + 1)])
+
+
+async def take(subscription: Subscription, count: int) -> list[int]:
+    found: list[int] = []
+    while len(found) < count:
+        found += [int(event.attributes["n"]) for event in await subscription.take(count - len(found))]
+    return found
+
+
+def test_it_goes_on_elsewhere_after_what_was_taken() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        async with connect(network.at("b2"), name="bob") as bob:
+            subscription = await bob.subscribe("n > 0", name="billing")
+            assert subscription.title == "billing"
+            await publish(speaker, 1, 100)
+            assert await take(subscription, 60) == list(range(1, 61))
+        await publish(speaker, 101, 200)
+        async with connect(network.at("b0"), name="cat") as cat:
+            subscription = await cat.subscribe("n > 0", name="billing")
+            assert await take(subscription, 140) == list(range(61, 201))
+            await publish(speaker, 201, 210)
+            assert await take(subscription, 10) == list(range(201, 211))
+
+    named(test)
+
+
+def test_what_waits_in_the_client_when_it_closes_was_not_taken_and_comes_again() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        async with connect(network.at("b2"), name="bob") as bob:
+            subscription = await bob.subscribe("n > 0", name="billing")
+            other = await bob.subscribe("n > 0")  # of which nothing is taken
+            await publish(speaker, 1, 20)
+            assert await take(subscription, 5) == [1, 2, 3, 4, 5]
+            await subscription.close()
+            assert not other.is_over
+            subscription = await bob.subscribe("n > 0", name="billing")
+            assert await take(subscription, 15) == list(range(6, 21))
+
+    named(test)
+
+
+def test_what_is_confirmed_by_hand_does_not_come_again_and_all_else_does() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        async with connect(network.at("b2"), name="bob") as bob:
+            subscription = await bob.subscribe("n > 0", name="billing", confirm="manual")
+            await publish(speaker, 1, 20)
+            events: list[Any] = []
+            while len(events) < 20:
+                events += await subscription.take()
+            await events[9].confirm()
+            await events[3].confirm()  # it was, with the tenth
+            await bob.close(leave=False)
+        async with connect(network.at("b1"), name="cat") as cat:
+            subscription = await cat.subscribe("n > 0", name="billing", confirm="manual")
+            event: Any = await anext(subscription)
+            assert event.attributes == {"n": 11}
+            assert event == (await anext(aiter(await cat.read("n = 11"))))
+            await subscription.confirm(event.position)
+            await subscription.close()
+            typed = await cat.subscribe("n > 0", name="billing", confirm="manual", type=Item)
+            assert await anext(typed) == Item(12)
+            assert await anext(typed) == Item(13)
+            await typed.confirm()
+            await typed.close()
+            subscription = await cat.subscribe("n > 0", name="billing")
+            assert await take(subscription, 7) == list(range(14, 21))
+
+    named(test)
+
+
+def test_a_second_client_ends_the_first_with_a_word() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
+            first = await bob.subscribe("n > 0", name="billing", confirm="manual")
+            await publish(speaker, 1, 3)
+            assert await take(first, 3) == [1, 2, 3]
+            await first.confirm(0)
+            second = await cat.subscribe("n > 0", name="billing")
+            with pytest.raises(SubscriptionEndedError, match=r"'cat-\w+' has opened the named subscription 'billing'"):
+                await anext(first)
+            with pytest.raises(SubscriptionEndedError, match="has opened the named subscription"):
+                await first.confirm()
+            assert await take(second, 3) == [1, 2, 3]
+            await second.confirm()
+            again = await first.resubscribe()
+            await publish(speaker, 4, 4)
+            assert [int(event.attributes["n"]) for event in await again.take()] == [4]
+
+    named(test)
+
+
+def test_another_filter_under_the_same_name_is_refused_unless_it_is_to_be_replaced() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        async with connect(network.at("b2"), name="bob") as bob:
+            await (await bob.subscribe("n > 0", name="billing")).close()
+            with pytest.raises(CallError, match="'billing' has another filter, 'n > 0'; subscribe with that one, or"):
+                await bob.subscribe("n > 1", name="billing")
+            await publish(speaker, 1, 3)
+            subscription = await bob.subscribe("n > 1", name="billing", replace=True)
+            assert await take(subscription, 2) == [2, 3]
+
+    named(test)
+
+
+@pytest.mark.parametrize(("options", "sentence"), [
+    ({"name": ""}, "the name of a subscription is empty; leave it out, or"),
+    ({"name": "x" * 201}, "has at most 200 characters, this one has 201"),
+    ({"name": 7}, "the name of a subscription is text"),
+    ({"name": "x", "since": "10m"}, "'x' goes on after what was confirmed; leave out since, or move it first"),
+    ({"name": "x", "ready": "first"}, "a named subscription has no starting cut to wait for; leave out ready"),
+    ({"name": "x", "confirm": "never"}, "confirm"),
+    ({"confirm": "manual"}, "confirm='manual' is for named subscriptions: say name"),
+    ({"replace": True}, "replace=True is for named subscriptions: say name"),
+    ({"name": "taken"}, "this client listens to the named subscription 'taken' already; close that one first"),
+])  # fmt: skip
+def test_each_bad_use_has_a_sentence(options: dict[str, Any], sentence: str) -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        await speaker.subscribe("n > 0", name="taken")
+        with pytest.raises(CallError, match=sentence):
+            await speaker.subscribe("n > 0", **options)
+        with pytest.raises(CallError, match="has no name, so there is nothing to confirm"):
+            await (await speaker.subscribe("n > 0")).confirm()
+
+    named(test, brokers=2)
+
+
+def test_a_protocol_without_names_says_so() -> None:
+    async def main() -> None:
+        async with local(2, protocol="srpt") as network, connect(network.url) as client:
+            with pytest.raises(CallError, match="protocol 'srpt' keeps no named subscriptions; leave out the name"):
+                await client.subscribe("n > 0", name="billing")
+
+    run(main())
+
+
+def test_they_are_listed_moved_and_ended() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        async with connect(network.at("b2"), name="bob") as bob:
+            assert await bob.named_subscriptions() == []
+            await publish(speaker, 1, 3)
+            begin = await bob.position()
+            subscription = await bob.subscribe("n > 0", name="billing")
+            await publish(speaker, 4, 6)
+            await take(subscription, 3)
+            [found] = await speaker.named_subscriptions()
+            assert (found.name, found.filter, found.client) == ("billing", "n > 0", bob.name)
+            assert 0 < found.position <= await bob.position()
+            await speaker.move_subscription("billing", "earliest")
+            with pytest.raises(SubscriptionEndedError, match="the named subscription 'billing' was moved"):
+                await anext(subscription)
+            subscription = await bob.subscribe("n > 0", name="billing")
+            assert await take(subscription, 6) == [1, 2, 3, 4, 5, 6]
+            await speaker.move_subscription("billing", begin)
+            with pytest.raises(SubscriptionEndedError):
+                await anext(subscription)
+            assert await take(await bob.subscribe("n > 0", name="billing"), 3) == [4, 5, 6]
+            await speaker.end_subscription("billing")
+            assert await bob.named_subscriptions() == []
+            with pytest.raises(CallError, match="there is no named subscription 'billing'"):
+                await speaker.move_subscription("billing", "earliest")
+            await bob.subscribe("n > 5", name="billing")
+
+    named(test)
+
+
+def test_what_history_has_lost_of_it_is_told() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        async with connect(network.at("b2"), name="bob") as bob:
+            await (await bob.subscribe("n > 0", name="billing")).close()
+        for number in range(1, 200):
+            await speaker.publish({"n": number}, bytes(1_000))
+        async with connect(network.at("b2"), name="cat") as cat:
+            subscription = await cat.subscribe("n > 0", name="billing")
+            with pytest.raises(SkippedError):
+                await take(subscription, 200)
+
+    named(test, history_bytes=20_000)
+
+
+def test_brokers_may_die_while_somebody_listens() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        async with connect(network.at("b2"), name="bob") as bob:
+            subscription = await bob.subscribe("n > 0", name="billing")
+            await publish(speaker, 1, 50)
+            assert await take(subscription, 30) == list(range(1, 31))
+            await network.crash("b2")
+            await publish(speaker, 51, 60)
+            assert await take(subscription, 30) == list(range(31, 61))
+            await subscription.close()
+            await publish(speaker, 61, 70)
+            assert await take(await bob.subscribe("n > 0", name="billing"), 10) == list(range(61, 71))
+
+    named(test, brokers=4)
+
+
+def test_the_same_without_an_event_loop() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        await asyncio.to_thread(_listen, network.at("b2"), 0)
+        await publish(speaker, 1, 10)
+        assert await asyncio.to_thread(_listen, network.at("b2"), 4) == [1, 2, 3, 4]
+        assert await asyncio.to_thread(_listen_by_hand, network.at("b1")) == [5, 6, 7, 8]
+        assert await asyncio.to_thread(_listen, network.at("b0"), 4) == [7, 8, 9, 10]
+
+    named(test)
+
+
+def _listen(url: str, count: int) -> list[int]:
+    with sync.connect(url, name="bob") as client:
+        subscription = client.subscribe("n > 0", name="billing")
+        found = [int(next(subscription).attributes["n"]) for _ in range(count)]
+        assert [item.name for item in client.named_subscriptions()] == ["billing"]
+        return found
+
+
+def _listen_by_hand(url: str) -> list[int]:
+    with sync.connect(url, name="cat") as client:
+        subscription = client.subscribe("n > 0", name="billing", confirm="manual")
+        events: list[Any] = []
+        while len(events) < 4:
+            events += subscription.take(4 - len(events))
+        events[1].confirm()
+        return [int(event.attributes["n"]) for event in events]
+
+
+def test_all_brokers_are_killed_and_it_goes_on_after_what_was_confirmed(tmp_path: Path) -> None:
+    settings = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
+    with Fleet(local_network(chain(3), f=1, runtime=settings, data=tmp_path / "data"), tmp_path / "logs") as fleet:
+        fleet.start_all()
+        run(fleet.until_whole(PATIENCE_S))
+        run(_before(fleet))
+        for name in fleet.names:
+            fleet.kill(name)
+        for name in reversed(fleet.names):
+            fleet.start(name)
+        run(_after(fleet))
+
+
+async def _before(fleet: Fleet) -> None:
+    async with asyncio.timeout(PATIENCE_S), connect(fleet.config.url, name="ann") as ann:
+        await ann.advertise("n > 0")
+        subscription = await ann.subscribe("n > 0", name="billing")
+        await publish(ann, 1, 30)
+        assert await take(subscription, 20) == list(range(1, 21))
+        await subscription.confirm()
+
+
+async def _after(fleet: Fleet) -> None:
+    async with asyncio.timeout(PATIENCE_S), connect(fleet.config.url, name="bob", timeout_s=PATIENCE_S) as bob:
+        subscription = await bob.subscribe("n > 0", name="billing")
+        assert await take(subscription, 10) == list(range(21, 31))
+        assert [item.client for item in await bob.named_subscriptions()] == [bob.name]
+
+
+def test_rights_count_for_names_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        shop = {"publish": ["topic = 'shop'"], "subscribe": ["topic = 'shop'"]}
+        news = {"publish": [], "subscribe": ["topic = 'news'"], "history": True}
+        users: dict[str, dict[str, Any]] = {
+            "ann": {**shop, "history": True, "named": ["bill%"]},
+            "ben": {**shop, "named": True},
+            "cat": {**news, "named": True, "status": True},
+        }
+        async with asyncio.timeout(PATIENCE_S), secure(chain(2), tmp_path, users=users) as network:
+            clients = [await connect(network.at("b0"), name="c", credentials=network.certified(user)) for user in users]
+            ann, ben, cat = clients
+            subscription = await ann.subscribe("topic = 'shop'", name="billing")
+            with pytest.raises(DeniedError, match="user 'ben' may not read what was published before"):
+                await ben.subscribe("topic = 'shop'", name="billing")
+            with pytest.raises(DeniedError, match=r"user 'ann' may not .* 'orders'"):
+                await ann.subscribe("topic = 'shop'", name="orders")
+            with pytest.raises(DeniedError, match="may not see all names; that takes status = true"):
+                await ann.named_subscriptions()
+            with pytest.raises(DeniedError, match="user 'cat' may not subscribe to \"topic = 'shop'\""):
+                await cat.subscribe("topic = 'shop'", name="billing")
+            with pytest.raises(CallError, match="'billing' has another filter"):
+                await cat.subscribe("topic = 'news'", name="billing")
+            with pytest.raises(DeniedError, match="user 'cat' may not subscribe to \"topic = 'shop'\""):
+                await cat.end_subscription("billing")
+            await ann.advertise("topic = 'shop'")
+            event = await ann.publish({"topic": "shop"})
+            assert await anext(subscription) == event
+            for client in clients:
+                await client.close()
+
+    run(main())

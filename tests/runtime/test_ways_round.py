@@ -1,0 +1,241 @@
+"""Nobody learns of, receives, replays or influences what it may not: history, readings under way, old claims."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gapless.client import Client, Subscription, connect
+from gapless.errors import DeniedError
+from gapless.events import Event
+from gapless.overlay import chain
+from gapless.protocols.gapless.client_messages import (
+    Attach,
+    Attached,
+    ClientPublish,
+    ClientSubscribe,
+    Delivery,
+    Invite,
+    SubscriptionProgress,
+)
+from gapless.runtime import wire
+from gapless.runtime.event_loop import run
+
+from .secure import STEADY, Secure, secure, until
+from .test_what import Liar
+
+NEWS = {"publish": [], "subscribe": ["topic = 'news'"]}
+READER: dict[str, Any] = {**NEWS, "subscribe": ["topic = 'news'", "topic LIKE 'shop/%'"], "history": True}
+MANY = 6_000
+"""More than is sent ahead of an application: a reading of them is under way until it is taken."""
+
+
+async def _comes(network: Secure, user: str, broker: str = "b0") -> Client:
+    return await connect(network.at(broker), name="c", credentials=network.certified(user))
+
+
+async def _publishes(network: Secure, count: int, *topics: str) -> Client:
+    admin = await _comes(network, "admin")
+    await admin.advertise("TRUE")
+    await admin.publish_many({"topic": topic, "n": n} for n in range(count) for topic in topics)
+    return admin
+
+
+async def _is_denied(reading: Subscription, why: str) -> None:
+    """What it was sent before comes, and then the reason."""
+
+    async def read_all() -> None:
+        while await reading.take():
+            pass
+
+    with pytest.raises(DeniedError, match=why):
+        await asyncio.wait_for(read_all(), 60)
+
+
+# ---- the past ---------------------------------------------------------------------------------------------------
+
+
+def test_every_way_to_the_past_takes_the_right_to_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": NEWS}) as network:
+            admin = await _publishes(network, 5, "news", "bank")
+            ann = await _comes(network, "ann")
+            ways = (
+                lambda: ann.read("topic = 'news'"),
+                lambda: ann.read("topic = 'news'", since=1, until=2),
+                lambda: ann.read("FALSE", since=0),
+                lambda: ann.subscribe("topic = 'news'", since="earliest"),
+                lambda: ann.subscribe("topic = 'news'", since=1),
+                ann.position,
+                ann.milestones,
+            )
+            for way in ways:
+                with pytest.raises(DeniedError, match="may not read what was published before"):
+                    await asyncio.wait_for(way(), 30)
+            await ann.close()
+            await admin.close()
+
+    run(main())
+
+
+def test_history_holds_no_more_for_a_user_than_its_filters(tmp_path: Path) -> None:
+    async def main() -> None:
+        users = {"ann": {**NEWS, "history": True}, "ben": {**NEWS, "history": True, "outside": "narrow"}}
+        async with secure(chain(2), tmp_path, users=users) as network:
+            admin = await _publishes(network, 20, "bank", "news")
+            ann, ben = await _comes(network, "ann", "b1"), await _comes(network, "ben", "b1")
+            for text in ("TRUE", "topic = 'bank'", "topic = 'news' OR n = 3", "topic <> 'x'"):
+                with pytest.raises(DeniedError, match="may not subscribe to"):
+                    await asyncio.wait_for(ann.read(text), 30)
+            async with asyncio.timeout(30):
+                for client, text in ((ann, "topic = 'news'"), (ben, "TRUE"), (ben, "n < 20")):
+                    read = [event async for event in await client.read(text)]
+                    assert [event.attributes["topic"] for event in read] == ["news"] * 20
+                late = await ben.subscribe("TRUE", since="earliest")
+                await admin.publish({"topic": "bank", "n": 21})
+                await admin.publish({"topic": "news", "n": 22})
+                got = [await anext(late) for _ in range(21)]
+                assert {event.attributes["topic"] for event in got} == {"news"}
+            for client in (ann, ben, admin):
+                await client.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_who_says_that_it_lay_behind_gets_nothing_of_before(is_known: bool, tmp_path: Path) -> None:
+    """Clients that lie behind are served out of history, and may not read it. So a liar says that it lay behind since
+    the beginning: of a subscription that the broker knows, or of one that it does not."""
+
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": NEWS}, runtime=STEADY) as network:
+            admin = await _publishes(network, 50, "news")
+            liar = await Liar.attach(network, "ann")
+            if is_known:
+                liar.say(ClientSubscribe(2, "ann:liar/s1", "topic = 'news'"))
+                node: Any = network.brokers["b0"].links.host.node
+                await until(lambda: "ann:liar/s1" in node.held_by("ann:liar"))
+            claimed = SubscriptionProgress(
+                "ann:liar/s1", "topic = 'news'", {admin.name: 1}, {}, True, since=1, is_behind=True
+            )
+            liar.say(Attach(3, "b0/0", [claimed], {}, [], 1))
+            await liar.hears(Attached)
+            for _ in range(100):
+                event = await admin.publish({"topic": "news"})
+                await asyncio.sleep(0)
+            delivered = await asyncio.wait_for(liar.hears(Delivery), 30)
+            assert min(each.seq for each in delivered.events) > 50
+            assert event.seq == 150
+            await admin.close()
+
+    run(main())
+
+
+# ---- readings under way -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rights", "why"),
+    [
+        ({**READER, "history": False}, "may not read what was published before"),
+        ({**READER, "subscribe": ["topic = 'news'"]}, "may not subscribe to"),
+        ({**READER, "disabled": True}, "was revoked"),
+    ],
+)
+def test_a_reading_under_way_ends_with_the_right_to_it(rights: dict[str, Any], why: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": READER}) as network:
+            admin = await _publishes(network, MANY, "shop/x")
+            ann = await _comes(network, "ann")
+            reading = await ann.read("topic LIKE 'shop/%'")
+            first = await reading.take(10)
+            assert len(first) == 10
+            network.set_users({"ann": rights})
+            await network.reload()
+            await _is_denied(reading, why)
+            if not rights.get("disabled"):
+                live = await asyncio.wait_for(ann.subscribe("topic = 'news'"), 30)
+                event = await admin.publish({"topic": "news"})
+                assert (await asyncio.wait_for(anext(live), 30)).id == event.id
+            await ann.close()
+            await admin.close()
+
+    run(main())
+
+
+def test_a_reading_does_not_go_on_at_the_broker_that_inherits_it_when_the_right_is_gone(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(chain(3), tmp_path, users={"ann": READER}) as network:
+            admin = await _publishes(network, MANY, "shop/x")
+            ann = await _comes(network, "ann", "b1")
+            reading = await ann.subscribe("topic LIKE 'shop/%'", since="earliest")
+            assert len(await reading.take(10)) == 10
+            network.set_users({"ann": {**READER, "history": False}})
+            await network.crash("b1")
+            await network.reload()
+            await _is_denied(reading, "may not read what was published before")
+            await ann.close()
+            await admin.close()
+
+    run(main())
+
+
+def test_who_holds_on_to_a_reading_that_it_may_not_have_any_more_does_not_get_it(tmp_path: Path) -> None:
+    """A client of its own making comes back, and asks for the rest under the same name, in each way that there is."""
+
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": READER}, runtime=STEADY) as network:
+            admin = await _publishes(network, 20, "shop/x")
+            liar = await Liar.attach(network, "ann")
+            liar.say(ClientSubscribe(2, "ann:liar/s1", "topic LIKE 'shop/%'", since=1))
+            assert (await liar.hears(Delivery)).events
+            network.set_users({"ann": {**READER, "history": False}})
+            await network.reload()
+            assert (await liar.refusal()).code == "changed"
+            again = await Liar.dial(network, network.certified("ann"))
+            assert isinstance(again, Liar)
+            assert isinstance(await again.greet("ann:liar"), wire.Welcome)
+            brought = [
+                SubscriptionProgress("ann:liar/s1", "topic LIKE 'shop/%'", {}, {}, True, since=1),
+                SubscriptionProgress("ann:liar/s2", "topic LIKE 'shop/%'", {}, {}, False, since=1, until=2**53),
+                SubscriptionProgress("ann:liar/s3", "topic LIKE 'shop/%'", {}, {}, True, since=1, is_behind=True),
+            ]
+            again.say(Attach(9, "b0/0", brought, {}, [], 1))
+            again.say(ClientSubscribe(9, "ann:liar/s1", "topic LIKE 'shop/%'", since=1))
+            await again.hears(Attached)
+            event = await admin.publish({"topic": "shop/x"})
+            got = await asyncio.wait_for(again.hears(Delivery), 30)
+            assert [(each.seq, got.subscriptions) for each in got.events] == [(event.seq, ["ann:liar/s3"])]
+            await admin.close()
+
+    run(main())
+
+
+# ---- influence ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_brought_back_is_judged_like_what_is_new(tmp_path: Path) -> None:
+    """Who may publish nothing says that it had published something which nobody confirmed."""
+
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": NEWS}, runtime=STEADY) as network:
+            admin = await _comes(network, "admin")
+            everything = await admin.subscribe("TRUE")
+            forged = [Event("ann:liar", 1, {"topic": "news"}, b"")]
+            for number, events in enumerate((forged, [Event(admin.name, 1, {"topic": "news"}, b"")])):
+                liar = await Liar.dial(network, network.certified("ann"))
+                assert isinstance(liar, Liar)
+                liar.name = f"ann:liar-{number}"
+                assert isinstance(await liar.greet(liar.name), wire.Welcome)
+                liar.say(Attach(1, "", [], {}, [], 1))
+                home = (await liar.hears(Invite)).home
+                liar.say(Attach(2, home, [], {f"{liar.name}/a1": ("topic = 'news'", 1)}, events, 1))
+                liar.say(ClientPublish(2, events))
+                assert (await liar.refusal()).code == "denied"
+            await admin.advertise("TRUE")
+            event = await admin.publish({"topic": "the only one"})
+            assert (await asyncio.wait_for(anext(everything), 30)).id == event.id
+            await admin.close()
+
+    run(main())
