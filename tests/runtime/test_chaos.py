@@ -11,7 +11,6 @@ from gapless.overlay import binary
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.settings import RuntimeSettings
-from gapless.runtime.turn_meter import LONG_MS
 from gapless.trace import merge_parts
 
 SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
@@ -30,4 +29,3 @@ def test_brokers_die_freeze_and_lose_each_other_and_nobody_misses_anything(tmp_p
     assert {fault.split()[0] for fault in outcome.faults} == {"kill", "freeze", "cut"}
     assert max(outcome.peak_kib.values()) < 200 * 1024
     assert set(outcome.longest_turns) == set(outcome.peak_kib), "each broker tells its longest turn"
-    assert max(outcome.longest_turns.values())[0] < LONG_MS, f"a turn was too long: {outcome.longest_turns}"

@@ -39,10 +39,11 @@ def test_clients_go_home_while_they_talk_and_miss_nothing() -> None:
             speaker, *listeners = clients
             await speaker.advertise("n > 0")
             subscriptions = [await client.subscribe("n > 0") for client in listeners]
-            assert {client.broker for client in clients} == {"b1"}
             stop = asyncio.Event()
             talking = asyncio.create_task(talk(speaker, stop))
             async with asyncio.timeout(PATIENCE_S):
+                # A busy machine makes one leave its broker now and then; it comes back, too.
+                await until(lambda: all(client.broker == "b1" and client.is_connected for client in clients))
                 await network.crash("b1")
                 await until(lambda: all(client.broker != "b1" and client.is_connected for client in clients))
                 await network.start("b1")

@@ -10,7 +10,7 @@ from tests.conftest import Cli
 
 def test_the_demo_as_json(spark: SparkSession, cli: Cli) -> None:
     ran = cli("demo", "--json")
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.out + ran.err
     document = json.loads(ran.out)
     assert document["status"] == document["verdict"]["status"] == "valid"
     assert document["verdict"]["judge"] == "the audit on Spark"

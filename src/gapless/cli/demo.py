@@ -8,6 +8,7 @@ it does not turn red, the demo's own verdict is `unknown`.
 Nothing is left behind: no process, and no file unless --trace asked for one.
 """
 
+import logging
 import os
 import signal
 import statistics
@@ -50,7 +51,7 @@ def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as
     check_destinations(trace_directory, svg)
     console = output_console(record=svg is not None)
     console.quiet = as_json
-    with _termination(), tempfile.TemporaryDirectory(prefix="gapless-demo.") as folder:
+    with _termination(), _quiet_log(), tempfile.TemporaryDirectory(prefix="gapless-demo.") as folder:
         demo = _Demo(console, Path(folder))
         demo.introduce()
         demo.live()
@@ -67,6 +68,20 @@ def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as
     if svg is not None:
         save_svg(console, svg, "gapless demo")
     return code_of(status)
+
+
+@contextmanager
+def _quiet_log() -> Iterator[None]:
+    """On a busy machine clients warn of what is slow; on the page that would stand between the lines.
+
+    What matters of it is judged, and told, at the end.
+    """
+    logger, nowhere = logging.getLogger("gapless"), logging.NullHandler()
+    logger.addHandler(nowhere)
+    try:
+        yield
+    finally:
+        logger.removeHandler(nowhere)
 
 
 @contextmanager
