@@ -23,7 +23,7 @@ __all__ = ["BlackoutRun", "blackout_network", "run_blackout"]
 BEFORE = 1_000
 """Events that are confirmed when everything is killed."""
 AFTER = 100
-SUSPECT_MS = 1_500.0
+SUSPECT_MS = 3_000.0
 PATIENCE_S = 60.0
 EVENTS = "kind = 'sale'"
 Tell = Callable[[str], None]

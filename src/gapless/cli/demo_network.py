@@ -24,7 +24,7 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = ["ASKED", "HOP_MS", "MOVING", "PLACES", "VICTIM", "F", "LiveRun", "demo_network", "run_live"]
 
 HOP_MS = 25.0
-SUSPECT_MS = 1_500.0
+SUSPECT_MS = 3_000.0
 """Longer than usual: on a machine that is busy with other things, the living should not be taken for dead."""
 F = 1
 VICTIM = "b1"
