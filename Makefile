@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint collect docs bench chaos fuzz wheels
+.PHONY: help setup demo test check lint collect docs bench chaos fuzz night wheels
 
 bin := .venv/bin
 
@@ -46,3 +46,6 @@ fuzz: setup ## Hand rubbish to every door; ARGS="--minutes 5 --target frames" is
 
 chaos: setup ## Hurt a real network for 15 minutes, then audit it; ARGS="--minutes 3" is shorter
 	@$(bin)/python -m trials.chaos_run $(ARGS)
+
+night: setup ## Search for hours, from where the last night ended, and count which rules were reached; ARGS="--hours 1"
+	@$(bin)/python -m trials.night $(ARGS)
