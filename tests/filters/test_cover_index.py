@@ -40,7 +40,7 @@ def check(entries: dict[int, Filter], removed: set[int], asked: list[Filter]) ->
     assert not index._root.boxes
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(generated.filters, max_size=12),
     st.sets(st.integers(0, 11), max_size=4),

@@ -13,7 +13,7 @@ from gapless.registry import find_protocol
 from gapless.simulator import GeneratorLimits, generate, run_scenario, try_scenario
 from gapless.simulator.scenario import Delay, PublishAction
 
-RUNS = 80
+RUNS = 40
 CHUNK = 20
 UNKNOWN_MOST = 0.03
 """Share of runs in which so little happens that there is nothing to judge."""
@@ -67,7 +67,7 @@ def test_no_violation(faults: str, first: int) -> None:
 @pytest.mark.parametrize("faults", LATE_ONCE_FAILED)
 def test_no_violation_when_failures_are_noticed_late(faults: str) -> None:
     """So that much comes and goes meanwhile."""
-    for seed in (*LATE_ONCE_FAILED[faults], *range(12)):
+    for seed in (*LATE_ONCE_FAILED[faults], *range(4)):
         scenario = generate(seed, "gapless", faults, limits=LATE)
         least = random.Random(seed).choice([200.0, 500.0, 1000.0])
         network = msgspec.structs.replace(scenario.network, detection=Delay(least, 1.3 * least))
@@ -78,7 +78,7 @@ def test_no_violation_when_failures_are_noticed_late(faults: str) -> None:
 
 @pytest.mark.parametrize("faults", ["none", "all"])
 def test_when_all_is_over_nobody_keeps_an_event(faults: str) -> None:
-    for seed in range(20):
+    for seed in range(8):
         result = run_scenario(generate(seed, "gapless", faults, limits=GeneratorLimits(settle_ms=30_000.0)))
         assert result.state_sizes["retained"].max == 0, seed
 
@@ -86,7 +86,7 @@ def test_when_all_is_over_nobody_keeps_an_event(faults: str) -> None:
 @pytest.mark.parametrize("options", [{"coverage": False}, {"window": 5}, {"patience_ms": 100}], ids=str)
 def test_no_violation_with_other_options(options: dict[str, Any]) -> None:
     limits = GeneratorLimits(settle_ms=60_000.0)
-    for seed in range(15):
+    for seed in range(6):
         outcome = try_scenario(generate(seed, "gapless", "all", options, limits))
         assert not outcome.failed, (seed, outcome.symptoms)
 
@@ -99,7 +99,7 @@ def test_it_claims_to_cope_with_all_of_this() -> None:
 
 @pytest.mark.parametrize("faults", ["none", "all"])
 def test_no_violation_when_events_come_in_bursts(faults: str) -> None:
-    for seed in range(20):
+    for seed in range(8):
         scenario = generate(seed, "gapless", faults)
         actions = tuple(
             msgspec.structs.replace(action, count=1 + place % 4) if isinstance(action, PublishAction) else action

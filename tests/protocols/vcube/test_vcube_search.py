@@ -17,7 +17,7 @@ CROWDED = GeneratorLimits(
 
 
 def test_no_violation() -> None:
-    report = search("vcube", 60, processes=1)
+    report = search("vcube", 30, processes=1)
     assert report.finding is None, report.finding.repeat
     assert report.unknown == 0
 
