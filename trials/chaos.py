@@ -2,25 +2,26 @@
 
 Requests are published, each is answered by another client that was delivered it, and each answer is settled by the one
 who asked: causes and effects across three publications and two clients. Observers' subscriptions come and go, and so do
-visitors, who publish a little themselves. Faults strike up to `at_once` brokers of a neighbourhood at the same time; a
-blackout kills all brokers, which come back with their data, and sometimes one of them without.
-What every client published and was delivered is written down by the clients themselves, to be put together and judged.
+visitors, who publish a little themselves. Readers read again what was published a while ago, and stop somewhere. Faults
+strike up to `at_once` brokers of a neighbourhood at the same time, or all of them (`chaos_faults`). What every client
+published and was delivered is written down by the clients themselves, to be put together and judged.
 """
 
 import asyncio
 import random
-import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gapless.client import Client, Subscription, connect
-from gapless.errors import GaplessError
+from gapless.errors import GaplessError, SkippedError
 from gapless.runtime.fleet import Fleet
 
+from .chaos_faults import Faults
 from .cut_proxy import CutProxyProcess
 
 __all__ = ["Chaos", "Load", "Outcome"]
@@ -32,6 +33,8 @@ PENDING_MAX = 500
 LATE_MAX_S = 1.0
 """How much an asker that was held up makes up for."""
 MEMORY_S = 0.5
+READ_BACK = 20
+"""Positions that a reader remembers."""
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -43,6 +46,8 @@ class Load(msgspec.Struct, frozen=True):
     answerers: int = 3
     observers: int = 3
     visitors: int = 0
+    readers: int = 0
+    """Of history."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -72,10 +77,9 @@ class Chaos:
         proxy: CutProxyProcess | None = None,
     ) -> None:
         self._fleet = fleet
-        self._proxy = proxy
-        self._suspect_s = fleet.config.runtime.suspect_ms / 1000
         self._directory = directory
         self._dice = random.Random(seed)
+        self._faults = Faults(fleet, proxy, self._dice, self._note_fault)
         self._load = load or Load()
         self._clients: list[Client] = []
         self._last_delivery = time.monotonic()
@@ -115,13 +119,16 @@ class Chaos:
                 _raise_failure(talkers)
                 await asyncio.sleep(0.02)
         visitors = [asyncio.create_task(self._visit(number)) for number in range(load.visitors)]
+        visitors += [asyncio.create_task(self._read(number)) for number in range(load.readers)]
         watching = asyncio.create_task(self._watch(told))
         try:
             end = time.monotonic() + seconds
             await asyncio.sleep(pause_s)
             while time.monotonic() < end or len(self.faults) < faults or self.deliveries < deliveries:
                 _raise_failure([*talkers, *visitors])
-                await self._strike(kinds, self._dice.randint(1, at_once))
+                place, count = len(self.faults), self._dice.randint(1, at_once)
+                await self._faults.strike([kinds[(place + more) % len(kinds)] for more in range(count)])
+                await self._fleet.until_whole(SETTLE_S)
                 await asyncio.sleep(self._dice.uniform(0.5, 1.5) * pause_s)
             self._is_publishing = False
             async with asyncio.timeout(SETTLE_S):
@@ -232,81 +239,44 @@ class Chaos:
             await client.close()
             self._clients.remove(client)
 
+    async def _read(self, number: int) -> None:
+        """What was published a while ago, up to its end or not, again and again."""
+        client = await self._client(f"reader{number}")
+        positions = [await client.position()]
+        while self._is_publishing:
+            await asyncio.sleep(self._dice.uniform(0.5, 3))
+            positions = [*positions[-READ_BACK:], await client.position()]
+            self._subscriptions += 1
+            reading = await client.read("kind <> 'settled'", since=self._dice.choice(positions))
+            if self._dice.random() < 0.7:
+                await self._drain(reading)
+            else:
+                await self._take(reading, self._dice.uniform(0, 1))
+                await reading.close()
+
     async def _take(self, subscription: Subscription, seconds: float) -> None:
         until = time.monotonic() + seconds
         while self._is_publishing and time.monotonic() < until:
-            try:
+            with suppress(TimeoutError, SkippedError):
                 self._noticed(len(await asyncio.wait_for(subscription.take(), 0.5)))
-            except TimeoutError:
-                continue
 
     async def _drain(self, subscription: Subscription) -> None:
-        while events := await subscription.take():
-            self._noticed(len(events))
+        while True:
+            with suppress(SkippedError):  # told, and written down: the judge knows
+                events = await subscription.take()
+                if not events:
+                    return
+                self._noticed(len(events))
 
     def _noticed(self, count: int) -> None:
         self.deliveries += count
         self._last_delivery = time.monotonic()
 
-    # ---- faults -------------------------------------------------------------------------------------------
+    # ---- watching -----------------------------------------------------------------------------------------
 
-    async def _strike(self, kinds: tuple[str, ...], count: int) -> None:
-        """Faults of so many brokers that are neighbours, at about the same time; returns when all is well again."""
-        first = len(self.faults)
-        chosen = [kinds[(first + place) % len(kinds)] for place in range(count)]
-        if "blackout" in chosen:
-            chosen = ["blackout"]
-        victims = self._neighbours(len(chosen))
-        count = len(chosen)
-        delays = [0.0, *(self._dice.choice([0.0, 0.3, 1.2]) for _ in range(count - 1))]
-        works = [self._fault(*fault) for fault in zip(chosen, victims, delays, strict=True)]
-        await asyncio.gather(*works)
-        await self._fleet.until_whole(SETTLE_S)
-
-    def _neighbours(self, count: int) -> list[str]:
-        overlay = self._fleet.config.overlay
-        found = [self._dice.choice(overlay.brokers)]
-        while len(found) < count:
-            around = dict.fromkeys(other for broker in found for other in overlay.neighbours(broker))
-            found.append(self._dice.choice([broker for broker in around if broker not in found]))
-        return found
-
-    async def _fault(self, kind: str, broker: str, delay: float) -> None:
-        fleet = self._fleet
-        await asyncio.sleep(delay)
+    def _note_fault(self, told: str) -> None:
+        self.faults.append(told)
         self._note_memory()
-        if kind == "blackout":
-            await self._black_out(broker)
-        elif kind == "kill":
-            self.faults.append(f"kill {broker}")
-            fleet.kill(broker)
-            await asyncio.sleep(self._dice.choice([0.0, 0.3, 2.0 * self._suspect_s]))
-            fleet.start(broker)
-        elif kind == "cut":
-            assert self._proxy is not None
-            other = self._dice.choice(fleet.config.overlay.neighbours(broker))
-            self.faults.append(f"cut {broker}-{other}")
-            self._proxy.cut(broker, other)
-            await asyncio.sleep(self._dice.choice([0.0, 0.3, 2.5 * self._suspect_s]))
-            self._proxy.heal(broker, other)
-        else:
-            self.faults.append(f"freeze {broker}")
-            fleet.freeze(broker)
-            await asyncio.sleep(self._dice.choice([0.3, 1.0, 2.5]) * self._suspect_s)
-            fleet.thaw(broker)
-
-    async def _black_out(self, unlucky: str) -> None:
-        """Kill all brokers; start them again in any order, and sometimes one of them with an empty disk."""
-        fleet, dice = self._fleet, self._dice
-        loses = dice.random() < 0.5
-        self.faults.append(f"blackout, after which {unlucky} has no disk" if loses else "blackout")
-        for name in fleet.names:
-            fleet.kill(name)
-        if loses:
-            shutil.rmtree(fleet.config.broker(unlucky).data)
-        for name in dice.sample(fleet.names, len(fleet.names)):
-            await asyncio.sleep(dice.choice([0.0, 0.0, 0.2, 0.5 * self._suspect_s]))
-            fleet.start(name)
 
     async def _watch(self, told: Callable[[], None]) -> None:
         while True:

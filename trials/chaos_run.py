@@ -2,12 +2,17 @@
 
     python -m trials.chaos_run
     python -m trials.chaos_run --minutes 3 --seed 2 --keep out/chaos
-    python -m trials.chaos_run --minutes 3 --data
+    python -m trials.chaos_run --minutes 3 --data --wait
+    python -m trials.chaos_run --hours 3 --data --wait
 
-Seven brokers are processes on loopback, with a proxy between them. They are killed, frozen and parted, up to f
-neighbours at the same time, and started again, while clients ask, answer, come and go (`chaos`). With `--data` they
-keep their data on disk, and now and then all of them are killed at once. Then the clients' parts of the trace are put
-together and judged on Spark, or where there is no Java by the checkers in this process.
+Seven brokers are processes on loopback, with a proxy between them. They are killed, frozen, parted and slowed, up to f
+neighbours at the same time, and started again, while clients ask, answer, read, come and go (`chaos`). With `--data`
+they keep their data on disk, which is busy at times; and now and then more than f of them, or all, are killed at once.
+With `--wait` they wait where they may be cut off, and the network is cut in two, in both directions or in one.
+
+Then the clients' parts of the trace are put together and judged on Spark, or where there is no Java by the checkers in
+this process. Longer runs are made of rounds: the brokers go on, and each round has clients of its own, and a verdict.
+The first round that is not valid is the last.
 
 Exit codes are those of `gapless`: 0 valid, 1 invalid, 2 unknown, 130 interrupted. A run that is not valid keeps its
 trace and the brokers' logs, and says where.
@@ -20,6 +25,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 from rich.console import Console
@@ -35,14 +41,19 @@ from gapless.errors import GaplessError
 from gapless.overlay import random_tree
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.network_file import ProtocolEntry
 from gapless.runtime.settings import RuntimeSettings
 from gapless.trace import merge_parts, write_trace
 
 from .chaos import Chaos, Load, Outcome
+from .chaos_faults import KINDS as ALL_KINDS
+from .chaos_faults import can_fake_clocks
 from .cut_proxy import CutProxyProcess, proxied
 
-KINDS = ("kill", "freeze", "cut")
-LOAD = Load(askers=4, rate=14.0, answerers=3, observers=9, visitors=1)
+KINDS = ("kill", "freeze", "cut", "slow")
+DATA_KINDS = ("blackout", "beyond", "disk")
+WAIT_KINDS = ("partition", "mute")
+LOAD = Load(askers=4, rate=14.0, answerers=3, observers=9, visitors=1, readers=1)
 """About 170 events a second, and six times as many deliveries."""
 DELIVERIES_A_MINUTE = 34_000
 """It goes on until there were as many: half a million in a quarter of an hour, also on a machine with other work."""
@@ -56,7 +67,8 @@ and merged at once."""
 def main(arguments: list[str]) -> int:
     """Run, judge, show; return the exit code."""
     parser = argparse.ArgumentParser(prog="make chaos", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--minutes", type=float, default=15.0, help="how long faults go on (default: 15)")
+    parser.add_argument("--minutes", type=float, default=15.0, help="how long a round lasts (default: 15)")
+    parser.add_argument("--hours", type=float, default=0.0, help="how long there are rounds (default: one)")
     parser.add_argument("--brokers", type=int, default=7, help="how many brokers (default: 7)")
     parser.add_argument("--f", type=int, default=2, help="how many neighbours fail at the same time (default: 2)")
     parser.add_argument("--seed", type=int, default=1, help="of the tree and of the faults (default: 1)")
@@ -66,6 +78,8 @@ def main(arguments: list[str]) -> int:
         "other things less would add faults to those that are meant, of which f are allowed at a time",
     )  # fmt: skip
     parser.add_argument("--data", action="store_true", help="with data on disk, and blackouts among the faults")
+    parser.add_argument("--wait", action="store_true", help="brokers wait where they may be cut off, and are")
+    parser.add_argument("--faults", nargs="+", choices=ALL_KINDS, metavar="KIND", help=f"of {', '.join(ALL_KINDS)}")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep trace and logs here, also if all is well")
     asked = parser.parse_args(arguments)
     place = Path(tempfile.mkdtemp(prefix="gapless-chaos.")) if asked.keep is None else asked.keep
@@ -86,22 +100,41 @@ def main(arguments: list[str]) -> int:
     return code
 
 
+def _kinds(asked: argparse.Namespace) -> tuple[str, ...]:
+    """What goes wrong, in turn."""
+    if asked.faults:
+        return tuple(asked.faults)
+    clocks = ("clock",) if can_fake_clocks() else ()
+    return (*KINDS, *(WAIT_KINDS if asked.wait else ()), *(DATA_KINDS if asked.data else ()), *clocks)
+
+
 def _run(asked: argparse.Namespace, place: Path) -> int:
-    begun = time.monotonic()
     tree = random_tree(asked.brokers, seed=asked.seed, max_degree=3)
     settings = RuntimeSettings(suspect_ms=asked.suspect_ms, join_ms=2_000)
     data = place / "data" if asked.data else None
-    config = proxied(local_network(tree, f=asked.f, name="chaos", runtime=settings, data=data))
+    protocol = ProtocolEntry(options={"partition": "wait"} if asked.wait else {})
+    config = proxied(local_network(tree, f=asked.f, name="chaos", protocol=protocol, runtime=settings, data=data))
+    end = time.monotonic() + asked.hours * 3600
     with Fleet(config, place / "logs") as fleet, closing(CutProxyProcess(fleet.file)) as proxy:
         fleet.start_all()
-        outcome = run(_hurt(fleet, proxy, place, asked))
-    verdict = _judged(place)
-    return _show(output_console(), asked, outcome, verdict, time.monotonic() - begun)
+        for number in count(1):
+            begun = time.monotonic()
+            here = place / f"round-{number}"
+            outcome = run(_hurt(fleet, proxy, here, asked, asked.seed + number - 1))
+            verdict = _judged(here)
+            code = _show(output_console(), asked, number, outcome, verdict, time.monotonic() - begun)
+            if code or time.monotonic() >= end:
+                return code
+            if asked.keep is None:
+                shutil.rmtree(here)
+    raise AssertionError("rounds have an end")
 
 
-async def _hurt(fleet: Fleet, proxy: CutProxyProcess, place: Path, asked: argparse.Namespace) -> Outcome:
+async def _hurt(
+    fleet: Fleet, proxy: CutProxyProcess, place: Path, asked: argparse.Namespace, seed: int
+) -> Outcome:  # fmt: skip
     seconds = asked.minutes * 60
-    chaos = Chaos(fleet, place / "parts", seed=asked.seed, load=LOAD, proxy=proxy)
+    chaos = Chaos(fleet, place / "parts", seed=seed, load=LOAD, proxy=proxy)
     columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     with progress_bars(*columns) as progress:
         task = progress.add_task("starting", total=seconds)
@@ -118,8 +151,7 @@ async def _hurt(fleet: Fleet, proxy: CutProxyProcess, place: Path, asked: argpar
                 print(f"{minutes} min: {now}", file=sys.stderr, flush=True)
 
         least = int(asked.minutes * DELIVERIES_A_MINUTE)
-        kinds = (*KINDS, "blackout") if asked.data else KINDS
-        return await chaos.run(seconds, deliveries=least, kinds=kinds, at_once=asked.f, told=told)
+        return await chaos.run(seconds, deliveries=least, kinds=_kinds(asked), at_once=asked.f, told=told)
 
 
 def _longest_turn(outcome: Outcome) -> str:
@@ -133,15 +165,17 @@ def _judged(place: Path) -> LiveVerdict:
         return judge_live(place / "trace", tell=lambda judge: tell(f"{judge} judges"))
 
 
-def _show(console: Console, asked: argparse.Namespace, outcome: Outcome, verdict: LiveVerdict, seconds: float) -> int:
+def _show(
+    console: Console, asked: argparse.Namespace, number: int, outcome: Outcome, verdict: LiveVerdict, seconds: float
+) -> int:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
     kinds = Counter(fault.split()[0].rstrip(",") for fault in outcome.faults)
     peaks = {name: peak / 1024 for name, peak in sorted(outcome.peak_kib.items())}
     for name, told in {
-        "network": f"{asked.brokers} brokers, f = {asked.f}, seed {asked.seed}",
-        "faults": f"{len(outcome.faults)}: " + ", ".join(f"{count} × {kind}" for kind, count in kinds.items()),
+        "network": f"{asked.brokers} brokers, f = {asked.f}, seed {asked.seed}, round {number}",
+        "faults": f"{len(outcome.faults)}: " + ", ".join(f"{often} × {kind}" for kind, often in kinds.items()),
         "events": f"{verdict.events:,}",
         "deliveries": f"{verdict.deliveries:,}, to {outcome.subscriptions:,} subscriptions",
         "complaints": f"{len(outcome.failures)} of clients",

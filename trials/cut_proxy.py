@@ -1,7 +1,9 @@
-"""A small proxy in front of every broker, so that the connection between any two of them can be cut and healed.
+"""A small proxy in front of every broker, so that the connection between any two of them can be cut, slowed and healed.
 
 Brokers are found at the proxy's addresses and listen behind it. The proxy reads the greeting of who dials, so it knows
 between whom a connection is. Cut, both ends see their connection break, and nothing gets through until it is healed.
+*Muted* in one direction, nothing is lost and nothing arrives, as where a router drops all that goes one way: what was
+sent comes when it is healed, if the connection is still there. Slowed, all comes later, in its order.
 
 `CutProxyProcess` is the same in a process of its own, so that brokers hear each other however busy the test is.
 """
@@ -40,6 +42,9 @@ class CutProxy:
     def __init__(self, config: NetworkConfig) -> None:
         self.config = config
         self._cut: set[frozenset[str]] = set()
+        self._open_ways: dict[tuple[str, str], asyncio.Event] = {}
+        """From whom to whom; not set while that way is muted."""
+        self._delays: dict[frozenset[str], float] = {}
         self._open: dict[frozenset[str], set[asyncio.StreamWriter]] = {}
         self._servers: list[asyncio.Server] = []
 
@@ -69,9 +74,28 @@ class CutProxy:
         self._cut.add(pair)
         self._break(pair)
 
+    def mute(self, a: str, b: str) -> None:
+        """Let nothing through from `a` to `b`."""
+        self._way(a, b).clear()
+
+    def slow(self, a: str, b: str, seconds: float) -> None:
+        """Let everything between the two take longer."""
+        self._delays[frozenset((a, b))] = seconds
+
     def heal(self, a: str, b: str) -> None:
-        """Let them find each other again."""
-        self._cut.discard(frozenset((a, b)))
+        """Let them find each other again, in both directions, and as quickly as ever."""
+        pair = frozenset((a, b))
+        self._cut.discard(pair)
+        self._delays.pop(pair, None)
+        self._way(a, b).set()
+        self._way(b, a).set()
+
+    def _way(self, origin: str, to: str) -> asyncio.Event:
+        way = self._open_ways.get((origin, to))
+        if way is None:
+            way = self._open_ways[origin, to] = asyncio.Event()
+            way.set()
+        return way
 
     def _break(self, pair: frozenset[str]) -> None:
         for writer in self._open.pop(pair, ()):
@@ -81,15 +105,16 @@ class CutProxy:
         try:
             head = await reader.readexactly(5)
             body = await reader.readexactly(HEADER.unpack(head)[0] - 1)
-            pair = frozenset((name, decode_hello(memoryview(body)).name))
-            if pair in self._cut:
+            caller = decode_hello(memoryview(body)).name
+            pair = frozenset((name, caller))
+            if pair in self._cut or not self._way(caller, name).is_set():
                 return
             there, back = await asyncio.open_connection(*split_address(place))
             ends = self._open.setdefault(pair, set())
             ends |= {writer, back}
             back.write(head + body)
             try:
-                await asyncio.gather(_pump(reader, back), _pump(there, writer))
+                await asyncio.gather(self._pump(reader, back, caller, name), self._pump(there, writer, name, caller))
             finally:
                 ends -= {writer, back}
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -97,16 +122,21 @@ class CutProxy:
         finally:
             writer.transport.abort()
 
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except (OSError, RuntimeError):
-        pass  # the other end is gone, or was aborted in this moment
-    finally:
-        writer.transport.abort()
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, origin: str, to: str) -> None:
+        """Pass on what comes, with what may be wrong on that way."""
+        way, pair = self._way(origin, to), frozenset((origin, to))
+        try:
+            while data := await reader.read(65536):
+                if not way.is_set():
+                    await way.wait()
+                if self._delays and pair in self._delays:
+                    await asyncio.sleep(self._delays[pair])
+                writer.write(data)
+                await writer.drain()
+        except (OSError, RuntimeError):
+            pass  # the other end is gone, or was aborted in this moment
+        finally:
+            writer.transport.abort()
 
 
 class CutProxyProcess:
@@ -122,8 +152,16 @@ class CutProxyProcess:
         """Part the two."""
         self._tell(f"cut {a} {b}")
 
+    def mute(self, a: str, b: str) -> None:
+        """Let nothing through from `a` to `b`."""
+        self._tell(f"mute {a} {b}")
+
+    def slow(self, a: str, b: str, seconds: float) -> None:
+        """Let everything between the two take longer."""
+        self._tell(f"slow {a} {b} {seconds}")
+
     def heal(self, a: str, b: str) -> None:
-        """Let them find each other again."""
+        """Let them find each other again, in both directions, and as quickly as ever."""
         self._tell(f"heal {a} {b}")
 
     def _tell(self, order: str) -> None:
@@ -146,8 +184,11 @@ async def _obey(file: str) -> None:
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     while line := await orders.readline():
-        order, a, b = line.decode().split()
-        (proxy.cut if order == "cut" else proxy.heal)(a, b)
+        order, a, b, *more = line.decode().split()
+        if order == "slow":
+            proxy.slow(a, b, float(more[0]))
+        else:
+            {"cut": proxy.cut, "mute": proxy.mute, "heal": proxy.heal}[order](a, b)
     proxy.stop()
 
 

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -107,8 +107,8 @@ class Fleet:
 
     # ---- one broker ---------------------------------------------------------------------------------------
 
-    def start(self, name: str) -> None:
-        """Start the broker, for the first time or again."""
+    def start(self, name: str, environment: Mapping[str, str] | None = None) -> None:
+        """Start the broker, for the first time or again; it may get something more of an environment."""
         assert not self.is_alive(name), f"{name} runs already"
         command = [sys.executable, "-m", "gapless", "broker", "--config", str(self.file), "--name", name]
         command += ["--parent", str(os.getpid())]
@@ -116,7 +116,12 @@ class Fleet:
         command += ["--json"] if self._as_json else []
         with self.log(name).open("ab") as log:
             self._processes[name] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, **(environment or {})},
             )
 
     def log(self, name: str) -> Path:

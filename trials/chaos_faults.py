@@ -1,0 +1,232 @@
+"""What can go wrong with a fleet of brokers, and goes wrong in chaos.
+
+Faults of single brokers, up to f neighbours at a time:
+
+    kill       SIGKILL, and a start some time later
+    freeze     SIGSTOP, for shorter or longer than it takes to be suspected
+    cut        the connection to a neighbour breaks, for some time
+    mute       nothing comes through from one neighbour to the other
+    slow       the broker's connections take longer
+    clock      it is killed, and comes back with a clock that is wrong (needs libfaketime)
+
+And faults of the whole, alone:
+
+    partition  any two parts of the network do not hear each other (brokers have to wait: `partition = "wait"`)
+    beyond     more than f neighbours are killed, and all return with their disks
+    blackout   all are killed, and return with their disks, now and then one of them without
+    disk       something else writes to the disk that all of them sync to
+"""
+
+import asyncio
+import glob
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gapless.overlay import Overlay
+from gapless.runtime.fleet import Fleet
+
+from .cut_proxy import CutProxyProcess
+
+__all__ = ["ALONE", "KINDS", "Faults", "can_fake_clocks"]
+
+ALONE = ("partition", "beyond", "blackout", "disk")
+KINDS = ("kill", "freeze", "cut", "mute", "slow", "clock", *ALONE)
+SLOW_S = (0.05, 0.2, 0.6)
+CLOCK_S = (-600, -3, 3, 600)
+HOG_BYTES = 1 << 20
+
+
+def _faketime() -> str:
+    """The library that gives a process another time; nothing if it is not there."""
+    return next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), "")
+
+
+def can_fake_clocks() -> bool:
+    """Whether clocks can be wrong here."""
+    return bool(_faketime())
+
+
+class Faults:
+    """Of one fleet. `note` is told each before it strikes."""
+
+    def __init__(
+        self, fleet: Fleet, proxy: CutProxyProcess | None, dice: random.Random, note: Callable[[str], None]
+    ) -> None:
+        self._fleet = fleet
+        self._proxy = proxy
+        self._dice = dice
+        self._note = note
+        self._suspect_s = fleet.config.runtime.suspect_ms / 1000
+
+    @property
+    def _overlay(self) -> Overlay:
+        return self._fleet.config.overlay
+
+    async def strike(self, kinds: Sequence[str]) -> None:
+        """These, of brokers that are neighbours, at about the same time; of those that come alone, only that."""
+        alone = [kind for kind in kinds if kind in ALONE]
+        if alone:
+            kinds = alone[:1]
+        victims = self._neighbours(len(kinds))
+        delays = [0.0, *(self._dice.choice([0.0, 0.3, 1.2]) for _ in kinds[1:])]
+        await asyncio.gather(*(self._fault(*fault) for fault in zip(kinds, victims, delays, strict=True)))
+
+    def _neighbours(self, count: int) -> list[str]:
+        found = [self._dice.choice(self._overlay.brokers)]
+        while len(found) < count:
+            around = dict.fromkeys(other for broker in found for other in self._overlay.neighbours(broker))
+            found.append(self._dice.choice([broker for broker in around if broker not in found]))
+        return found
+
+    async def _fault(self, kind: str, broker: str, delay: float) -> None:
+        await asyncio.sleep(delay)
+        await {
+            "kill": self._kill,
+            "freeze": self._freeze,
+            "cut": self._cut,
+            "mute": self._mute,
+            "slow": self._slow,
+            "clock": self._wrong_clock,
+            "partition": self._partition,
+            "beyond": self._beyond,
+            "blackout": self._black_out,
+            "disk": self._slow_disk,
+        }[kind](broker)
+
+    async def _rest(self, *suspicions: float) -> None:
+        """As long as one of so many suspicions takes."""
+        await asyncio.sleep(self._dice.choice(suspicions) * self._suspect_s)
+
+    # ---- single ones --------------------------------------------------------------------------------------
+
+    async def _kill(self, broker: str) -> None:
+        self._note(f"kill {broker}")
+        self._fleet.kill(broker)
+        await self._rest(0.0, 0.15, 2.0)
+        self._fleet.start(broker)
+
+    async def _freeze(self, broker: str) -> None:
+        self._note(f"freeze {broker}")
+        self._fleet.freeze(broker)
+        await self._rest(0.3, 1.0, 2.5)
+        self._fleet.thaw(broker)
+
+    async def _cut(self, broker: str) -> None:
+        proxy, other = self._between(broker)
+        self._note(f"cut {broker}-{other}")
+        proxy.cut(broker, other)
+        await self._rest(0.0, 0.15, 2.5)
+        proxy.heal(broker, other)
+
+    async def _mute(self, broker: str) -> None:
+        proxy, other = self._between(broker)
+        self._note(f"mute {broker}>{other}")
+        proxy.mute(broker, other)
+        await self._rest(0.3, 2.5)
+        proxy.heal(broker, other)
+
+    async def _slow(self, broker: str) -> None:
+        proxy, _ = self._between(broker)
+        seconds = self._dice.choice(SLOW_S)
+        self._note(f"slow {broker}, by {seconds:g} s")
+        others = [name for name in self._fleet.names if name != broker]
+        for other in others:
+            proxy.slow(broker, other, seconds)
+        await self._rest(1.0, 2.5)
+        for other in others:
+            proxy.heal(broker, other)
+
+    async def _wrong_clock(self, broker: str) -> None:
+        """It keeps that clock until it is started once more."""
+        seconds = self._dice.choice(CLOCK_S)
+        self._note(f"clock {broker}, by {seconds:+d} s")
+        self._fleet.kill(broker)
+        environment = {"LD_PRELOAD": _faketime(), "FAKETIME": f"{seconds:+d}s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        self._fleet.start(broker, environment)
+        await self._rest(1.0, 2.5)
+
+    def _between(self, broker: str) -> tuple[CutProxyProcess, str]:
+        assert self._proxy is not None, "there is no proxy between these brokers"
+        return self._proxy, self._dice.choice(self._overlay.neighbours(broker))
+
+    # ---- of the whole -------------------------------------------------------------------------------------
+
+    async def _partition(self, broker: str) -> None:
+        """The broker's side of one of its edges, and all others."""
+        proxy, other = self._between(broker)
+        near = self._side(broker, other)
+        far = [name for name in self._fleet.names if name not in near]
+        self._note(f"partition {'+'.join(sorted(near))} | {'+'.join(far)}")
+        pairs = [(one, another) for one in near for another in far]
+        is_one_way = self._dice.random() < 0.25
+        for one, another in pairs:
+            if is_one_way:
+                proxy.mute(one, another)
+            else:
+                proxy.cut(one, another)
+        await self._rest(0.3, 2.5, 6.0)
+        self._dice.shuffle(pairs)
+        for one, another in pairs:
+            proxy.heal(one, another)
+            await asyncio.sleep(0.05)
+
+    def _side(self, broker: str, other: str) -> set[str]:
+        """Those who reach the broker without the other."""
+        found, left = {broker}, [broker]
+        while left:
+            here = left.pop()
+            for near in self._overlay.neighbours(here):
+                if near not in found and not (here == broker and near == other):
+                    found.add(near)
+                    left.append(near)
+        return found
+
+    async def _beyond(self, _broker: str) -> None:
+        """One more than may fail; they come back one after the other."""
+        count = min(self._fleet.config.network.f + 1, len(self._fleet.names))
+        victims = self._neighbours(count)
+        self._note(f"beyond f: {'+'.join(victims)}")
+        for name in victims:
+            self._fleet.kill(name)
+        await self._rest(0.0, 0.3, 2.0)
+        for name in victims:
+            self._fleet.start(name)
+            await self._rest(0.0, 0.5)
+
+    async def _black_out(self, unlucky: str) -> None:
+        """Start them again in any order, and sometimes one of them with an empty disk."""
+        fleet, dice = self._fleet, self._dice
+        loses = dice.random() < 0.5
+        self._note(f"blackout, after which {unlucky} has no disk" if loses else "blackout")
+        for name in fleet.names:
+            fleet.kill(name)
+        if loses:
+            shutil.rmtree(fleet.config.broker(unlucky).data)
+        for name in dice.sample(fleet.names, len(fleet.names)):
+            await asyncio.sleep(dice.choice([0.0, 0.0, 0.2, 0.5 * self._suspect_s]))
+            fleet.start(name)
+
+    async def _slow_disk(self, broker: str) -> None:
+        self._note("disk is busy")
+        stop = asyncio.Event()
+        writing = asyncio.create_task(
+            asyncio.to_thread(_hog, Path(self._fleet.config.broker(broker).data).parent, stop)
+        )
+        await self._rest(1.0, 3.0)
+        stop.set()
+        await writing
+
+
+def _hog(folder: Path, stop: asyncio.Event) -> None:
+    """Write and sync as fast as the disk takes it."""
+    block = os.urandom(HOG_BYTES)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        while not stop.is_set():
+            file.seek(0)
+            file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
