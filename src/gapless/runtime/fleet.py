@@ -145,6 +145,11 @@ class Fleet:
         self._processes[name].kill()
         self._processes[name].wait()
 
+    def dismiss(self, name: str) -> None:
+        """Let it say goodbye and leave."""
+        self._processes[name].terminate()
+        self._processes[name].wait(KILL_S)
+
     def freeze(self, name: str) -> None:
         """Stop it where it stands."""
         self._processes[name].send_signal(signal.SIGSTOP)

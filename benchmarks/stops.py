@@ -1,0 +1,252 @@
+"""How long deliveries stop when something fails: the median and the worst, by kind of fault.
+
+    python benchmarks/stops.py            # ten minutes
+    python benchmarks/stops.py --quick    # a minute
+    python benchmarks/stops.py --times 9 --only kill cut
+
+Seven broker processes in a binary tree, with their data on disk, f = 1, and the settings that a network has by default.
+Somebody publishes at one leaf, 200 a second, and somebody subscribes at another; what fails lies on the way between
+them. A stop is the longest time without a delivery from the fault on, until all is well again. For each kind: what of
+it is the detector's (how long it is silent before it counts as dead), what the fault's (who is cut off, or gone without
+a stand-in, is waited for), and what remains, which is ours. Fails if anything that was published did not come.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from trials.cut_proxy import CutProxyProcess, proxied  # noqa: E402
+
+import gapless  # noqa: E402
+from gapless.overlay import binary  # noqa: E402
+from gapless.runtime.event_loop import run  # noqa: E402
+from gapless.runtime.fleet import Fleet, local_network  # noqa: E402
+from gapless.runtime.network_file import ProtocolEntry  # noqa: E402
+
+RATE = 200
+TIMES = 7
+CALM_S = 1.0
+LONG_S = 3.0
+"""How long what lasts goes on: longer than a suspicion takes."""
+PATIENCE_S = 60.0
+PUBLISHER, MIDDLE, ROOT, SUBSCRIBER = "b3", "b1", "b0", "b5"
+"""A leaf; on the way: its parent, and the root; a leaf on the other side."""
+LEFT = ("b1", "b3", "b4")
+Act = Callable[[Fleet, CutProxyProcess], Coroutine[Any, Any, None]]
+
+
+async def kill(fleet: Fleet, proxy: CutProxyProcess) -> None:
+    """And start it some seconds later."""
+    fleet.kill(MIDDLE)
+    await asyncio.sleep(LONG_S)
+    fleet.start(MIDDLE)
+
+
+async def restart(fleet: Fleet, proxy: CutProxyProcess) -> None:
+    """It dies and is started at once."""
+    fleet.kill(MIDDLE)
+    fleet.start(MIDDLE)
+
+
+async def leave(fleet: Fleet, proxy: CutProxyProcess) -> None:
+    """It says goodbye, and is started some seconds later."""
+    await asyncio.to_thread(fleet.dismiss, MIDDLE)
+    await asyncio.sleep(LONG_S)
+    fleet.start(MIDDLE)
+
+
+async def freeze(fleet: Fleet, proxy: CutProxyProcess) -> None:
+    """It stands still for some seconds."""
+    fleet.freeze(MIDDLE)
+    await asyncio.sleep(LONG_S)
+    fleet.thaw(MIDDLE)
+
+
+async def break_link(fleet: Fleet, proxy: CutProxyProcess) -> None:
+    """A connection breaks and can be made again at once."""
+    proxy.cut(MIDDLE, ROOT)
+    await asyncio.sleep(0.05)
+    proxy.heal(MIDDLE, ROOT)
+
+
+async def cut(fleet: Fleet, proxy: CutProxyProcess) -> None:
+    """Two neighbours do not hear each other for some seconds."""
+    proxy.cut(MIDDLE, ROOT)
+    await asyncio.sleep(LONG_S)
+    proxy.heal(MIDDLE, ROOT)
+
+
+async def partition(fleet: Fleet, proxy: CutProxyProcess) -> None:
+    """Three of the seven do not hear the other four for some seconds."""
+    pairs = [(one, other) for one in LEFT for other in fleet.names if other not in LEFT]
+    for pair in pairs:
+        proxy.cut(*pair)
+    await asyncio.sleep(LONG_S)
+    for pair in pairs:
+        proxy.heal(*pair)
+
+
+async def two_at_once(fleet: Fleet, proxy: CutProxyProcess) -> None:
+    """More than f: two neighbours are killed, and started some seconds later, with their disks."""
+    for name in (MIDDLE, ROOT):
+        fleet.kill(name)
+    await asyncio.sleep(LONG_S)
+    for name in (MIDDLE, ROOT):
+        fleet.start(name)
+
+
+async def blackout(fleet: Fleet, proxy: CutProxyProcess) -> None:
+    """All are killed and started at once."""
+    for name in fleet.names:
+        fleet.kill(name)
+    fleet.start_all()
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """One kind of fault."""
+
+    act: Act
+    told: str
+    waits_s: float = 0.0
+    """How long the fault itself stops what has to pass it, whatever we do."""
+    is_detected: bool = True
+    """Whether somebody has to be taken for dead first."""
+    waits: bool = False
+    """Whether brokers wait where they may be cut off."""
+
+
+KINDS = {
+    "link": Kind(break_link, "a connection breaks, and is made again", is_detected=False),
+    "restart": Kind(restart, "a broker is killed and started at once", is_detected=False),
+    "leave": Kind(leave, "a broker leaves in order", is_detected=False),
+    "kill": Kind(kill, "a broker is killed"),
+    "freeze": Kind(freeze, "a broker stands still"),
+    "cut": Kind(cut, "two neighbours do not hear each other"),
+    "partition": Kind(partition, "3 of 7 are cut off; the publisher is among them", LONG_S, False, waits=True),
+    "beyond f": Kind(two_at_once, "two neighbours are killed; they return with their disks", LONG_S, False),
+    "blackout": Kind(blackout, "all are killed and started at once", is_detected=False),
+}
+
+
+class Load:
+    """One publisher and one subscriber."""
+
+    def __init__(self) -> None:
+        self.came: list[float] = []
+        self.numbers: list[int] = []
+        self.published = 0
+        self.is_open = True
+
+    async def publish(self, client: gapless.Client) -> None:
+        """At an even pace; what had to wait is made up for."""
+        pending: set[asyncio.Task[Any]] = set()
+        due = time.monotonic()
+        while self.is_open:
+            pending = {task for task in pending if not task.done()}
+            pending.add(asyncio.create_task(client.publish({"n": self.published})))
+            self.published += 1
+            due = max(due + 1 / RATE, time.monotonic() - 0.1)
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+        await asyncio.gather(*pending)
+
+    async def take(self, subscription: gapless.Subscription) -> None:
+        """Until it is closed."""
+        while events := await subscription.take():
+            self.came.append(time.monotonic())
+            self.numbers += [int(event.attributes["n"]) for event in events]
+
+    def longest_s(self, since: float) -> float:
+        """Without a delivery."""
+        moments = [since, *(moment for moment in self.came if moment > since), time.monotonic()]
+        return max(later - earlier for earlier, later in pairwise(moments))
+
+
+async def measure(fleet: Fleet, proxy: CutProxyProcess, act: Act, times: int) -> list[float]:
+    """The longest stop of each time, in milliseconds."""
+    await fleet.until_whole(PATIENCE_S)
+    load, stops = Load(), []
+    addresses = fleet.config.addresses
+    async with (
+        gapless.connect(f"gapless://{addresses[PUBLISHER]}", name="ann") as ann,
+        gapless.connect(f"gapless://{addresses[SUBSCRIBER]}", name="bob") as bob,
+    ):
+        await ann.advertise("n >= 0")
+        subscription = await bob.subscribe("n >= 0")
+        publishing = asyncio.create_task(load.publish(ann))
+        taking = asyncio.create_task(load.take(subscription))
+        for _ in range(times):
+            await asyncio.sleep(CALM_S)
+            begun = time.monotonic()
+            await act(fleet, proxy)
+            await fleet.until_whole(PATIENCE_S)
+            await asyncio.sleep(CALM_S)
+            stops.append(load.longest_s(begun) * 1000)
+        load.is_open = False
+        await publishing
+        async with asyncio.timeout(PATIENCE_S):
+            while len(load.numbers) < load.published:
+                await asyncio.sleep(0.02)
+        await subscription.close()
+        await taking
+    assert load.numbers == list(range(load.published)), "something is missing, doubled or out of order"
+    return stops
+
+
+def try_kind(kind: Kind, times: int) -> tuple[list[float], float]:
+    """The stops, and how long a silence counts as death, in milliseconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        protocol = ProtocolEntry(options={"partition": "wait"} if kind.waits else {})
+        config = proxied(local_network(binary(2), f=1, protocol=protocol, data=Path(folder) / "data"))
+        with Fleet(config, Path(folder) / "logs") as fleet, closing(CutProxyProcess(fleet.file)) as proxy:
+            fleet.start_all()
+            return run(measure(fleet, proxy, kind.act, times)), config.runtime.suspect_ms
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and show; 1 if something did not come."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="two times each")
+    parser.add_argument("--times", type=int, default=TIMES, help=f"how often each kind strikes (default: {TIMES})")
+    parser.add_argument("--only", nargs="+", choices=KINDS, metavar="KIND", help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    asked = parser.parse_args(arguments)
+    times = 2 if asked.quick else asked.times
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    headings = ("fault", "median ms", "worst ms", "detector's", "fault's", "ours", "what happens")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in (headings[0], headings[-1]) else "right")
+    figures: dict[str, Any] = {}
+    for name in asked.only or KINDS:
+        kind = KINDS[name]
+        stops, suspect_ms = try_kind(kind, times)
+        median, worst = statistics.median(stops), max(stops)
+        detector = suspect_ms if kind.is_detected else 0.0
+        ours = max(0.0, median - detector - kind.waits_s * 1000)
+        figures[name] = {"median_ms": median, "worst_ms": worst, "ours_ms": ours, "stops_ms": stops}
+        shown = (f"{value:,.0f}" for value in (median, worst, detector, kind.waits_s * 1000, ours))
+        table.add_row(name, *shown, kind.told)
+        print(f"{name}: {', '.join(f'{stop:,.0f}' for stop in stops)} ms", file=sys.stderr, flush=True)
+    Console(width=120).print(table)
+    if asked.out:
+        asked.out.write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
