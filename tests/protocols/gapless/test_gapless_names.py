@@ -9,6 +9,7 @@ import pytest
 from gapless.checkers import check
 from gapless.events import Event
 from gapless.protocol import Subscribe
+from gapless.protocols.gapless.client.named import STEP_US, Named
 from gapless.protocols.gapless.client_messages import ClientConfirm, ClientMove, ClientOpen
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.messages import (
@@ -20,7 +21,6 @@ from gapless.protocols.gapless.messages import (
     NameRecord,
     NamesAnswer,
 )
-from gapless.protocols.gapless.named import STEP_US, Named
 from gapless.protocols.gapless.names.proposals import Proposal, Proposals
 from gapless.protocols.gapless.names.register import FULL, NAMES_MAX, PAGE, Register, keepers_of
 from gapless.protocols.gapless.names.rules import Refusal, confirm, move, open_name

@@ -4,11 +4,11 @@ A map. `broker` feeds each input to the part whose rule it is; `client` is the o
 `messages` and `client_messages`. Arrows point down: a part knows those in the lines below it, and nothing in its own
 line or above.
 
-    broker                     client
+    broker                     client/     the two ends: which input goes to which part
     turns       overview                   which input when; what operators are told
     tree_course                            what travels along the tree
     event_course             wave_course   how events go their way, and waves
-    names/                     named       named subscriptions: their records; as clients hold them
+    names/                                 named subscriptions: their records
     recovery/                              going round the dead, and back
     clients/                               sessions, admission, delivery
     history/                               what was admitted, to be read again

@@ -1,11 +1,12 @@
 """What a client's node does about named subscriptions, beside what it does about all: opening, confirming, leaving."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 from gapless.events import Event
 from gapless.names import Confirm, Confirming, ListNames, MoveName, NameChanged, NamedSubscription, NamesListed, Opened
-from gapless.protocol import Effect, Rejected, SetTimer, Subscribe
+from gapless.protocol import Rejected, SetTimer, Subscribe
+from gapless.protocols.gapless.client.line import Line
+from gapless.protocols.gapless.client.named import Named
 from gapless.protocols.gapless.client_messages import (
     ClientConfirm,
     ClientMove,
@@ -19,7 +20,6 @@ from gapless.protocols.gapless.client_messages import (
     NamesTold,
 )
 from gapless.protocols.gapless.messages import NameRecord
-from gapless.protocols.gapless.named import Named
 
 __all__ = ["CONFIRM", "NamedClient"]
 
@@ -32,21 +32,25 @@ MANUAL_MAX = 100_000
 """How many deliveries may wait to be confirmed by the application."""
 
 
+class Reader(Protocol):
+    """Who reads for named subscriptions, as for all others."""
+
+    def begin_named(self, call: Subscribe, named: Named, record: NameRecord) -> None:
+        """It is this client's: read from what the record says."""
+        ...
+
+    def end_named(self, subscription: str, reason: str) -> None:
+        """Tell the application that it is over, and why."""
+        ...
+
+
 class NamedClient:
     """The named subscriptions of one client."""
 
-    def __init__(
-        self,
-        send: Callable[[Any], None],
-        emit: Callable[[Effect], None],
-        begin: Callable[[Subscribe, Named, NameRecord], None],
-        end: Callable[[str, str], None],
-    ) -> None:
-        """`begin` reads from what the record says; `end` tells the application that it is over, and why."""
-        self._send = send
-        self._emit = emit
-        self._begin = begin
-        self._end = end
+    def __init__(self, line: Line, reader: Reader) -> None:
+        self._send = line.send
+        self._emit = line.emit
+        self._reader = reader
         self._attempt = 0
         self._named: dict[str, Named] = {}
         """By subscription."""
@@ -184,7 +188,7 @@ class NamedClient:
         elif not named.is_open:
             named.opened(record)
             self._emit(Opened(message.subscription, record.name, record.generation, record.position, dict(record.got)))
-            self._begin(named.call, named, record)
+            self._reader.begin_named(named.call, named, record)
 
     def _on_kept(self, message: NameKept) -> None:
         named = self._named.get(message.subscription)
@@ -213,7 +217,7 @@ class NamedClient:
         del self._named[subscription]
         if named.is_open:
             self._send(ClientUnsubscribe(self._attempt, subscription))
-            self._end(subscription, reason)
+            self._reader.end_named(subscription, reason)
         else:
             self._emit(Rejected(named.call, reason))
 

@@ -1,0 +1,105 @@
+"""What a client is delivered, and up to where its application has taken it.
+
+Deliveries have numbers, which the broker counts from the `Attach` on; what is out of order is of an earlier attempt.
+What an heir collected may come twice, or in another order: the client leaves out what it has.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from operator import lt
+
+from gapless.events import Event
+from gapless.protocol import CutFixed, Deliver, DeliverMany
+from gapless.protocols.gapless.client.held_subscription import HeldSubscription
+from gapless.protocols.gapless.client.line import Line
+from gapless.protocols.gapless.client.named_client import NamedClient
+from gapless.protocols.gapless.client_messages import ClientGot, Delivery
+from gapless.protocols.gapless.messages import Cuts
+
+__all__ = ["Deliveries"]
+
+
+class Deliveries:
+    """Those of one client."""
+
+    def __init__(self, line: Line, held: Mapping[str, HeldSubscription], named: NamedClient) -> None:
+        self.received = 0
+        """The number of the broker's last delivery."""
+        self.clock = 0
+        """No stamp of what it was delivered is larger."""
+        self.count = 0
+        """How many events were handed to the application."""
+        self._line = line
+        self._held = held
+        self._named = named
+        self._taken = 0
+        self._untaken: deque[tuple[int, int]] = deque()
+        """What is not taken: `count` after a delivery, and its number."""
+
+    def begin_anew(self) -> None:
+        """The next broker counts on from what the application has not taken."""
+        self.received = self.count - self._taken
+        self._untaken = deque([(self.count, self.received)])
+
+    def receive(self, message: Delivery) -> None:
+        """Hand over what has not come before."""
+        if message.number != self.received + 1:
+            return
+        self.received += len(message.events)
+        known = self._held
+        asked = [(name, known[name], known[name].got) for name in message.subscriptions if name in known]
+        is_run = len(message.events) > 1 and len(asked) == 1
+        if not is_run or not self._deliver_run(asked[0][1], message.events):
+            self._deliver_each(asked, message.events)
+        self._untaken.append((self.count, self.received))
+        self._tell_taken()
+
+    def _deliver_run(self, held: HeldSubscription, events: list[Event]) -> bool:
+        """Hand the events over as one, if they are of one publisher, in order, and none of them has come before."""
+        first, last = events[0], events[-1]
+        publisher = first.publisher
+        if held.is_behind or held.named is not None or held.got.get(publisher, 0) >= first.seq:
+            return False
+        seqs = [event.seq for event in events]
+        if not all(map(lt, seqs, seqs[1:])) or [event.publisher for event in events].count(publisher) < len(events):
+            return False
+        held.got[publisher] = last.seq
+        self.clock = max(self.clock, last.stamp)
+        self.count += len(events)
+        self._line.emit(DeliverMany(events, held.name))
+        return True
+
+    def _deliver_each(self, asked: list[tuple[str, HeldSubscription, Cuts]], events: list[Event]) -> None:
+        for event in events:
+            publisher, seq = event.publisher, event.seq
+            if event.stamp > self.clock:
+                self.clock = event.stamp
+            for name, held, got in asked:
+                if got.get(publisher, 0) < seq and (not held.is_behind or self._is_due(held, event)):
+                    got[publisher] = seq
+                    self.count += 1
+                    self._line.emit(Deliver(event, name))
+                    if held.named is not None:
+                        self._named.delivered(held.named, self.count, event)
+
+    def _is_due(self, held: HeldSubscription, event: Event) -> bool:
+        if not held.is_due(event):
+            return False
+        if event.publisher not in held.cuts and not held.has_history:
+            held.cuts[event.publisher] = event.seq
+            self._line.emit(CutFixed(held.name, event.publisher, event.seq))
+        return True
+
+    def consumed(self, count: int) -> None:
+        """The application has taken so many events."""
+        self._taken = count
+        self._named.consumed(count)
+        self._tell_taken()
+
+    def _tell_taken(self) -> None:
+        """Tell the broker up to which number the application has taken everything."""
+        number = 0
+        while self._untaken and self._untaken[0][0] <= self._taken:
+            number = self._untaken.popleft()[1]
+        if number:
+            self._line.send(ClientGot(self._line.attempt, number))

@@ -1,0 +1,63 @@
+"""A subscription as the client holds it: what is due, what has come, and what will not."""
+
+from gapless.events import Event
+from gapless.protocol import Ready
+from gapless.protocols.gapless.client.named import Named
+from gapless.protocols.gapless.client_messages import SubscriptionProgress
+from gapless.protocols.gapless.messages import Cuts, Ranges
+from gapless.protocols.gapless.ranges import add_range, without
+from gapless.protocols.parts.held import Held
+
+__all__ = ["HeldSubscription"]
+
+
+class HeldSubscription(Held):
+    """One of them."""
+
+    def __init__(self, name: str, text: str, ready: Ready, since: int, until: int) -> None:
+        super().__init__(name)
+        self.text = text
+        self.ready = ready
+        self.since = since
+        """If it reads history: all up to this position has come; else -1."""
+        self.until = until
+        self.has_history = since >= 0
+        self._start = since
+        self.is_whole = False
+        self.is_behind = False
+        """Whether it reads history because the client lay behind."""
+        self.began = 0
+        """Of publishers without a cut, what has a larger stamp is due: they came after the subscription."""
+        self.skipped: Ranges = {}
+        """What will not come, and the application was told so."""
+        self.is_ending = False
+        self.named: Named | None = None
+        self.reached = since
+        """If it is named: all up to this position has come."""
+
+    def is_due(self, event: Event) -> bool:
+        """Whether an event that was read again comes from its cut on, or after the position where it began."""
+        cut = self.cuts.get(event.publisher)
+        if self.has_history or cut is None:
+            return event.stamp > (self._start if self.has_history else self.began)
+        return event.seq >= cut
+
+    def miss(self, lost: Ranges) -> Ranges:
+        """Of what nobody has any more: what is due, has not come, and was not told before."""
+        starts = {} if self.has_history else self.cuts
+        past: Ranges = {p: [(1, max(self.got.get(p, 0), starts.get(p, 1) - 1))] for p in lost}
+        missed = without(without(lost, past), self.skipped)
+        for publisher, ranges in missed.items():
+            for first, last in ranges:
+                add_range(self.skipped, publisher, first, last)
+        return missed
+
+    def last(self) -> Cuts:
+        """The ending cut, if the subscription ended now."""
+        return dict(self.got) if self.has_history else super().last()
+
+    def progress(self) -> SubscriptionProgress:
+        """How far it has come, for whoever holds the session."""
+        return SubscriptionProgress(
+            self.name, self.text, dict(self.cuts), dict(self.got), self.is_whole, self.since, self.until, self.is_behind
+        )

@@ -1,0 +1,152 @@
+"""What a client offers and publishes.
+
+An event has a number, one after the other, and must match an advertisement. It is kept until the broker says that it is
+safe: whoever holds the session next is brought it. An advertisement that was taken back is kept for as long as an event
+that relies on it is.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from gapless.events import Event
+from gapless.filters import Filter
+from gapless.filters.evaluation import Test
+from gapless.protocol import Advertise, Advertised, Confirmed, Publish, Published, PublishedMany, Rejected, Unadvertise
+from gapless.protocols.gapless.alike import stretches
+from gapless.protocols.gapless.client.line import Line
+from gapless.protocols.gapless.client_messages import ClientAdvertise, ClientPublish, ClientUnadvertise, Safe, Stable
+
+__all__ = ["Publishing"]
+
+
+class _Offer:
+    """An advertisement of what comes from number `first` on; it may go when all up to `leaving_after` is safe."""
+
+    def __init__(self, pattern: Filter, first: int) -> None:
+        self.filter = pattern
+        self.first = first
+        self.is_stable = False
+        self.leaving_after: int | None = None
+
+
+class Publishing:
+    """The advertisements of one client, and its events that are not safe yet."""
+
+    def __init__(self, line: Line, client: str, window: int) -> None:
+        """At most `window` events wait to become safe."""
+        self.seq = 0
+        """The number of the last event."""
+        self.unsafe: deque[Event] = deque()
+        self._line = line
+        self._client = client
+        self._window = window
+        self._offers: dict[str, _Offer] = {}
+
+    def __contains__(self, advertisement: str) -> bool:
+        return advertisement in self._offers
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Names and filters of what is offered."""
+        return ((name, offer.filter.text) for name, offer in self._offers.items())
+
+    # ---- the session --------------------------------------------------------------------------------------
+
+    def offers(self) -> dict[str, tuple[str, int]]:
+        """By name: the filter, and from which number on it counts."""
+        return {name: (offer.filter.text, offer.first) for name, offer in self._offers.items()}
+
+    @property
+    def first_unsafe(self) -> int:
+        """All before this number is safe."""
+        return self.unsafe[0].seq if self.unsafe else self.seq + 1
+
+    def attached(self) -> None:
+        """A broker holds the session: say again what may not have been heard."""
+        for name, offer in self._offers.items():
+            if offer.leaving_after is not None:
+                self._line.send(ClientUnadvertise(self._line.attempt, name))
+
+    # ---- calls --------------------------------------------------------------------------------------------
+
+    def advertise(self, call: Advertise, pattern: Filter) -> None:
+        """Offer it, from the next event on."""
+        first = self.seq + 1
+        self._offers[call.advertisement] = _Offer(pattern, first)
+        self._line.send(ClientAdvertise(self._line.attempt, call.advertisement, call.filter, first))
+
+    def unadvertise(self, call: Unadvertise) -> None:
+        """Take it back, behind the last event."""
+        offer = self._offers.get(call.advertisement)
+        if offer is None or offer.leaving_after is not None:
+            self._line.emit(Rejected(call, f"there is no advertisement {call.advertisement!r} to take back"))
+            return
+        offer.leaving_after = self.seq
+        self._line.send(ClientUnadvertise(self._line.attempt, call.advertisement))
+        self._drop_left()
+
+    def _drop_left(self) -> None:
+        safe = self.first_unsafe - 1
+        for name, offer in list(self._offers.items()):
+            if offer.leaving_after is not None and offer.leaving_after <= safe:
+                del self._offers[name]
+
+    def publish(self, calls: Sequence[Publish]) -> None:
+        """Give each event its number, or say why it cannot be published."""
+        tests = [offer.filter.test for offer in self._offers.values() if offer.leaving_after is None]
+        if len(calls) > 1 and self._takes_all(tests, calls):
+            self._publish_run(calls)
+            return
+        events: list[Event] = []
+        for call in calls:
+            reason = self._refusal(tests, call)
+            if reason:
+                self._line.emit(Rejected(call, reason))
+                continue
+            self.seq += 1
+            event = Event(self._client, self.seq, call.attributes, call.payload)
+            self.unsafe.append(event)
+            self._line.emit(Published(event))
+            events.append(event)
+        if events:
+            self._line.send(ClientPublish(self._line.attempt, events))
+
+    def _takes_all(self, tests: list[Test], calls: Sequence[Publish]) -> bool:
+        """Whether there is room for all of them, and each is advertised."""
+        has_room = len(self.unsafe) + len(calls) <= self._window
+        return has_room and all(any(test(attributes) for test in tests) for attributes, _ in stretches(calls))
+
+    def _publish_run(self, calls: Sequence[Publish]) -> None:
+        client, first = self._client, self.seq + 1
+        self.seq += len(calls)
+        events = [Event(client, seq, call.attributes, call.payload) for seq, call in enumerate(calls, first)]
+        self.unsafe.extend(events)
+        self._line.emit(PublishedMany(events))
+        self._line.send(ClientPublish(self._line.attempt, events))
+
+    def _refusal(self, tests: list[Test], call: Publish) -> str:
+        """Why the event cannot be published; nothing if it can."""
+        if len(self.unsafe) >= self._window:
+            return f"{len(self.unsafe)} publications wait to become safe; try later"
+        for test in tests:
+            if test(call.attributes):
+                return ""
+        return "the event matches none of your advertisements; advertise it first"
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    def safe(self, message: Safe) -> None:
+        """All up to a number is safe."""
+        unsafe = self.unsafe
+        count = min(len(unsafe), message.seq - unsafe[0].seq + 1) if unsafe else 0
+        for _ in range(count):
+            unsafe.popleft()
+        if count > 0:
+            self._line.emit(Confirmed(message.seq))
+            self._drop_left()
+
+    def stable(self, message: Stable) -> None:
+        """Every broker knows the advertisement."""
+        offer = self._offers.get(message.advertisement)
+        if offer is not None and not offer.is_stable:
+            offer.is_stable = True
+            self._line.emit(Advertised(message.advertisement))

@@ -1,0 +1,147 @@
+"""Finding who holds the session.
+
+The client asks its broker, and when that is lost, or does not answer in time, its contacts in turn. It tells whoever
+it asks all that is needed to go on (`Luggage`), and by which life its session was held last. The answer is that the
+session is granted, or who else is to be asked, or that it is too early.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from gapless.events import Event
+from gapless.protocol import SetTimer
+from gapless.protocols.gapless.client.line import Line
+from gapless.protocols.gapless.client_messages import Answer, Attach, Attached, Redirect, SubscriptionProgress
+
+__all__ = ["Luggage", "SessionSearch"]
+
+RETRY = "retry"
+"""The key of the timer."""
+REDIRECTS_MAX = 3
+PATIENCE_MAX = 64
+
+
+class Luggage(msgspec.Struct, frozen=True):
+    """What whoever holds the session has to know."""
+
+    subscriptions: list[SubscriptionProgress]
+    advertisements: dict[str, tuple[str, int]]
+    publications: list[Event]
+    """Those that are not safe yet, from number `first` on."""
+    first: int
+    received: int
+    """How many deliveries count as received: the next has the number after."""
+    clock: int
+
+
+class SessionSearch:
+    """One client's way to its session."""
+
+    def __init__(self, line: Line, contacts: tuple[str, ...], retry_us: float, pack: Callable[[], Luggage]) -> None:
+        self.is_attached = False
+        """Whether a broker holds the session, and knows what the client wants."""
+        self.home = ""
+        """The life that held the session last."""
+        self._line = line
+        self._contacts = contacts
+        self._retry_us = retry_us
+        self._pack = pack
+        self._heard = 0
+        """The last attempt that was answered by `Attached`."""
+        self._late = 0
+        """The last that was, when another was under way already."""
+        self._asked = 0
+        self._redirects = 0
+        self._patience = 1
+        """How many times longer than usual it waits for an answer: longer each time that none came in time, because the
+        way may be long, or what it has to tell large."""
+
+    # ---- asking -------------------------------------------------------------------------------------------
+
+    def attach(self) -> None:
+        """Ask the broker that should hold the session."""
+        self.is_attached = False
+        self._line.attempt += 1
+        brought = self._pack()
+        self._line.send(
+            Attach(
+                self._line.attempt, self.home, brought.subscriptions, brought.advertisements, brought.publications,
+                brought.first, brought.received, brought.clock, self._heard,
+            )
+        )  # fmt: skip
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        self._line.emit(SetTimer(RETRY, int(self._retry_us * self._patience)))
+
+    def _try_next(self) -> None:
+        self._asked = (self._asked + 1) % len(self._contacts)
+        self._line.broker = self._contacts[self._asked]
+        self.attach()
+
+    def connected(self, peer: str) -> None:
+        """The connection to a broker is fresh."""
+        if peer == self._line.broker:
+            self.attach()
+
+    def suspected(self, peer: str) -> None:
+        """A broker seems to be lost."""
+        if peer == self._line.broker:
+            self._try_next()
+
+    def timed_out(self) -> None:
+        """So long nobody has answered, unless the session was found."""
+        self._redirects = 0
+        if not self.is_attached:
+            self._patience = min(2 * self._patience, PATIENCE_MAX)
+            self._try_next()
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    def awaits(self, peer: str, message: Answer) -> bool:
+        """Whether it answers what the client asked last."""
+        return message.attempt == self._line.attempt and peer == self._line.broker
+
+    def granted(self, message: Attached) -> None:
+        """The session is here."""
+        self.is_attached = True
+        self._patience = 1
+        self.home = message.home
+        self._heard = message.attempt
+        self._contacts = tuple(message.contacts)
+        self._asked = 0
+
+    def granted_late(self, peer: str, message: Attached) -> None:
+        """The client has asked elsewhere since. The session is where it was granted: go back there, and stay longer.
+
+        Its smallest story: b9 gives the session back to b8, and b8 answers too late. The client goes on to others, says
+        that b9 held its session, and b9 dies. Its heir does not know the session, and takes it for expired.
+        """
+        if not self.is_attached and message.attempt > max(self._heard, self._late):
+            self._late = message.attempt
+            self.home = message.home
+            self._patience = min(2 * self._patience, PATIENCE_MAX)
+            if peer == self._line.broker:
+                self._set_timer()
+            else:
+                self._line.broker = peer
+                self.attach()
+
+    def put_off(self) -> None:
+        """Nobody can grant it now: ask again in a while."""
+        self.is_attached = False
+        self._patience = 1
+        self._set_timer()
+
+    def redirected(self, message: Redirect) -> None:
+        """Go there; but if brokers send us in a circle, let some time pass before the next step."""
+        self._redirects += 1
+        self._line.broker = message.broker
+        if self._redirects <= REDIRECTS_MAX:
+            self.attach()
+
+    def begin(self, home: str) -> None:
+        """There is no session: begin one with this life, or, without any, with whoever invites the client."""
+        self.home = home
+        self.attach()
