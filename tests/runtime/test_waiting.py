@@ -96,7 +96,7 @@ async def stuck(network: Local) -> None:
     """A hand-over that does not end, because one member keeps its contribution to itself."""
     await connected(network, pairs=5)
     node: Any = network.brokers["b2"].links.host.node
-    node._handovers._tell = lambda unit, body: None
+    node.life.handovers._tell = lambda unit, body: None
     await network.crash("b1")
 
 

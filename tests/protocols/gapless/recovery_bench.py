@@ -7,7 +7,7 @@ import msgspec
 from gapless.events import Event
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.clients.desk import Desk
-from gapless.protocols.gapless.clients.readings import Readings
+from gapless.protocols.gapless.clients.readings import Sources
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.history.library import Library
@@ -89,13 +89,9 @@ class Bench:
         home = name_life(name, life)
         estates = Estates(home, membership, journal, library.history, lambda body: self.sent.append(("*", body)))
         desk = Desk(
-            home, options, table, journal,
+            home, options, table, journal, estates, Sources(library, waves, lambda: None), contacts=(name,),
             send=lambda client, message: self.to_clients.append((client, message)), set_timer=lambda effect: None,
-            process=lambda events, number: None, find_home=estates.find_home,
-            find_elsewhere=estates.find_elsewhere, contacts=(name,),
-            readings=lambda desk: Readings(
-                library, waves, clock, options.delivery_window, desk.enter, desk.flush, table.match, hurry=lambda: None
-            ),
+            process=lambda events, number: None,
         )  # fmt: skip
         self.state = BrokerState(options, membership, table, log, journal, waves, estates, desk)
         self.outlets = Outlets(

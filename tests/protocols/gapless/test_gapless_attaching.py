@@ -193,7 +193,7 @@ def test_a_session_that_is_inherited_unclaimed_waits_half_as_long_each_time() ->
     desk = Desk(session_s=60.0)
     for epoch, seconds in ((2000, 60), (2001, 30), (2002, 15), (3000, 60)):
         desk.node.step(Start(), 0)
-        desk.node._clients.inherit(SessionRecord("c", epoch, 1, {}, {}, {}, 0, {}))
+        desk.node.life.clients.inherit(SessionRecord("c", epoch, 1, {}, {}, {}, 0, {}))
         timers = [effect for effect in desk.node._effects if isinstance(effect, SetTimer)]
         assert timers[-1] == SetTimer("session/c", seconds * 1_000_000)
 

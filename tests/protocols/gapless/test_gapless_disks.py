@@ -7,8 +7,9 @@ from gapless.disk import DiskContents, Put
 from gapless.errors import StorageError
 from gapless.overlay import chain
 from gapless.protocol import BrokerPlace, Connected, Keep, Persisted, Received, Send, Start
-from gapless.protocols.gapless.broker import LIFE_STEP, GaplessBroker
+from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.gapless.lives import LIFE_STEP
 from gapless.protocols.gapless.members.status import alive_status
 from gapless.protocols.gapless.messages import (
     PUT_TOGETHER,

@@ -32,7 +32,7 @@ def test_busy_and_idle_clients_are_back_at_their_broker() -> None:
 
 def leaving(desk: Desk) -> Any:
     """The clients' side of the desk's broker, with all sessions about to leave for where they began."""
-    clients = desk.node._clients
+    clients = desk.node.life.clients
     for session in clients.sessions.values():
         session.place = "elsewhere"
     assert set(clients.home.give_back("elsewhere")) == {"p", "c"}
@@ -41,7 +41,7 @@ def leaving(desk: Desk) -> Any:
 
 def test_what_is_given_back_outranks_what_is_here() -> None:
     desk = publishing_desk()
-    clients = desk.node._clients
+    clients = desk.node.life.clients
     clients.sessions["c"].place = "elsewhere"
     records = clients.home.give_back("elsewhere")
     assert list(records) == ["c"]
@@ -51,7 +51,7 @@ def test_what_is_given_back_outranks_what_is_here() -> None:
 
 def test_who_is_busy_stays() -> None:
     desk = publishing_desk()
-    clients = desk.node._clients
+    clients = desk.node.life.clients
     session = clients.sessions["p"]
     session.place = "elsewhere"
     session.in_flight = 1

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.overlay import binary
-from gapless.protocols.gapless.broker import LIFE_STEP
+from gapless.protocols.gapless.lives import LIFE_STEP
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import alive_status, excluded_status, is_excluded, is_unsettled, life_of
 

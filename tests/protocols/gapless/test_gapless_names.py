@@ -156,7 +156,7 @@ class Table:
 
     def _proposals(self, name: str) -> Proposals:
         return Proposals(
-            lambda: name, list(self.keepers), lambda: self.now,
+            name, list(self.keepers), lambda: self.now,
             lambda peer, message: self.mail.append((name, peer, message)), lambda _: None,
         )  # fmt: skip
 

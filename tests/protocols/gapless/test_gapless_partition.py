@@ -14,12 +14,15 @@ import pytest
 
 from gapless.overlay import binary, chain, star
 from gapless.protocols.gapless import PROTOCOL
-from gapless.protocols.gapless.broker import GaplessBroker
+from gapless.protocols.gapless.life import Life
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.quorum import is_majority, too_small
 from gapless.protocols.gapless.members.resting import FIRST_US, MOST_US, SHORT_US, Rests
 from gapless.protocols.gapless.members.status import excluded_status
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.recovery.found import Found
+from gapless.protocols.gapless.site import Site
+from gapless.protocols.gapless.succession import Succession
 from gapless.simulator import generate, run_scenario, try_scenario
 from gapless.simulator.scenario import (
     AdvertiseAction,
@@ -154,13 +157,13 @@ def test_a_broken_link_does_not_lead_a_broker_through_many_lives(
     partition: str, lives: int, one_way: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = dict.fromkeys(chain(5).brokers, 0)
-    begin = GaplessBroker._begin
+    begin = Succession._begin
 
-    def count(node: GaplessBroker, life: int, found: object) -> None:
-        begun[node._name] += 1
-        begin(node, life, found)  # type: ignore[arg-type]
+    def count(lives: Succession, site: Site, number: int, found: Found | None) -> Life:
+        begun[site.name] += 1
+        return begin(lives, site, number, found)
 
-    monkeypatch.setattr(GaplessBroker, "_begin", count)
+    monkeypatch.setattr(Succession, "_begin", count)
     assert try_scenario(one_link(partition, one_way=one_way)).status == "valid"
     assert max(begun.values()) <= lives
 

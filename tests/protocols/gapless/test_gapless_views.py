@@ -66,14 +66,14 @@ def after(scenario: Scenario) -> dict[str, GaplessBroker]:
 
 def agree(brokers: dict[str, GaplessBroker]) -> None:
     for name, broker in brokers.items():
-        membership, links = broker._membership, broker._table.links
-        assert broker._handovers.missing() == [], name
+        membership, links = broker.life.membership, broker.life.table.links
+        assert broker.life.handovers.missing() == [], name
         assert not is_unsettled(membership.status.get(name, 0)), name
-        for other in broker._near:
-            assert membership.status.get(other, 0) == brokers[other]._membership.status.get(other, 0), (name, other)
+        for other in broker._site.near:
+            assert membership.status.get(other, 0) == brokers[other].life.membership.status.get(other, 0), (name, other)
         assert set(links) == set(membership.overlay.neighbours(name)), name
         for peer, link in links.items():
-            assert brokers[peer]._table.links[name].tag == link.tag, (name, peer)
+            assert brokers[peer].life.table.links[name].tag == link.tag, (name, peer)
 
 
 @pytest.mark.parametrize("seed", [*SEEDS, *DOUBTED])
@@ -103,7 +103,7 @@ def waiting(until_ms: float, *faults: Fault) -> dict[str, list[Missing]]:
         run=Run(seed=1, until_ms=until_ms),
         faults=faults,
     )
-    found = {name: broker._handovers.missing() for name, broker in after(scenario).items()}
+    found = {name: broker.life.handovers.missing() for name, broker in after(scenario).items()}
     return {name: missing for name, missing in found.items() if missing}
 
 

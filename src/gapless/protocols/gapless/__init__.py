@@ -5,9 +5,12 @@ A map. `broker` feeds each input to the part whose rule it is; `client` is the o
 line or above.
 
     broker                     client/     the two ends: which input goes to which part
-    turns       overview                   which input when; what operators are told
-    tree_course                            what travels along the tree
-    event_course             wave_course   how events go their way, and waves
+    succession  turns       overview       one life after another; which input when; what operators are told
+    life                                   the parts of one life, put together
+    member_course                          what is heard of who lives, and what follows
+    tree_course             backup_course  what travels along the tree; journals that others hold
+    event_course            wave_course    how events go their way, and waves
+    site        streams                    what lasts through all lives; who is listened to
     names/                                 named subscriptions: their records
     recovery/                              going round the dead, and back
     clients/                               sessions, admission, delivery

@@ -27,9 +27,7 @@ LOCAL = ""
 class EventCourse:
     """One life's part in it."""
 
-    def __init__(
-        self, state: BrokerState, handovers: Callable[[], Handovers], send_tree: Callable[[Link, TreeBody], None]
-    ) -> None:
+    def __init__(self, state: BrokerState, handovers: Handovers, send_tree: Callable[[Link, TreeBody], None]) -> None:
         self._table = state.table
         self._log = state.log
         self._journal = state.journal
@@ -52,7 +50,7 @@ class EventCourse:
         for link, passing in dispatched.onward.items():
             if self._table.links.get(link.peer) is link:
                 self._send_tree(link, Publication(passing))
-        self._handovers().note(fresh, via)
+        self._handovers.note(fresh, via)
         for client, deliveries in dispatched.local.items():
             if deliveries and client not in self._inheriting:
                 self._clients.deliver(client, deliveries)

@@ -3,8 +3,10 @@
 The one place that puts such names together and takes them apart.
 """
 
-__all__ = ["broker_of", "is_life", "name_life", "parse_life"]
+__all__ = ["LIFE_STEP", "broker_of", "is_life", "name_life", "parse_life"]
 
+LIFE_STEP = 1_000
+"""A restart outranks any number of exclusions of the life before."""
 DIGITS_MAX = 19
 
 

@@ -5,7 +5,7 @@ changes of the routing table and the journal, and what they cause into messages 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from gapless.events import Event
 from gapless.protocol import SetTimer
@@ -34,7 +34,7 @@ from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.publications import Publications
 from gapless.protocols.gapless.clients.readiness import Readiness
-from gapless.protocols.gapless.clients.readings import Readings
+from gapless.protocols.gapless.clients.readings import Readings, Sources
 from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.lives import broker_of
@@ -53,6 +53,18 @@ EPOCH_STEP = 1_000
 TOMBSTONES_MAX = 10_000
 
 
+class Homes(Protocol):
+    """Who knows which life holds whose session."""
+
+    def find_home(self, client: str, home: str) -> str | None:
+        """The life that holds the client's session, or may begin one, if that is known."""
+        ...
+
+    def find_elsewhere(self, client: str) -> str | None:
+        """The life that was seen to hold the client's session, though this one should."""
+        ...
+
+
 class Desk:
     """All sessions of one broker."""
 
@@ -62,13 +74,13 @@ class Desk:
         options: GaplessOptions,
         table: RoutingTable,
         journal: Journal,
+        homes: Homes,
+        sources: Sources,
+        contacts: tuple[str, ...],
+        *,
         send: Callable[[str, Any], None],
         set_timer: Callable[[SetTimer], None],
         process: Callable[[list[Event], int], None],
-        find_home: Callable[[str, str], str | None],
-        find_elsewhere: Callable[[str], str | None],
-        contacts: tuple[str, ...],
-        readings: Callable[["Desk"], Readings],
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self.is_serving = True
@@ -85,11 +97,10 @@ class Desk:
         self._journal = journal
         self._send = send
         self._set_timer = set_timer
-        self._find_home = find_home
-        self._find_elsewhere = find_elsewhere
+        self._homes = homes
         self._contacts = list(contacts)
         self._claims = Claims(table, options.client_window)
-        self.readings = readings(self)
+        self.readings = Readings(sources, journal.clock, options.delivery_window, self, table.match)
         self.readiness = Readiness(options, self.sessions, table, journal, self.readings, send, self.secure)
         self.home = GoingHome(self.sessions, send, self.secure, self._go_on)
         self.lagging = Lagging(options, self.sessions, self.readings, self.secure, set_timer)
@@ -115,7 +126,7 @@ class Desk:
                 self._expired.pop(client, None)
                 self._send(client, Invite(message.attempt, self._home))
                 return
-            where = self._find_home(client, message.home)
+            where = self._homes.find_home(client, message.home)
             if self._expired.get(client, -1) >= message.heard:
                 self._send(client, Expired(message.attempt))
                 return
@@ -125,7 +136,7 @@ class Desk:
             if where != self._home:
                 self._send(client, Redirect(message.attempt, broker_of(where)))
                 return
-            elsewhere = self._find_elsewhere(client) if message.home != self._home else None
+            elsewhere = self._homes.find_elsewhere(client) if message.home != self._home else None
             if elsewhere is not None:
                 self._send(client, Redirect(message.attempt, broker_of(elsewhere)))
                 return

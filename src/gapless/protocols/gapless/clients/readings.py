@@ -16,7 +16,9 @@ to be put aside, because the client takes its time, it goes back to reading.
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
+
+import msgspec
 
 from gapless.errors import FilterError
 from gapless.events import Event
@@ -31,7 +33,7 @@ from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.retention.waves import Waves
 from gapless.protocols.gapless.routing.records import Subscription
 
-__all__ = ["Reading", "Readings"]
+__all__ = ["Reading", "Readings", "Sources"]
 
 CLOSE = 8
 """So many intervals before the end it begins to go over."""
@@ -90,29 +92,45 @@ class Reading:
         self._advanced(self, retrieval)
 
 
+class Sources(msgspec.Struct, frozen=True):
+    """Where readings read, and how far they can."""
+
+    library: Library
+    waves: Waves
+    hurry: Callable[[], None]
+    """Somebody waits for a later final position."""
+
+
+class Host(Protocol):
+    """Whose clients read."""
+
+    def enter(self, session: Session, name: str, text: str) -> bool:
+        """Make a reading a subscription as any other, if it is not; tell whether its cut is whole already."""
+        ...
+
+    def flush(self, session: Session) -> None:
+        """Send what can go out now."""
+        ...
+
+
 class Readings:
     """All readings of one broker's clients."""
 
     def __init__(
         self,
-        library: Library,
-        waves: Waves,
+        sources: Sources,
         clock: Clock,
         window: int,
-        enter: Callable[[Session, str, str], bool],
-        flush: Callable[[Session], None],
+        host: Host,
         match: Callable[[Event], Iterable[Subscription]],
-        hurry: Callable[[], None],
     ) -> None:
-        """`enter` makes it a subscription as any other, if it is not, and tells whether its cut is whole already."""
-        self._library = library
-        self._waves = waves
+        self._library = sources.library
+        self._waves = sources.waves
+        self._hurry = sources.hurry
         self._clock = clock
         self._window = window
-        self._enter = enter
-        self._flush = flush
+        self._host = host
         self._match = match
-        self._hurry = hurry
         self._of: dict[str, dict[str, Reading]] = {}
         """By client and name."""
 
@@ -275,7 +293,7 @@ class Readings:
                 self._join(reading)
             elif reading.state is State.READING:
                 reading.state = State.ENTERING
-                if self._enter(reading.session, reading.name, reading.text) and reading.state is State.ENTERING:
+                if self._host.enter(reading.session, reading.name, reading.text) and reading.state is State.ENTERING:
                     self._join(reading)
             else:
                 return
@@ -336,7 +354,7 @@ class Readings:
         if moved:
             self._tell(reading, is_live=False)
         if events or moved:
-            self._flush(session)
+            self._host.flush(session)
         return bool(events) or is_over or (moved and room > 0)
 
     def _names(self, reading: Reading, event: Event) -> list[str]:
@@ -351,14 +369,14 @@ class Readings:
         self.end(session.client, reading.name)
         session.put(Outgoing([event], names) for event, names in reading.aside if event.stamp > reading.wanted)
         self._tell(reading, is_live=True)
-        self._flush(session)
+        self._host.flush(session)
 
     def _finish(self, reading: Reading) -> None:
         """All up to its end was put."""
         session = reading.session
         self.end(session.client, reading.name)
         session.note(Unsubscribed(session.attempt, reading.name, {}))
-        self._flush(session)
+        self._host.flush(session)
 
     def _tell(self, reading: Reading, *, is_live: bool) -> None:
         """Let the client know how far it got, and what is lost of it."""

@@ -60,7 +60,7 @@ class Proposals:
 
     def __init__(
         self,
-        home: Callable[[], str],
+        home: str,
         keepers: list[str],
         now: Callable[[], int],
         send: Callable[[str, NameMessage], None],
@@ -94,7 +94,7 @@ class Proposals:
         self._number += 1
         proposal.request = self._number
         self._seen = max(self._seen + 1, self._now())
-        proposal.ballot = (self._seen, self._home())
+        proposal.ballot = (self._seen, self._home)
         proposal.record, proposal.refusal, proposal.is_beaten = None, "", False
         self._ask(proposal)
 

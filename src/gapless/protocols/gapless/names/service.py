@@ -18,6 +18,7 @@ from typing import Any
 
 from gapless.errors import CallError
 from gapless.filters import parse
+from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import (
     ClientConfirm,
     ClientMove,
@@ -34,6 +35,8 @@ from gapless.protocols.gapless.client_messages import (
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.gapless.lives import broker_of
 from gapless.protocols.gapless.messages import (
     AskName,
     AskNames,
@@ -69,23 +72,24 @@ class Names:
 
     def __init__(
         self,
-        broker: str,
+        home: str,
         options: GaplessOptions,
         register: Register,
         desk: Desk,
         waves: Waves,
-        proposals: Callable[[Callable[[str, NameMessage], None]], Proposals],
-        send: Callable[[str, NameMessage], None],
-        send_client: Callable[[str, Any], None],
+        clock: Clock,
+        *,
+        send: Callable[[str, Any], None],
+        set_timer: Callable[[SetTimer], None],
     ) -> None:
-        self._broker = broker
+        """`send` reaches brokers as well as clients."""
+        self._broker = broker_of(home)
         self._options = options
         self._register = register
         self._desk = desk
         self._waves = waves
-        self._send_broker = send
-        self._send_client = send_client
-        self._proposals = proposals(self._send)
+        self._send_away = send
+        self._proposals = Proposals(home, register.keepers, lambda: clock.now, self._send, set_timer)
         self._listings: dict[int, Listing] = {}
         self._number = 0
         self._listening: dict[str, dict[str, tuple[str, int]]] = {}
@@ -113,7 +117,7 @@ class Names:
         if peer == self._broker:
             self._local.append(message)
         else:
-            self._send_broker(peer, message)
+            self._send_away(peer, message)
 
     def _drain(self) -> None:
         while self._local:
@@ -300,12 +304,12 @@ class Names:
 
         def done(record: NameRecord | None, refusal: str) -> None:
             if refusal or record is None:
-                self._send_client(session.client, NameRefused(session.attempt, call.subscription, refusal))
+                self._send_away(session.client, NameRefused(session.attempt, call.subscription, refusal))
                 return
             if "named-position" in self._options.switched_off:
                 record = NameRecord(record.name, record.filter, self._waves.final, {}, record.generation)
             self._listening.setdefault(session.client, {})[call.subscription] = (call.name, record.generation)
-            self._send_client(session.client, NameOpened(session.attempt, call.subscription, record))
+            self._send_away(session.client, NameOpened(session.attempt, call.subscription, record))
             reason = f"{session.client!r} has opened the named subscription {call.name!r}: one client at a time has it"
             self._tell_taken(before[0], record.generation, reason)
 
@@ -321,7 +325,7 @@ class Names:
             if known[0] == name and known[1] < generation:
                 del self._listening[client][subscription]
                 if session is not None and not session.is_orphan:
-                    self._send_client(client, NameLost(session.attempt, subscription, reason))
+                    self._send_away(client, NameLost(session.attempt, subscription, reason))
 
     def _confirm(self, session: Session, call: ClientConfirm) -> None:
         self._listening.setdefault(session.client, {})[call.subscription] = (call.name, call.generation)
@@ -330,9 +334,9 @@ class Names:
             if refusal or call.is_leaving:
                 self._listening.get(session.client, {}).pop(call.subscription, None)
             if refusal:
-                self._send_client(session.client, NameLost(session.attempt, call.subscription, refusal))
+                self._send_away(session.client, NameLost(session.attempt, call.subscription, refusal))
             else:
-                self._send_client(session.client, NameKept(session.attempt, call.subscription, call.serial))
+                self._send_away(session.client, NameKept(session.attempt, call.subscription, call.serial))
 
         self._propose(session, call.name, confirm(call, session.client), done)
 
@@ -345,7 +349,7 @@ class Names:
             return rule(record)
 
         def done(record: NameRecord | None, refusal: str) -> None:
-            self._send_client(session.client, NameMoved(session.attempt, call.request, refusal))
+            self._send_away(session.client, NameMoved(session.attempt, call.request, refusal))
             if record is not None and not refusal:
                 what = "ended" if record.is_over else "moved to another position"
                 reason = f"the named subscription {call.name!r} was {what} by {session.client!r}"
@@ -363,7 +367,7 @@ class Names:
             for first in range(0, len(records) or 1, RECORDS_AT_ONCE):
                 part = records[first : first + RECORDS_AT_ONCE]
                 is_last = first + RECORDS_AT_ONCE >= len(records)
-                self._send_client(client, NamesTold(attempt, call.request, part, position, is_last))
+                self._send_away(client, NamesTold(attempt, call.request, part, position, is_last))
 
         self._number += 1
         self._listings[self._number] = listing = Listing(

@@ -1,0 +1,183 @@
+"""What is heard of who lives, and what follows from it.
+
+`members` knows who lives. Here its news are taken and told, and all that depends on them is brought in line
+(`refresh`): who is excluded, whether clients are served, who the backups are, what has to be handed over or read again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from gapless.protocol import SetTimer
+from gapless.protocols.gapless.backup_course import BackupCourse
+from gapless.protocols.gapless.history.refill import Refill
+from gapless.protocols.gapless.members.contraction import Region
+from gapless.protocols.gapless.members.news import StatusNews
+from gapless.protocols.gapless.members.status import alive_status, life_of
+from gapless.protocols.gapless.messages import Accuse, Fenced
+from gapless.protocols.gapless.messages import Membership as MembershipNews
+from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.recovery.state import BrokerState
+from gapless.protocols.gapless.site import Site
+from gapless.protocols.gapless.streams import Streams
+from gapless.protocols.gapless.wave_course import WaveCourse
+
+__all__ = ["MEMBER_TIMERS", "MemberCourse"]
+
+RENEW = "renew"
+OVERDUE = "overdue"
+RETURNING = "returning"
+MEMBER_TIMERS = frozenset({RENEW, OVERDUE, RETURNING})
+"""The keys of timers; behind some of them stands a broker."""
+RENEW_US = 500_000
+"""How long a suspicion against an old life must last to count against a new one."""
+
+
+class MemberCourse:
+    """One life's part in it."""
+
+    def __init__(
+        self,
+        site: Site,
+        life: int,
+        state: BrokerState,
+        streams: Streams,
+        handovers: Handovers,
+        refill: Refill,
+        waves: WaveCourse,
+        backups: BackupCourse,
+        leave: Callable[[int], None],
+    ) -> None:
+        """`leave` is told the status of this life that others have excluded: it is over then, or soon."""
+        self._site = site
+        self._life = life
+        self._state = state
+        self._membership = state.membership
+        self._clients = state.clients
+        self._news = StatusNews(state.membership, site.f, streams.send)
+        self._streams = streams
+        self._handovers = handovers
+        self._refill = refill
+        self._waves = waves
+        self._backups = backups
+        self._leave = leave
+
+    def start(self) -> None:
+        """This life begins. All but the first have to be taken in."""
+        if self._life:
+            self._news.announce()
+            if self._site.disk.is_there:
+                self._membership.is_patient = True
+                self._site.emit(SetTimer(RETURNING, int(self._site.options.return_ms * 1000)))
+        self.refresh()
+
+    # ---- news ---------------------------------------------------------------------------------------------
+
+    def learn(self, status: Mapping[str, int]) -> None:
+        """Someone knows more of who lives, or of who is settled."""
+        if not self._membership.is_news(status):
+            return
+        regions = self._handovers.regions()
+        before = dict(self._membership.status)
+        news = self._membership.merge(status)
+        news |= self._membership.merge(self._handovers.doubt(news))
+        name = self._site.name
+        if self._membership.excluded(name) or life_of(news.get(name, 0)) > self._life:
+            self._leave(news[name])
+        else:
+            born = [name for name, value in news.items() if life_of(value) > life_of(before.get(name, 0))]
+            born = [name for name in born if not self._membership.excluded(name)]
+            for name in born:
+                self._streams.meet(name)
+            self._tell(news, regions)
+            for name in born:
+                if self._membership.suspects(name):
+                    self._site.emit(SetTimer(f"{RENEW}/{name}", RENEW_US))
+            for name in born:
+                self._news.introduce(name)
+            self._news.repeat_accusations()
+            self.refresh()
+
+    def _tell(self, news: Mapping[str, int], regions: Sequence[Region] = ()) -> None:
+        """Tell who must know, and listen to nobody who is out: the given regions count, and those that are now."""
+        self._news.spread(news, (*regions, *self._handovers.regions()))
+        for name in news:
+            if self._membership.excluded(name):
+                self._streams.end(name)
+
+    def correct(self, peer: str, status: Mapping[str, int]) -> None:
+        """Tell a peer what it should know of these brokers, and does not."""
+        newer = {name: self._membership.status.get(name, 0) for name in status}
+        newer = {name: value for name, value in newer.items() if value > status[name]}
+        if newer:
+            self._streams.send(peer, MembershipNews(newer))
+
+    def fenced(self, peer: str, message: Fenced) -> None:
+        """Believe it, unless it comes from one who is out itself, while others are still to be heard.
+
+        A life that is not known here is none that is out. The smallest story: b4 stands still and is excluded; before
+        it goes on, the whole network is killed and comes back. Everyone that b4 hears then is in another life.
+        """
+        is_new = message.life > self._membership.life(peer)
+        if is_new or self._membership.lives(peer, message.life) or not self._membership.hears_somebody():
+            self.learn(message.status)
+
+    # ---- who is heard -------------------------------------------------------------------------------------
+
+    def listens_to(self, peer: str, life: int) -> bool:
+        """Whether that life of a broker may say something: fence off excluded ones, learn of new ones."""
+        if life > self._membership.life(peer):
+            self.learn({peer: alive_status(life)})
+        if not self._membership.lives(peer, life):
+            self._streams.fence(peer)
+            return False
+        if self._membership.hear(peer):
+            self._news.repeat_accusations()
+            self.refresh()
+        return True
+
+    def suspected(self, broker: str) -> None:
+        """The failure detector suspects a broker."""
+        self._membership.suspect(broker)
+        self._site.emit(SetTimer(f"{OVERDUE}/{broker}", int(self._site.options.patience_ms * 1000)))
+        self._news.speak_of(broker, guilty=True)
+        self.refresh()
+
+    def trusted(self, broker: str) -> None:
+        """The failure detector trusts a broker again."""
+        self._membership.trust(broker)
+        self._news.speak_of(broker, guilty=False)
+        self._clients.serve(not self._membership.is_cut_off())
+        if self._site.waits and not self._membership.excluded(broker):
+            self._news.introduce(broker)
+
+    def accused(self, peer: str, body: Accuse) -> None:
+        """Another's failure detector has spoken about a broker."""
+        self._membership.accuse(peer, body.broker, body.life, body.guilty)
+        self.refresh()
+
+    def timer_fired(self, key: str, broker: str) -> None:
+        """So long a suspicion has lasted, or others could return."""
+        if key == RENEW:
+            if self._membership.suspects(broker):
+                self.suspected(broker)
+        elif key == OVERDUE:
+            self._membership.grow_overdue(broker)
+            self.refresh()
+        else:
+            self._membership.is_patient = False
+            self.refresh()
+
+    # ---- what follows -------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Bring everything in line with who lives."""
+        verdicts = self._membership.verdicts()
+        if verdicts:
+            self._tell(verdicts)
+            self._news.repeat_accusations()
+        self._clients.serve(not self._membership.is_cut_off())
+        if self._site.waits and self._life and self._membership.was_taken_in:
+            self._state.estates.drop_found()
+        self._backups.choose()
+        self._handovers.follow()
+        self._refill.follow()
+        self._waves.tick_if_root()
