@@ -1,0 +1,184 @@
+"""What a runtime gives a node: what happened around it, and what its client, operator or disk wants or says."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from gapless.disk import HistoryRow
+from gapless.events import Attributes
+from gapless.names import Confirm, Confirmation, ListNames, MoveName
+
+__all__ = [
+    "Advertise",
+    "Connected",
+    "Consumed",
+    "EndSession",
+    "HistoryRead",
+    "Input",
+    "Linked",
+    "Message",
+    "Persisted",
+    "Publish",
+    "PublishMany",
+    "ReadHistory",
+    "Ready",
+    "Received",
+    "Start",
+    "Subscribe",
+    "Suspected",
+    "TimerFired",
+    "Trusted",
+    "Unadvertise",
+    "Unlinked",
+    "Unsubscribe",
+]
+
+Ready: TypeAlias = Literal["whole", "first"]
+"""When a subscription is active: with a cut for every publisher that may match it, so that nothing published from then
+on is left out; or with its first cut, as the papers define it."""
+Message: TypeAlias = Any  # each protocol has its own frozen msgspec structs
+
+
+class Start(msgspec.Struct, frozen=True):
+    """The first input a node gets, and the first after each restart without memory."""
+
+
+class Received(msgspec.Struct, frozen=True, gc=False):
+    """A message from a peer."""
+
+    peer: str
+    message: Message
+
+
+class Connected(msgspec.Struct, frozen=True):
+    """A fresh connection to the peer; messages sent before it may have been lost."""
+
+    peer: str
+
+
+class Suspected(msgspec.Struct, frozen=True):
+    """The failure detector believes that the peer is dead."""
+
+    peer: str
+
+
+class Trusted(msgspec.Struct, frozen=True):
+    """The failure detector no longer believes that the peer is dead."""
+
+    peer: str
+
+
+class Linked(msgspec.Struct, frozen=True):
+    """From now on the tree has a link to the peer. Given to protocols that cope with `relink` only."""
+
+    peer: str
+
+
+class Unlinked(msgspec.Struct, frozen=True):
+    """From now on the tree has no link to the peer any more. Given to protocols that cope with `relink` only."""
+
+    peer: str
+
+
+class TimerFired(msgspec.Struct, frozen=True):
+    """A timer set by `SetTimer` ran out."""
+
+    key: str
+
+
+class Advertise(msgspec.Struct, frozen=True):
+    """A client's call: I may publish events that match `filter`."""
+
+    advertisement: str
+    filter: str
+
+
+class Unadvertise(msgspec.Struct, frozen=True):
+    """A client's call: what I publish from now on no longer relies on this advertisement."""
+
+    advertisement: str
+
+
+class Subscribe(msgspec.Struct, frozen=True):
+    """A client's call: deliver what matches `filter`. Protocols that know but one meaning of `ready` ignore it."""
+
+    subscription: str
+    filter: str
+    ready: Ready = "whole"
+    since: int = -1
+    """A position: everything that came after it is delivered, too; for protocols that keep history
+    (`keeps_history`). Below 0: what is published from now on."""
+    until: int = 0
+    """With `since`, a position: nothing that came after it is delivered, and the subscription ends there. Below 0: what
+    was admitted by now. 0: it does not end."""
+    name: str = ""
+    """If it is a named subscription: its name in the network. It goes on after what was confirmed; for protocols that
+    keep names (`keeps_names`)."""
+    confirm: Confirmation = "taken"
+    replace: bool = False
+    """Whether a named subscription may have had another filter before."""
+
+
+class Unsubscribe(msgspec.Struct, frozen=True):
+    """A client's call: end the subscription with an exact ending cut."""
+
+    subscription: str
+
+
+class Publish(msgspec.Struct, frozen=True, gc=False):
+    """A client's call. The client node numbers the event and answers with `Published` or `Rejected`."""
+
+    attributes: Attributes
+    payload: bytes = b""
+
+
+class PublishMany(msgspec.Struct, frozen=True, gc=False):
+    """Several publications in order, answered one by one or together (`PublishedMany`); for protocols that take them
+    (`takes_many`)."""
+
+    publications: Sequence[Publish]
+
+
+class Consumed(msgspec.Struct, frozen=True):
+    """The application has taken the first `count` of all that was delivered to this client; for protocols that pace
+    themselves by it (`paces`)."""
+
+    count: int
+
+
+class EndSession(msgspec.Struct, frozen=True):
+    """An operator's call to a broker: end the session of this client, whether it is there or away; for protocols that
+    know sessions (`ends_sessions`)."""
+
+    client: str
+
+
+class Persisted(msgspec.Struct, frozen=True):
+    """The disk has what was told by `Keep` up to this number, and will have it whatever happens to the machine."""
+
+    number: int
+
+
+class ReadHistory(msgspec.Struct, frozen=True):
+    """An effect. Read those pieces of an origin's history that reach beyond `since` and begin no later than `until`;
+    `HistoryRead` follows. Only from a broker whose place has a disk."""
+
+    request: int
+    origin: str
+    since: int
+    until: int
+
+
+class HistoryRead(msgspec.Struct, frozen=True):
+    """What the disk holds of what was asked for; what cannot be read is left out."""
+
+    asked: ReadHistory
+    rows: Sequence[HistoryRow]
+
+
+Input: TypeAlias = (
+    Start | Received | Connected | Suspected | Trusted | Linked | Unlinked | TimerFired
+    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession | Persisted
+    | HistoryRead | Confirm | ListNames | MoveName
+)  # fmt: skip

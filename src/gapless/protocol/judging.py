@@ -1,0 +1,43 @@
+"""What a client's message asks for, for a runtime that lets not everybody do everything."""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any
+
+import msgspec
+
+from gapless.events import Event
+
+__all__ = ["Demand", "Judging"]
+
+
+class Demand(msgspec.Struct, frozen=True, gc=False):
+    """What a client's message asks for, so that a runtime can judge it before a broker's node sees it."""
+
+    subscriptions: Mapping[str, str] = {}
+    """Filters, by name."""
+    histories: Sequence[str] = ()
+    """Those of them that ask for what was published before."""
+    named: Mapping[str, str] = {}
+    """The names in the network that it wants to hold, by subscription; and those that it speaks of, because it should
+    hold them already, by what it calls them."""
+    listing: str = ""
+    """If it asks which named subscriptions there are: what it calls this question."""
+    advertisements: Mapping[str, str] = {}
+    events: Sequence[Event] = ()
+    ended: str = ""
+    """A subscription or an advertisement that it ends."""
+    is_whole: bool = False
+    """Whether the client has no other subscriptions and advertisements than these."""
+
+
+class Judging(msgspec.Struct, frozen=True):
+    """How a protocol lets a runtime judge what its clients ask for.
+
+    Its brokers then also say whose sessions they have, and what those hold (`sessions`, `held_by`, `reads_history`).
+    """
+
+    demand: Callable[[Any], Demand | None]
+    """What a message of a client asks for; None if nothing."""
+    rewrite: Callable[[Any, Mapping[str, str], Set[str]], Any]
+    """The message with other filters for some subscriptions, and without the subscriptions and advertisements in the
+    set; None if nothing is left of it."""

@@ -1,0 +1,113 @@
+"""A protocol as runtimes see it: what it promises, what it can, how its nodes are made, and which options it has."""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from gapless.errors import ProtocolError
+from gapless.overlay import Overlay
+from gapless.protocol.inputs import Ready, Subscribe
+from gapless.protocol.judging import Judging
+from gapless.protocol.nodes import BrokerNode, BrokerPlace, ClientNode, ClientPlace
+
+__all__ = ["GUARANTEE_NAMES", "Guarantee", "ProtocolSpec", "any_overlay", "check_overlay", "convert_options"]
+
+Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
+GUARANTEE_NAMES: Mapping[Guarantee, str] = {
+    "gcd": "gapless causal",
+    "gfd": "gapless FIFO",
+    "topic-causal": "causal per topic",
+    "best-effort": "best effort",
+}
+"""What people read; the short words are for files and programs."""
+
+
+def any_overlay(overlay: Overlay) -> str | None:
+    """Refuses nothing: for protocols that run over any graph."""
+    return None
+
+
+def _needs_tree(overlay: Overlay) -> str | None:
+    """Refuses graphs with cycles, as most protocols do."""
+    if overlay.is_tree:
+        return None
+    brokers, links = len(overlay.brokers), len(overlay.edges)
+    return f"it takes trees only: {brokers} brokers need {brokers - 1} edges to form a tree, but {links} are given"
+
+
+def _warns_of_nothing(_overlay: Overlay, _f: int, _options: Any) -> None:
+    return None
+
+
+class ProtocolSpec(msgspec.Struct, frozen=True):
+    """A protocol: how its nodes are made, and what runtimes have to know of it."""
+
+    name: str
+    guarantee: Guarantee
+    summary: str
+    options: type[msgspec.Struct]
+    """Frozen struct with a default for every field; scenario files set its fields by name."""
+    broker: Callable[[BrokerPlace, Any], BrokerNode]
+    client: Callable[[ClientPlace, Any], ClientNode]
+    takes_many: bool = False
+    """Whether clients take `PublishMany`."""
+    paces: bool = False
+    """Whether clients take `Consumed`, and no more is sent to them ahead of it than a bounded number of deliveries."""
+    ends_sessions: bool = False
+    """Whether brokers take `EndSession`, and say whose session they have."""
+    keeps_history: bool = False
+    """Whether clients take `Subscribe` with a position since when."""
+    keeps_names: bool = False
+    """Whether clients take `Subscribe` with a name, `Confirm`, `ListNames` and `MoveName`."""
+    keeps_disks: bool = False
+    """Whether brokers use a disk where their place has one."""
+    copes_with: frozenset[str] = frozenset()
+    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, disk, blackout, partition, loss,
+    duplication, relink."""
+    messages: tuple[type[msgspec.Struct], ...] = ()
+    """What its nodes send, as tagged array-like structs; empty means all those in the package's module `messages`."""
+    client_messages: tuple[type[msgspec.Struct], ...] = ()
+    """What its clients send; a broker takes nothing else from a client. Empty means any message."""
+    confirms: bool = False
+    """Its clients say `Confirmed`. Without that, a publication is done when its broker's connection has taken it."""
+    judging: Judging | None = None
+    """How its clients' messages can be judged. Without, a network cannot say what each of them may do."""
+    whole_cuts: bool = False
+    """Its subscriptions are active when their cut is whole, unless asked for otherwise (see `Ready`)."""
+    topics_only: bool = False
+    """It serves filters of the form `topic = '…'` alone; its clients reject all others."""
+    refuses: Callable[[Overlay], str | None] = _needs_tree
+    """Why it cannot run over an overlay, in a sentence; None if it can. By default it takes trees only."""
+
+    warns: Callable[[Overlay, int, Any], str | None] = _warns_of_nothing
+    """What an operator should know of an overlay, f and options that go together badly, in a sentence; None if well."""
+
+    def ready(self, call: Subscribe) -> Ready:
+        """What it means for this subscription to be active."""
+        return call.ready if self.whole_cuts else "first"
+
+
+def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.Struct:
+    """The options struct of the protocol with these fields set."""
+    known = spec.options.__struct_encode_fields__
+    for key in options:
+        if key not in known:
+            close = get_close_matches(key, known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(known) or 'none'}"
+            raise ProtocolError(f"protocol {spec.name!r} has no option {key!r}; {hint}")
+        value = options[key]
+        if isinstance(value, int | float) and not abs(value) < 2**63:  # which NaN is not, either
+            raise ProtocolError(f"options of protocol {spec.name!r}: {key} = {value} is not a number to work with")
+    try:
+        return msgspec.convert(dict(options), spec.options)
+    except msgspec.ValidationError as error:
+        raise ProtocolError(f"options of protocol {spec.name!r}: {error}") from None
+
+
+def check_overlay(spec: ProtocolSpec, overlay: Overlay) -> None:
+    """Raise a `ProtocolError` if the protocol refuses this overlay; every runtime asks before it starts."""
+    reason = spec.refuses(overlay)
+    if reason is not None:
+        raise ProtocolError(f"protocol {spec.name!r} cannot run here: {reason}")
