@@ -113,7 +113,7 @@ def test_who_is_remembered_by_somebody_it_could_not_ask_starts_over() -> None:
                 while b0.incarnation == 0 or not b0.is_ready:
                     await asyncio.sleep(0.01)
             await connected(network, pairs=1)
-            assert b1._met["b0"] == (b0.incarnation, b0.boot)
+            assert b1.reception.met["b0"] == (b0.incarnation, b0.boot)
 
     run(main())
 
@@ -123,7 +123,7 @@ def test_a_clock_that_was_set_back_does_not_bring_an_old_life_back() -> None:
         async with local(chain(2), f=1) as network:
             await connected(network, pairs=1)
             far_ahead = later_incarnation(-1) + 10**9
-            network.brokers["b1"]._met["b0"] = (far_ahead, 0)
+            network.brokers["b1"].reception.met["b0"] = (far_ahead, 0)
             await network.crash("b0")
             returned = await network.start("b0")
             assert returned.incarnation == far_ahead + 1

@@ -14,6 +14,7 @@ It drives the same objects as the simulator, and promises them what `gapless.pro
 | one node: inputs in, effects carried out | `host` |
 | the file that describes a network | `network_file` |
 | a broker: all of that, and a port to listen on | `broker` |
+| who is let in to it, who is sent away again, and what it tells of itself | `reception`, `sent_away`, `report` |
 | which life a broker starts with; asking others | `joining`, `probe` |
 | health, metrics, logs | `http_endpoint`, `metrics`, `logs`, `news`, `reminders` |
 | for what a broker waits, and since when | `waiting` |

@@ -1,0 +1,108 @@
+"""What a broker tells of itself: all that `gapless status` shows."""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from gapless.protocol import BrokerNode
+from gapless.runtime.connection import Link
+from gapless.runtime.doors import Doors
+from gapless.runtime.links import Links
+from gapless.runtime.network_file import BrokerEntry, NetworkConfig
+from gapless.runtime.waiting import Wait
+
+__all__ = ["report_of"]
+
+
+class House(Protocol):
+    """The broker."""
+
+    config: NetworkConfig
+    name: str
+    entry: BrokerEntry
+    doors: Doors | None
+    incarnation: int
+    started: float
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes part."""
+        ...
+
+    @property
+    def hindrance(self) -> str:
+        """Why it cannot be called up, in words; nothing if it can."""
+        ...
+
+    @property
+    def links(self) -> Links:
+        """Its links."""
+        ...
+
+    @property
+    def node(self) -> BrokerNode | None:
+        """What takes part; None until it does, and if it failed."""
+        ...
+
+
+def report_of(house: House, waits: Sequence[Wait]) -> dict[str, Any]:
+    """How it is, and what it waits for."""
+    links, node = house.links, house.node
+    overview = {} if node is None else node.overview()
+    counters = links.counters
+    return {
+        "broker": house.name,
+        "protocol": house.config.spec.name,
+        "network": house.config.network.name,
+        "f": house.config.network.f,
+        "address": house.entry.address,
+        "pid": os.getpid(),
+        "ready": house.is_ready,
+        "incarnation": house.incarnation,
+        "uptime_s": round(time.time() - house.started, 3),
+        "up": not house.hindrance,
+        "waits": [_told(wait) for wait in waits],
+        "clients": overview.get("clients", links.client_count),
+        "connections": links.client_count,
+        "paused": links.queues.is_paused,
+        "links": {link.name: _state(link) for link in links.links.values() if not link.is_client},
+        "client_queue": max((len(link.outbox) for link in links.links.values() if link.is_client), default=0),
+        "state": {} if node is None else dict(node.state_size()),
+        "overview": overview,
+        "messages_in": counters.messages_in,
+        "messages_out": counters.messages_out,
+        "frames_in": counters.frames_in,
+        "bytes_in": links.bytes_in,
+        "bytes_out": links.bytes_out,
+        "lost": counters.lost,
+        "refusals": counters.refusals,
+        "refused": dict(counters.refused),
+        "security": {} if house.doors is None else house.doors.report(),
+        "suspicions": links.detector.absences["suspected"],
+        "goodbyes": links.detector.absences["left"],
+        "lost_clients": links.detector.absences["lost"],
+        "steps": links.host.steps,
+        "turns": links.meter.told(),
+    }
+
+
+def _told(wait: Wait) -> dict[str, Any]:
+    return {
+        "kind": wait.kind,
+        "text": wait.text,
+        "names": wait.names,
+        "seconds": round(wait.seconds, 1),
+        "is_long": wait.is_long,
+    }
+
+
+def _state(link: Link) -> dict[str, Any]:
+    """Of a link to another broker."""
+    return {
+        "up": link.connection is not None,
+        "suspected": link.absence == "suspected",
+        "left": link.absence == "left",
+        "queue": len(link.outbox),
+        "unsent_bytes": 0 if link.connection is None else link.connection.unsent(),
+    }
