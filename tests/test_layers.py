@@ -78,7 +78,7 @@ ROOMS = {
         "history",
     },
     "recovery": {"messages", "options", "lives", "disk", "members", "retention", "routing", "history", "clients"},
-    "names": {"messages", "client_messages", "options", "clock", "lives", "disk", "retention", "clients"},
+    "names": {"messages", "client_messages", "options", "bounds", "clock", "lives", "disk", "retention", "clients"},
     "client": {"alike", "messages", "client_messages", "options", "bounds", "ranges"},
     "demands": {"client_messages"},
     "overview": {"recovery"},

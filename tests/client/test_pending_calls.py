@@ -26,8 +26,9 @@ async def _cut_off(client: Client) -> str:
 
 async def _until_forgotten(network: Local, client: Client) -> None:
     """Until the broker has ended the client's session."""
-    node = network.brokers["b0"].links.host.node
-    while client.name in node._clients.sessions:  # type: ignore[union-attr]
+    node = network.brokers["b0"].node
+    assert node is not None
+    while node.has_session(client.name):
         await asyncio.sleep(0.01)
 
 

@@ -50,7 +50,7 @@ def test_the_codes_are_those_in_use() -> None:
     source = Path(wire.__file__).parent
     used = set(
         re.findall(
-            r'(?:Refusal|refuse|expel|_end_session)\((?:link, |client, )?\s*"([a-z-]+)"',
+            r'(?:Refusal|refuse|expel|end_session)\((?:link, |client, )?\s*"([a-z-]+)"',
             "".join(p.read_text() for p in source.glob("*.py")),
         )
     )

@@ -218,10 +218,7 @@ class Client:
             self.subscribe, filter, name=name, confirm=confirm, replace=replace, on_full=on_full, queue=queue,
             ready=ready,
         )  # fmt: skip
-        if type is None:
-            made: Any = Subscription(self, self._pacing.took, *settings, again)
-        else:
-            made = TypedSubscription(self, self._pacing.took, *settings, partial(again, type=type), Reader(type))
+        made = self._made(settings, again, type)
         if title:
             made.title = title
             made.confirmations = Confirmations(made.name, self._tell, is_manual=confirm == "manual")
@@ -274,11 +271,7 @@ class Client:
         settings = self._settings_of(filter, None, 10_000)
         begin, end = self._range_of(since, until)
         again: Any = partial(self.read, filter, since=since, until=until)
-        if type is None:
-            made: Any = Subscription(self, self._pacing.took, *settings, again)
-        else:
-            made = TypedSubscription(self, self._pacing.took, *settings, partial(again, type=type), Reader(type))
-        return await self._begin(made, "whole", begin, end)
+        return await self._begin(self._made(settings, again, type), "whole", begin, end)
 
     async def position(self) -> int:
         """The newest position: everything that was published, and confirmed, before this call lies up to it."""
@@ -322,6 +315,12 @@ class Client:
         _check_filter(text)
         self._check_open()
         return self._new_name("s"), text, chosen_policy(self._spec, on_full), check_count("queue", queue)
+
+    def _made(self, settings: tuple[str, str, OnFull, int], again: Any, kind: type[Any] | None) -> Any:
+        """A subscription to events, or to values of a type; `again` makes another one like it."""
+        if kind is None:
+            return Subscription(self, self._pacing.took, *settings, again)
+        return TypedSubscription(self, self._pacing.took, *settings, partial(again, type=kind), Reader(kind))
 
     async def _begin(
         self, subscription: S, ready: Ready = "whole", since: int = -1, until: int = 0, *, replace: bool = False

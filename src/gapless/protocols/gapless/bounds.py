@@ -4,7 +4,10 @@ from collections.abc import Iterable
 
 from gapless.errors import CallError
 
-__all__ = ["READINGS_MAX", "TEXT_MAX", "check_readings", "check_texts"]
+__all__ = ["NAME_MAX", "READINGS_MAX", "TEXT_MAX", "check_readings", "check_texts"]
+
+NAME_MAX = 200
+"""Characters in the name of a named subscription."""
 
 TEXT_MAX = 1 << 20
 """Characters in the names and filters of one client: 20,000 subscriptions of 50 characters."""

@@ -1,4 +1,4 @@
-"""What clients and brokers of the `gapless` protocol say to each other. All of it carries the client's attempt."""
+"""What clients and brokers of the `gapless` protocol say to each other."""
 
 from typing import TypeAlias, get_args
 
@@ -6,6 +6,12 @@ from gapless.events import Event
 from gapless.protocols.gapless.messages import NameRecord, Ranges
 from gapless.protocols.parts.messages import Cuts
 from gapless.protocols.parts.messages import Message as _Message
+
+
+class _Said(_Message, frozen=True):
+    """All of it carries the client's attempt to have a session: what is of another does not count."""
+
+    attempt: int
 
 
 class SubscriptionProgress(_Message, frozen=True):
@@ -30,10 +36,9 @@ class SubscriptionProgress(_Message, frozen=True):
         return self.since < 0 or self.is_behind
 
 
-class Attach(_Message, frozen=True):
+class Attach(_Said, frozen=True):
     """A client begins or resumes its session. All that follows carries the same attempt number."""
 
-    attempt: int
     home: str
     """The life that held the session last (`name/life`), or empty."""
     brought: list[SubscriptionProgress]
@@ -51,67 +56,55 @@ class Attach(_Message, frozen=True):
     """The last attempt that was answered by `Attached`, as far as the client knows."""
 
 
-class Invite(_Message, frozen=True):
+class Invite(_Said, frozen=True):
     """To a client without a session: name this life as your home, and attach. (So no session is ever begun that its
     client could not find again.)"""
 
-    attempt: int
     home: str
 
 
-class Attached(_Message, frozen=True):
+class Attached(_Said, frozen=True):
     """The broker holds the session. `fresh` subscriptions are new to it and get new cuts.
 
     `contacts` are whom to ask if it is lost, the broker itself first.
     """
 
-    attempt: int
     home: str
     fresh: list[str]
     contacts: list[str]
 
 
-class Redirect(_Message, frozen=True):
+class Redirect(_Said, frozen=True):
     """Your session is with that broker now."""
 
-    attempt: int
     broker: str
 
 
-class NotYet(_Message, frozen=True):
+class NotYet(_Said, frozen=True):
     """I cannot tell yet who holds your session; ask again."""
 
-    attempt: int
 
-
-class Gone(_Message, frozen=True):
+class Gone(_Said, frozen=True):
     """The broker that held this session no longer does: look for its heir."""
 
-    attempt: int
 
-
-class Expired(_Message, frozen=True):
+class Expired(_Said, frozen=True):
     """You were away for too long: your subscriptions ended where you stopped."""
 
-    attempt: int
 
-
-class ClientAdvertise(_Message, frozen=True):
+class ClientAdvertise(_Said, frozen=True):
     """The client may publish what matches the filter, from its number `first` on."""
 
-    attempt: int
     advertisement: str
     filter: str
     first: int
 
 
-class ClientUnadvertise(_Message, frozen=True):
-    attempt: int
+class ClientUnadvertise(_Said, frozen=True):
     advertisement: str
 
 
-class ClientSubscribe(_Message, frozen=True):
-    attempt: int
+class ClientSubscribe(_Said, frozen=True):
     subscription: str
     filter: str
     since: int = -1
@@ -120,27 +113,23 @@ class ClientSubscribe(_Message, frozen=True):
     """A position: nothing that came after it. `NEWEST` is the position when the broker gets this."""
 
 
-class ClientUnsubscribe(_Message, frozen=True):
-    attempt: int
+class ClientUnsubscribe(_Said, frozen=True):
     subscription: str
 
 
-class ClientPublish(_Message, frozen=True):
-    attempt: int
+class ClientPublish(_Said, frozen=True):
     events: list[Event]
 
 
-class ClientGot(_Message, frozen=True):
+class ClientGot(_Said, frozen=True):
     """The client's application has taken every delivery up to this number of the attempt."""
 
-    attempt: int
     number: int
 
 
-class ClientOpen(_Message, frozen=True):
+class ClientOpen(_Said, frozen=True):
     """The client wants to go on with a named subscription, or begin one."""
 
-    attempt: int
     subscription: str
     name: str
     filter: str
@@ -148,10 +137,9 @@ class ClientOpen(_Message, frozen=True):
     """Whether it may have had another filter."""
 
 
-class ClientConfirm(_Message, frozen=True):
+class ClientConfirm(_Said, frozen=True):
     """All up to a position is confirmed, and of what came after it these numbers of these publishers."""
 
-    attempt: int
     subscription: str
     name: str
     generation: int
@@ -164,17 +152,15 @@ class ClientConfirm(_Message, frozen=True):
     """The client wants no more of it."""
 
 
-class ClientNames(_Message, frozen=True):
+class ClientNames(_Said, frozen=True):
     """Which named subscriptions are there?"""
 
-    attempt: int
     request: int
 
 
-class ClientMove(_Message, frozen=True):
+class ClientMove(_Said, frozen=True):
     """Let a named subscription go on after another position; below 0, end it."""
 
-    attempt: int
     request: str
     """Unique, and beginning with the name of the client."""
     name: str
@@ -192,22 +178,20 @@ CLIENT_MESSAGES = (
 """All that a broker takes from a client."""
 
 
-class Delivery(_Message, frozen=True):
+class Delivery(_Said, frozen=True):
     """Events for some of the client's subscriptions, all for the same; `number` is that of the first."""
 
-    attempt: int
     number: int
     events: list[Event]
     subscriptions: list[str]
 
 
-class Cut(_Message, frozen=True):
+class Cut(_Said, frozen=True):
     """The starting cut of a subscription for some publishers.
 
     If `is_whole`, none is on its way any more, and f + 1 brokers hold all of it.
     """
 
-    attempt: int
     subscription: str
     cuts: Cuts
     is_whole: bool = False
@@ -215,21 +199,19 @@ class Cut(_Message, frozen=True):
     """If it is whole: of publishers without a cut, what has a larger stamp is due; they came after the subscription."""
 
 
-class Unsubscribed(_Message, frozen=True):
+class Unsubscribed(_Said, frozen=True):
     """The subscription is over; the client got everything up to `last` of each publisher, or ends where it is."""
 
-    attempt: int
     subscription: str
     last: Cuts
 
 
-class Reached(_Message, frozen=True):
+class Reached(_Said, frozen=True):
     """A subscription that reads history has been sent all up to a position; without a name, all that lay behind have.
 
     What is `lost` of it nobody holds any more. If `is_live`, what follows is what is published.
     """
 
-    attempt: int
     subscription: str
     position: int
     is_live: bool
@@ -238,10 +220,9 @@ class Reached(_Message, frozen=True):
     """Two positions: nobody knows any more what was admitted between them."""
 
 
-class Behind(_Message, frozen=True):
+class Behind(_Said, frozen=True):
     """Nobody waits for the client any more: these subscriptions go on from a position, out of history."""
 
-    attempt: int
     position: int
     subscriptions: list[str]
 
@@ -250,66 +231,58 @@ Note: TypeAlias = Unsubscribed | Reached | Behind
 """What is told in its place among the deliveries."""
 
 
-class Stable(_Message, frozen=True):
+class Stable(_Said, frozen=True):
     """The advertisement is stable."""
 
-    attempt: int
     advertisement: str
 
 
-class Safe(_Message, frozen=True):
+class Safe(_Said, frozen=True):
     """Publications up to this number are held by f + 1 brokers."""
 
-    attempt: int
     seq: int
 
 
-class NameOpened(_Message, frozen=True):
+class NameOpened(_Said, frozen=True):
     """The named subscription is the client's: it goes on after what the record says."""
 
-    attempt: int
     subscription: str
     record: NameRecord
 
 
-class NameRefused(_Message, frozen=True):
+class NameRefused(_Said, frozen=True):
     """The client cannot have the named subscription."""
 
-    attempt: int
     subscription: str
     reason: str
 
 
-class NameKept(_Message, frozen=True):
+class NameKept(_Said, frozen=True):
     """What the client confirmed is held by a majority of the keepers of names."""
 
-    attempt: int
     subscription: str
     serial: int
 
 
-class NameLost(_Message, frozen=True):
+class NameLost(_Said, frozen=True):
     """The named subscription is not the client's any more."""
 
-    attempt: int
     subscription: str
     reason: str
 
 
-class NamesTold(_Message, frozen=True):
+class NamesTold(_Said, frozen=True):
     """Some of the named subscriptions that there are, and the last final position."""
 
-    attempt: int
     request: int
     records: list[NameRecord]
     position: int
     is_last: bool
 
 
-class NameMoved(_Message, frozen=True):
+class NameMoved(_Said, frozen=True):
     """It was moved, or ended; or a sentence says why not."""
 
-    attempt: int
     request: str
     reason: str
 

@@ -30,7 +30,8 @@ from gapless.protocols.gryphon.messages import (
     RemoveAdvertisement,
     RemoveSubscription,
 )
-from gapless.protocols.gryphon.tables import Advertisement, Link, OwnSubscription, Subscription, Tables, overlap
+from gapless.protocols.gryphon.tables import Advertisement, Link, OwnSubscription, Subscription, Tables
+from gapless.protocols.parts.filter_pairs import overlap
 
 __all__ = ["Routing"]
 
@@ -116,9 +117,7 @@ class Routing:
 
     def remove_advertisement(self, name: str) -> None:
         """The publisher publishes nothing more under the advertisement."""
-        advertisement = self._tables.advertisements[name]
-        origin = advertisement.origin
-        self._tables.drop_advertisement(advertisement)
+        origin = self._tables.drop_advertisement(name).origin
         for link in self._tables.links.values():
             if link is not origin:
                 self._send(link.peer, RemoveAdvertisement(name))

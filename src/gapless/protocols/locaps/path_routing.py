@@ -39,7 +39,7 @@ from gapless.protocols.locaps.messages import (
 from gapless.protocols.locaps.options import LocapsOptions
 from gapless.protocols.locaps.path_keeping import Streams
 from gapless.protocols.locaps.path_tables import OwnPathSubscription, PathAdvertisement, PathSubscription, PathTables
-from gapless.protocols.locaps.tables import cover, overlap
+from gapless.protocols.parts.filter_pairs import cover, overlap
 
 __all__ = ["PathRouting"]
 

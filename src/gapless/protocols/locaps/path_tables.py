@@ -6,7 +6,7 @@ from gapless.events import Attributes
 from gapless.filters import Filter, FilterIndex
 from gapless.protocols.locaps.messages import Cuts
 from gapless.protocols.locaps.path_start import PathStart
-from gapless.protocols.locaps.tables import overlap
+from gapless.protocols.parts.filter_pairs import overlap
 
 __all__ = ["OwnPathSubscription", "PathAdvertisement", "PathSubscription", "PathTables"]
 

@@ -27,7 +27,8 @@ from collections.abc import Callable
 
 from gapless.protocols.locaps.messages import AskPartial, Cuts, PartialMarker
 from gapless.protocols.locaps.options import LocapsOptions
-from gapless.protocols.locaps.tables import Link, Subscription, Tables, cover
+from gapless.protocols.locaps.tables import Link, Subscription, Tables
+from gapless.protocols.parts.filter_pairs import cover
 
 __all__ = ["Pivots"]
 

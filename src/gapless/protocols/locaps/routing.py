@@ -27,7 +27,8 @@ from gapless.protocols.locaps.messages import (
 )
 from gapless.protocols.locaps.options import LocapsOptions
 from gapless.protocols.locaps.pivots import Pivots
-from gapless.protocols.locaps.tables import Advertisement, Link, OwnSubscription, Subscription, Tables, overlap
+from gapless.protocols.locaps.tables import Advertisement, Link, OwnSubscription, Subscription, Tables
+from gapless.protocols.parts.filter_pairs import overlap
 
 __all__ = ["Routing"]
 

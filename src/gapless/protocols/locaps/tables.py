@@ -1,29 +1,12 @@
 """What one broker knows: its links, who subscribes, who publishes, and how far each publisher's events have come."""
 
-from collections.abc import Iterator
-from functools import lru_cache
-
-from gapless.events import Attributes
-from gapless.filters import Filter, FilterIndex
+from gapless.filters import Filter
 from gapless.protocols.locaps.messages import Cuts
 from gapless.protocols.locaps.starting_cut import StartingCut
+from gapless.protocols.parts import tables as parts
+from gapless.protocols.parts.filter_pairs import overlap
 
-__all__ = ["Advertisement", "Link", "OwnSubscription", "Subscription", "Tables", "cover", "overlap"]
-
-ANSWERS_MAX = 65_536
-"""Pairs of filters whose relation is remembered: every broker on a subscription's way asks the same."""
-
-
-@lru_cache(ANSWERS_MAX)
-def overlap(one: Filter, other: Filter) -> bool:
-    """Whether an event may match both."""
-    return one.overlaps(other)
-
-
-@lru_cache(ANSWERS_MAX)
-def cover(one: Filter, other: Filter) -> bool:
-    """Whether every event that matches the other matches this one."""
-    return one.covers(other)
+__all__ = ["Advertisement", "Link", "OwnSubscription", "Subscription", "Tables"]
 
 
 class Link:
@@ -81,65 +64,28 @@ class Advertisement:
         self.waiting: dict[str, None] = {}
 
 
-class Tables:
+class Tables(parts.Tables[Subscription, Advertisement]):
     """All tables of one broker."""
 
     def __init__(self, neighbours: tuple[str, ...]) -> None:
+        super().__init__()
         self.links = {peer: Link(peer) for peer in neighbours}
-        self.subscriptions: dict[str, Subscription] = {}
-        self.advertisements: dict[str, Advertisement] = {}
         self.passed: Cuts = {}
         """The last event of each publisher that this broker passed on."""
-        self._publishers: dict[str, dict[str, Advertisement]] = {}
-        self._index: FilterIndex[str] = FilterIndex()
-
-    # ---- subscriptions ------------------------------------------------------------------------------------
 
     def enter_subscription(self, subscription: Subscription) -> None:
         """Make a subscription known."""
         assert subscription.name not in self.subscriptions, f"{subscription.name} is known already"
-        self.subscriptions[subscription.name] = subscription
-        self._index.add(subscription.name, subscription.filter)
-
-    def drop_subscription(self, name: str) -> Subscription:
-        """Forget a subscription."""
-        self._index.remove(name)
-        return self.subscriptions.pop(name)
-
-    def match(self, attributes: Attributes) -> Iterator[Subscription]:
-        """The subscriptions that the event matches, in the order in which they became known."""
-        return map(self.subscriptions.__getitem__, self._index.match(attributes))
-
-    # ---- advertisements -----------------------------------------------------------------------------------
-
-    def enter_advertisement(self, advertisement: Advertisement) -> None:
-        """Make an advertisement known."""
-        self.advertisements[advertisement.name] = advertisement
-        self._publishers.setdefault(advertisement.publisher, {})[advertisement.name] = advertisement
-        if advertisement.origin is not None:
-            advertisement.origin.advertisements[advertisement.name] = advertisement
+        super().enter_subscription(subscription)
 
     def drop_advertisement(self, name: str) -> Advertisement:
         """Forget an advertisement, and with the last one of a publisher elsewhere, how far it had come."""
-        advertisement = self.advertisements.pop(name)
-        publisher, origin = advertisement.publisher, advertisement.origin
-        del self._publishers[publisher][name]
-        if origin is not None:
-            del origin.advertisements[name]
-        if not self._publishers[publisher]:
-            del self._publishers[publisher]
-            if origin is not None:
-                self.passed.pop(publisher, None)
+        advertisement = super().drop_advertisement(name)
+        is_last = next(self.advertised_by(advertisement.publisher), None) is None
+        if is_last and advertisement.origin is not None:
+            self.passed.pop(advertisement.publisher, None)
         return advertisement
-
-    def advertised_by(self, publisher: str) -> Iterator[Advertisement]:
-        """What the publisher may publish."""
-        return iter(self._publishers.get(publisher, {}).values())
 
     def publishes_for(self, publisher: str, subscription: Subscription) -> bool:
         """Whether the publisher may match the subscription."""
         return any(overlap(ad.filter, subscription.filter) for ad in self.advertised_by(publisher))
-
-    def is_served(self, subscription: Subscription) -> bool:
-        """Whether any publisher known here may match the subscription."""
-        return any(overlap(ad.filter, subscription.filter) for ad in self.advertisements.values())

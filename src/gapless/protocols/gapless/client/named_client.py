@@ -5,6 +5,7 @@ from typing import Protocol
 from gapless.events import Event
 from gapless.names import Confirm, Confirming, ListNames, MoveName, NameChanged, NamedSubscription, NamesListed, Opened
 from gapless.protocol import Rejected, SetTimer, Subscribe
+from gapless.protocols.gapless.bounds import NAME_MAX
 from gapless.protocols.gapless.client.line import Line
 from gapless.protocols.gapless.client.named import Named
 from gapless.protocols.gapless.client_messages import (
@@ -27,7 +28,6 @@ CONFIRM = "confirm"
 """The key of the timer."""
 CONFIRM_US = 50_000
 """How long confirmations gather that nobody waits for."""
-NAME_MAX = 200
 MANUAL_MAX = 100_000
 """How many deliveries may wait to be confirmed by the application."""
 

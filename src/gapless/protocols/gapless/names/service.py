@@ -19,6 +19,7 @@ from typing import Any
 from gapless.errors import CallError
 from gapless.filters import parse
 from gapless.protocol import SetTimer
+from gapless.protocols.gapless.bounds import NAME_MAX
 from gapless.protocols.gapless.client_messages import (
     ClientConfirm,
     ClientMove,
@@ -58,8 +59,6 @@ __all__ = ["NAME_CALLS", "NAME_MESSAGES", "Names"]
 
 NAME_CALLS = frozenset({ClientOpen, ClientConfirm, ClientNames, ClientMove})
 NAME_MESSAGES = frozenset({AskName, KeepName, NameAnswer, AskNames, NamesAnswer, NameTaken})
-NAME_MAX = 200
-"""Characters in a name."""
 PENDING_MAX = 200
 """Changes and questions of one client that are under way."""
 NUMBER_MAX = 1 << 53

@@ -13,8 +13,8 @@ from collections.abc import Callable, Container
 from typing import Protocol
 
 from gapless.protocols.gapless.messages import AddSubscription, Cuts, RemoveSubscription, TreeBody
-from gapless.protocols.gapless.routing.filter_pairs import overlap
 from gapless.protocols.gapless.routing.records import Link, Subscription
+from gapless.protocols.parts.filter_pairs import overlap
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["REMOVED_MAX", "Representation"]

@@ -38,9 +38,9 @@ from gapless.protocols.gapless.messages import (
     RemoveAdvertisement,
     TreeBody,
 )  # fmt: skip
-from gapless.protocols.gapless.routing.filter_pairs import cover, overlap
 from gapless.protocols.gapless.routing.records import Advertisement, Link, Subscription
 from gapless.protocols.gapless.routing.representation import Representation
+from gapless.protocols.parts.filter_pairs import cover, overlap
 
 __all__ = ["RoutingTable"]
 
