@@ -86,8 +86,7 @@ class GaplessBroker(BrokerNode):
             None if place.disk is None else place.disk.entries,
             is_first=life == 0,
         )
-        near = overlay.within(place.name, 2 * (place.f + 1))
-        self._site = Site(place.name, overlay, place.f, options, near, disk, register, self._emit)
+        self._site = Site(place.name, overlay, place.f, options, disk, register, self._emit)
         self._lives = Succession(self._site, life, found)
 
     @property

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from gapless.overlay import Overlay
@@ -21,8 +22,6 @@ class Site:
     overlay: Overlay
     f: int
     options: GaplessOptions
-    near: tuple[str, ...]
-    """The brokers around it that have to do with it, the nearest first: those within `radius`."""
     disk: Disk
     register: Register
     emit: Callable[[Effect], None]
@@ -31,6 +30,11 @@ class Site:
     def radius(self) -> int:
         """Who holds a journal is no farther from its broker, and hears what becomes of it."""
         return 2 * (self.f + 1)
+
+    @cached_property
+    def near(self) -> tuple[str, ...]:
+        """The brokers around it that have to do with it, the nearest first: those within `radius`."""
+        return self.overlay.within(self.name, self.radius)
 
     @property
     def waits(self) -> bool:
