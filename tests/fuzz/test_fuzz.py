@@ -12,7 +12,14 @@ from tests.fuzz.loop import LONG_S, Finding, Summary, fuzz, judge
 from tests.fuzz.target import Target, Unexpected
 from tests.fuzz.targets import TARGETS, name_of
 
-INPUTS = {"filters": 500, "network-files": 1_000, "http": 1_000, "connections": 1_000, "sessions": 150, "disk-files": 800}
+INPUTS = {
+    "filters": 500,
+    "network-files": 1_000,
+    "http": 1_000,
+    "connections": 1_000,
+    "sessions": 150,
+    "disk-files": 800,
+}
 """Of those that take longer; of the others 3,000."""
 KEPT = Path(__file__).parent / "kept"
 """Inputs that once did what none may do, each named after its target."""
