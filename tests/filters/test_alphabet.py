@@ -34,7 +34,7 @@ def scattered(draw: st.DrawFn) -> NumberSet:
 
 
 @given(st.lists(few_numbers, max_size=6), st.one_of(sets, scattered()), st.lists(st.one_of(numbers, few_numbers)))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_runs(cuts: list[int | float], number_set: NumberSet, values: list[int | float]) -> None:
     alphabet = Alphabet()
     alphabet.cuts = sorted(set(cuts))

@@ -40,7 +40,7 @@ def check(entries: dict[int, Filter], removed: set[int], asked: list[Filter]) ->
     assert not index._root.boxes
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(generated.filters, max_size=12),
     st.sets(st.integers(0, 11), max_size=4),
@@ -151,7 +151,7 @@ Box = tuple[tuple[int, int], tuple[int, int]]
 sides = st.tuples(st.integers(0, 9), st.integers(0, 9))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(sides, sides), min_size=1, max_size=200), st.data())
 def test_the_tree_of_boxes_finds_the_first_that_contains(boxes: list[Box], data: st.DataObject) -> None:
     tree = BoxTree(*boxes[0], 0)

@@ -162,20 +162,20 @@ SIMPLE_CONJUNCTIONS = st.lists(generated.simple_texts(), min_size=1, max_size=4)
 
 
 @given(SIMPLE_CONJUNCTIONS, SIMPLE_CONJUNCTIONS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_conjunctions_are_decided_exactly(a: list[str], b: list[str]) -> None:
     check_exact(a, b)
 
 
 @given(SIMPLE_CONJUNCTIONS, SIMPLE_CONJUNCTIONS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_conjunctions_with_common_parts_are_decided_exactly(a: list[str], b: list[str]) -> None:
     check_exact(a, a + b)
     check_exact(a[1:] or a, a + b)
 
 
 @given(st.lists(generated.simple_texts(st.just("a")), min_size=2, max_size=6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_conjunctions_on_one_attribute_are_decided_exactly(texts: list[str]) -> None:
     check_exact(texts[:1], texts[1:])
 
@@ -195,7 +195,7 @@ SMALL_DISJUNCTIONS = st.lists(st.lists(PLAIN, min_size=1, max_size=3), min_size=
 
 
 @given(SMALL_DISJUNCTIONS, SMALL_DISJUNCTIONS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_disjunctions_are_decided_exactly(wide: list[list[str]], narrow: list[list[str]]) -> None:
     """States that no conjunction tells apart are one; so few remain that every combination can be tried.
 
@@ -214,7 +214,7 @@ MANY_EVENTS = st.lists(generated.events, min_size=5, max_size=30)
 
 
 @given(generated.filters, generated.filters, MANY_EVENTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_answers_are_safe(f: Filter, g: Filter, events: list[dict[str, Any]]) -> None:
     both = parse(f"({f.text}) AND ({g.text})")
     either = parse(f"({f.text}) OR ({g.text})")

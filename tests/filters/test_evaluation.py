@@ -144,18 +144,18 @@ def test_an_integer_beyond_64_bits_counts_as_the_nearest_float(text: str, value:
 
 
 @given(generated.filters, generated.events_by_hand)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_agrees_with_the_oracle_on_integers_beyond_64_bits(filter_: Filter, event: dict[str, Any]) -> None:
     assert filter_.evaluate(event) is oracle.truth(filter_.condition, event)
 
 
 @given(generated.filters, generated.events)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_agrees_with_the_oracle(filter_: Filter, event: dict[str, Any]) -> None:
     assert filter_.evaluate(event) is oracle.truth(filter_.condition, event)
 
 
 @given(generated.conjunctions, generated.events)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_conjunctions_agree_with_the_oracle(filter_: Filter, event: dict[str, Any]) -> None:
     assert filter_.evaluate(event) is oracle.truth(filter_.condition, event)

@@ -61,13 +61,13 @@ def test_names_that_need_none(name: str) -> None:
 
 
 @given(generated.filters)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_filters_without_such_names_get_no_hints(filter_: Filter) -> None:
     assert filter_hints(filter_.text) == []
 
 
 @given(st.text(st.sampled_from("ab1 .'\"()=<>-LIKE"), max_size=20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_every_filter_that_can_be_read_can_be_hinted_at(text: str) -> None:
     try:
         parse(text)

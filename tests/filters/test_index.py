@@ -74,7 +74,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.lists(generated.events, min_size=1, max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_agrees_with_brute_force(steps: list[tuple[str, Any]], events: list[dict[str, Any]]) -> None:
     index: FilterIndex[int] = FilterIndex()
     kept: dict[int, Filter] = {}

@@ -76,7 +76,7 @@ def test_the_cost_of_a_search_counts_what_has_to_be_looked_for() -> None:
 
 
 @given(st.lists(patterns, max_size=2), st.lists(patterns, max_size=2))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_some_string(required: list[Pattern], forbidden: list[Pattern]) -> None:
     musts, must_nots = [matcher(p) for p in required], [matcher(p) for p in forbidden]
     found = any(all(m(word) for m in musts) and not any(m(word) for m in must_nots) for word in WORDS)

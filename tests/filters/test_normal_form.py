@@ -51,7 +51,7 @@ def test_what_is_opaque() -> None:
 
 
 @given(generated.filters, generated.events)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_an_event_matches_a_conjunction_exactly_if_it_matches_the_filter(f: Filter, event: dict[str, Any]) -> None:
     exact_event = parse(" AND ".join(pinned(name, event.get(name)) for name in generated.NAMES))
     possible = exact_event.overlaps(f)

@@ -85,7 +85,7 @@ sets: st.SearchStrategy[NumberSet] = st.recursive(
 
 
 @given(sets, sets, numbers)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_algebra(a: NumberSet, b: NumberSet, value: int | float) -> None:
     in_a, in_b = contains(a, value), contains(b, value)
     assert contains(union(a, b), value) is (in_a or in_b)

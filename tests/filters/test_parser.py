@@ -64,7 +64,7 @@ def test_any_name_in_double_quotes(name: str) -> None:
 
 
 @given(st.text(max_size=6).filter(lambda name: lone_surrogate(name) is None))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_every_name_can_be_written(name: str) -> None:
     assert parse_condition(render_name(name)) == Truth(Attribute(name))
 
@@ -232,13 +232,13 @@ def test_the_largest_filters_go_through_every_stage() -> None:
 
 
 @given(generated.filters)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_rendered_trees_read_back(filter_: Filter) -> None:
     assert render(parse_condition(render(filter_.condition))) == render(filter_.condition)
 
 
 @given(st.text(st.sampled_from("ab1 .'\"()=<>+-*/%_,!ANDORTNIL\n\udce9"), max_size=30))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_text_is_read_or_refused(text: str) -> None:
     refused: FilterError | None = None
     try:

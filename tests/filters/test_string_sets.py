@@ -46,7 +46,7 @@ def words(strings: StringSet) -> frozenset[str]:
 
 
 @given(sets, sets)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_algebra(a: StringSet, b: StringSet) -> None:
     in_a, in_b = words(a), words(b)
     assert words(intersection(a, b, plenty())) == in_a & in_b
@@ -91,7 +91,7 @@ patterned = st.text("xy%_", max_size=4).map(Pattern.parse).filter(lambda pattern
 
 
 @given(patterned, patterned, some_words)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_one_pattern_in_another(a: Pattern, b: Pattern, excluded: frozenset[str]) -> None:
     wide, narrow = like(a, True), intersection(like(b, True), all_but(excluded), plenty())
     assert includes(wide, narrow, plenty()) is (words(narrow) <= words(wide))

@@ -32,7 +32,7 @@ def test_a_witness_matches_its_filter(text: str, witness: dict[str, Value] | Non
 
 
 @given(st.lists(generated.filters, min_size=1, max_size=30), generated.filters)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_all_that_cover_a_filter_are_found_through_its_witness(wider: list[Filter], narrower: Filter) -> None:
     index: FilterIndex[int] = FilterIndex()
     for key, pattern in enumerate(wider):

@@ -161,7 +161,7 @@ def check_matching(filter_: Filter, event: dict[str, Any]) -> None:
 
 
 @given(hostile_texts, hostile_texts, events)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_generated_filters_take_bounded_work(one: str, other: str, event: dict[str, Any]) -> None:
     a, b = check_alone(one), check_alone(other)
     for filter_ in (a, b):

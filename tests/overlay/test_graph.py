@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.errors import OverlayError
@@ -45,7 +45,6 @@ graphs = st.one_of(
 )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(graphs)
 def test_distances_paths_and_neighbourhoods_agree_with_a_search(overlay: Overlay) -> None:
     assert not overlay.is_tree
@@ -70,7 +69,6 @@ def test_the_primary_tree_is_a_tree_of_its_links(overlay: Overlay) -> None:
     assert all(name in overlay.children(parent) for name, parent in parents.items())
 
 
-@settings(deadline=None)
 @given(graphs)
 def test_there_are_as_many_disjoint_paths_as_brokers_must_fail_to_part_two(overlay: Overlay) -> None:
     for start, end in combinations(overlay.brokers, 2):

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import inf
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import ScenarioError
@@ -87,7 +87,7 @@ def test_never_more_than_f_faulty_brokers_in_a_neighbourhood(faults: str) -> Non
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 50), st.integers(0, 20)), max_size=30), st.integers(1, 3))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_the_budget_never_gives_too_much(wishes: list[tuple[int, int, int]], f: int) -> None:
     overlay = chain(7)
     budget = FaultBudget(overlay, f, margin_ms=3)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import OverlayError, ScenarioError
@@ -51,7 +51,7 @@ def relink(at: float, old: tuple[str, str], new: tuple[str, str], gap: float = 0
 
 
 @given(st.integers(2, 12), st.integers(0, 99), st.lists(st.tuples(st.integers(0), st.integers(0), st.integers(0))))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_whatever_is_replaced_it_stays_a_tree(brokers: int, seed: int, wishes: list[tuple[int, int, int]]) -> None:
     tree = ChangingTree(random_tree(brokers, seed))
     names = tree.overlay.brokers

@@ -38,7 +38,7 @@ def drawn() -> tuple[list[Filter], list[dict[str, Any]]]:
     filters: dict[str, Filter] = {}
     events: list[dict[str, Any]] = []
 
-    @settings(max_examples=EXAMPLES, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
+    @settings(max_examples=EXAMPLES, phases=[Phase.generate], derandomize=True, database=None)
     @given(generated.filters, generated.events)
     def collect(filter_: Filter, event: dict[str, Any]) -> None:
         filters[filter_.text] = filter_

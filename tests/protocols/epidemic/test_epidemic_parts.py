@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import ProtocolError
@@ -21,7 +21,7 @@ from gapless.protocols.epidemic.received import Received
 from gapless.registry import find_protocol
 from gapless.simulator.options import convert_options
 
-UNHURRIED = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+UNHURRIED = settings(max_examples=50)
 
 
 def stamped(seq: int, source: str = "S", **numbers: int) -> Stamped:

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.events import Event
@@ -25,7 +25,6 @@ from gapless.protocols.topics.messages import (
 ROOT_OF_T = root_of("t", 8)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 63), st.sets(st.integers(0, 63)))
 def test_the_ways_down_are_the_ways_up(root: int, members: set[int]) -> None:
     mask = sum(1 << member for member in members)
