@@ -22,7 +22,10 @@ from gapless.checkers.evidence import Evidence, SubscriptionEvidence
 from gapless.checkers.verdict import Anomaly
 from gapless.trace import CutRow, EventRow, HistoryRow, SkippedRow, SubscriptionRow
 
-__all__ = ["AcceptedHistory", "accept", "find_strays"]
+__all__ = [
+    "AcceptedHistory", "accept", "duplicate_delivery", "find_strays", "flaw_of_event", "flaw_of_time",
+    "spurious_delivery",
+]  # fmt: skip
 
 
 class AcceptedHistory(msgspec.Struct, frozen=True):
@@ -83,15 +86,15 @@ def accept(
     anomalies = []
     for delivery in subscription.deliveries:
         event = events.get(delivery.event_id)
-        flaw = _flaw_of_event(event, delivery.event_id in matches, history)
+        flaw = flaw_of_event(event, delivery.event_id in matches, history)
         if flaw is None and delivery.event_id in first_steps:
-            anomalies.append(_duplicate(delivery, first_steps[delivery.event_id], event))
+            anomalies.append(duplicate_delivery(delivery, first_steps[delivery.event_id], event))
             continue
-        flaw = flaw or _flaw_of_time(delivery, history.row)
+        flaw = flaw or flaw_of_time(delivery, history.row)
         history.came.add(delivery.event_id)
         first_steps.setdefault(delivery.event_id, delivery.step)
         if flaw is not None:
-            anomalies.append(_spurious(delivery, event, flaw))
+            anomalies.append(spurious_delivery(delivery, event, flaw))
         elif event is not None:
             _append(history, event, delivery.step)
     return history, anomalies
@@ -103,7 +106,7 @@ def find_strays(evidence: Evidence) -> Iterator[Anomaly]:
     for delivery in evidence.strays:
         owner = owners.get(delivery.subscription_id or "")
         flaw = "the subscription was never requested" if owner is None else f"the subscription belongs to {owner}"
-        yield _spurious(delivery, evidence.events.get(delivery.event_id), flaw)
+        yield spurious_delivery(delivery, evidence.events.get(delivery.event_id), flaw)
 
 
 def _append(history: AcceptedHistory, event: EventRow, step: int) -> None:
@@ -114,7 +117,8 @@ def _append(history: AcceptedHistory, event: EventRow, step: int) -> None:
     history.highest[publisher] = max(seq, history.highest.get(publisher, seq))
 
 
-def _flaw_of_event(event: EventRow | None, matches: bool, history: AcceptedHistory) -> str | None:
+def flaw_of_event(event: EventRow | None, matches: bool, history: AcceptedHistory) -> str | None:
+    """What is wrong with what it is."""
     if event is None:
         return "it was never published"
     if not matches:
@@ -127,7 +131,8 @@ def _flaw_of_event(event: EventRow | None, matches: bool, history: AcceptedHisto
     return None
 
 
-def _flaw_of_time(delivery: HistoryRow, subscription: SubscriptionRow) -> str | None:
+def flaw_of_time(delivery: HistoryRow, subscription: SubscriptionRow) -> str | None:
+    """What is wrong with when it came."""
     if delivery.time_ms < subscription.requested_ms:
         return "the subscription was not requested yet"
     if subscription.ended_ms is not None and delivery.time_ms > subscription.ended_ms:
@@ -135,7 +140,8 @@ def _flaw_of_time(delivery: HistoryRow, subscription: SubscriptionRow) -> str | 
     return None
 
 
-def _spurious(delivery: HistoryRow, event: EventRow | None, flaw: str) -> Anomaly:
+def spurious_delivery(delivery: HistoryRow, event: EventRow | None, flaw: str) -> Anomaly:
+    """It was not asked for."""
     return Anomaly(
         kind="spurious",
         client=delivery.client,
@@ -147,7 +153,8 @@ def _spurious(delivery: HistoryRow, event: EventRow | None, flaw: str) -> Anomal
     )
 
 
-def _duplicate(delivery: HistoryRow, first_step: int, event: EventRow | None) -> Anomaly:
+def duplicate_delivery(delivery: HistoryRow, first_step: int, event: EventRow | None) -> Anomaly:
+    """It came before, in that step."""
     steps = (f"{delivery.client}#{first_step}", f"{delivery.client}#{delivery.step}")
     return Anomaly(
         kind="duplicate",

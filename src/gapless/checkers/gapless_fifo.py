@@ -20,7 +20,7 @@ from gapless.checkers.acceptance import AcceptedHistory
 from gapless.checkers.verdict import Anomaly
 from gapless.trace import EventRow
 
-__all__ = ["Absences", "absences", "find_fifo_inversions", "find_gaps"]
+__all__ = ["Absences", "absences", "fifo_inversion", "find_fifo_inversions", "find_gaps", "gap_at"]
 
 
 class Absences(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ def find_fifo_inversions(history: AcceptedHistory) -> dict[str, Anomaly]:
     for event in history.events:
         before = latest.get(event.publisher)
         if before is not None and event.seq < before.seq:
-            found[event.event_id] = _fifo_inversion(history, event, before)
+            found[event.event_id] = fifo_inversion(history, event, before)
         else:
             latest[event.publisher] = event
     return found
@@ -70,7 +70,7 @@ def find_gaps(history: AcceptedHistory, missing: Absences) -> Iterator[Anomaly]:
     if missing.within:
         following = _Following(history)
         for event in missing.within:
-            yield _gap(history, event, following.accepted_after(event))
+            yield gap_at(history, event, following.accepted_after(event))
 
 
 class _Following:
@@ -88,7 +88,8 @@ class _Following:
         return waiting[-1] if waiting else None
 
 
-def _fifo_inversion(history: AcceptedHistory, late: EventRow, before: EventRow) -> Anomaly:
+def fifo_inversion(history: AcceptedHistory, late: EventRow, before: EventRow) -> Anomaly:
+    """It came after a later one of its publisher."""
     client, subscription = history.row.client, history.row.subscription_id
     return Anomaly(
         kind="fifo-inversion",
@@ -102,7 +103,8 @@ def _fifo_inversion(history: AcceptedHistory, late: EventRow, before: EventRow) 
     )
 
 
-def _gap(history: AcceptedHistory, missing: EventRow, following: EventRow | None) -> Anomaly:
+def gap_at(history: AcceptedHistory, missing: EventRow, following: EventRow | None) -> Anomaly:
+    """It never came, though the one that follows did, or the ending cut says so."""
     client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
     proof = [] if publisher in history.cuts else [f"{publisher}:{history.lowest[publisher]}"]
     proof.append(missing.event_id)

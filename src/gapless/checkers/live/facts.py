@@ -1,0 +1,108 @@
+"""What a subscription is told, in an order in which each event stands before its deliveries, and causes before effects.
+
+Times are milliseconds of the clock on the wall.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from gapless.protocol import Ready
+
+__all__ = [
+    "Activated", "Cut", "Delivered", "Due", "Ended", "Fact", "Known", "Refused", "Requested", "Skipped",
+    "Stray", "Voided", "decode", "encode",
+]  # fmt: skip
+
+Known: TypeAlias = Literal["match", "no match", "unpublished", "forgotten"]
+"""What is known of a delivered event; `forgotten`: it was published, too long ago to be held."""
+
+
+class _Fact(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """The name of the kind, then the fields."""
+
+
+class Requested(_Fact, frozen=True):
+    """The client asked for it."""
+
+    run: str
+    guarantee: str
+    client: str
+    filter: str
+    ready: Ready
+    time_ms: float
+
+
+class Refused(_Fact, frozen=True):
+    """There is no such subscription."""
+
+
+class Activated(_Fact, frozen=True):
+    """`subscribe()` returned."""
+
+    time_ms: float
+
+
+class Cut(_Fact, frozen=True):
+    """It gets the publisher's events from this number on."""
+
+    publisher: str
+    from_seq: int
+
+
+class Voided(_Fact, frozen=True):
+    """Its cuts so far are void."""
+
+
+class Ended(_Fact, frozen=True):
+    """It is over, with this ending cut."""
+
+    last_seq: dict[str, int]
+    time_ms: float
+
+
+class Skipped(_Fact, frozen=True):
+    """It was told that it will not get these numbers of these publishers."""
+
+    lost: dict[str, list[tuple[int, int]]]
+
+
+class Due(_Fact, frozen=True):
+    """A matching event has left its publisher."""
+
+    publisher: str
+    seq: int
+    published_ms: float
+    order: str | None
+    """Which causal order it is part of: the topic where each is judged by itself; none if it is part of none."""
+    past: dict[str, int]
+    """By publisher: up to which number its past, in that order, reaches."""
+
+
+class Delivered(_Fact, frozen=True):
+    """An event was handed to the application."""
+
+    event_id: str
+    publisher: str
+    seq: int
+    step: int
+    time_ms: float
+    known: Known
+
+
+class Stray(_Fact, frozen=True):
+    """An event was delivered for this subscription, which does not exist or is another client's."""
+
+    run: str
+    event_id: str
+    is_published: bool
+    client: str
+    step: int
+    time_ms: float
+    owner: str | None
+
+
+Fact: TypeAlias = Requested | Refused | Activated | Cut | Voided | Ended | Skipped | Due | Delivered | Stray
+
+encode = msgspec.msgpack.Encoder().encode
+decode = msgspec.msgpack.Decoder(Fact).decode

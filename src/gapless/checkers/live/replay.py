@@ -1,0 +1,389 @@
+"""In which order the acts of all clients are taken, as their parts grow: no event is delivered before it is published.
+
+Parts are read at different moments, so a delivery may be known before its publication is. Then its client waits. A
+publication reaches the disk before it reaches a broker: if it is not there when everything was read twice more, it was
+never made. What comes out is what each subscription has to know (`facts`), and nothing is judged here.
+
+An event is told to subscriptions when it is known to have left its publisher: it was confirmed to it, or delivered to
+somebody, or the publisher closed its part. Until then it is due to nobody, as in `cut_short`.
+
+Its past is a vector, as in `happens_before`. Events are held for `HORIZON_MS`, for those who subscribe: older ones are
+none of their business, unless somebody delivers them anyway. That is seen, and not judged.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeAlias
+
+import msgspec
+
+from gapless.checkers.live import facts
+from gapless.checkers.matching import parsed_filter
+from gapless.errors import TraceError
+from gapless.events import Attributes
+from gapless.trace import CutShortRow, RunRow
+from gapless.trace import part_records as records
+
+__all__ = ["HORIZON_MS", "Line", "Replay", "RunReport"]
+
+HORIZON_MS = 30_000.0
+"""For so long an event is held for subscriptions that begin, and a subscription that has ended is told of more."""
+KEPT_MAX = 5_000
+"""Events of one publisher that are held for those who subscribe."""
+PATIENCE = 2
+"""So many times more all parts are read before an event that is nowhere counts as never published."""
+LEFT_MAX = 100_000
+"""Clients that left and whose last number is known."""
+
+Line: TypeAlias = tuple[str, records.Record]
+"""Of which part, and what it says next."""
+
+Told: TypeAlias = tuple[str, facts.Fact]
+"""Which subscription is told what."""
+
+Vector: TypeAlias = dict[str, int]
+
+
+class RunReport(msgspec.Struct, frozen=True):
+    """What is known of the run as a whole."""
+
+    run: RunRow | None
+    fault: str
+    """Why these parts cannot be judged; empty if they can."""
+    machines: list[str]
+    events: int
+    open_clients: list[CutShortRow]
+    """Who has not closed its part. If it ended now, they would be cut short."""
+    read: int
+    """Records that came since the last report."""
+    waiting: int
+    """Those of all that wait for a publication."""
+    held: int
+    """Events that are held."""
+    now_ms: float
+    """The last moment of which something is known."""
+
+
+@dataclass
+class _Held:
+    attributes: Attributes
+    published_ms: float
+    order: str | None
+    past: Vector
+
+
+@dataclass
+class _Client:
+    name: str
+    queue: list[records.Record] = field(default_factory=list)
+    stalled: int = 0
+    steps: int = 0
+    last_ms: float | None = None
+    published: int = 0
+    sent: int = 0
+    told: int = 0
+    """Up to which number subscriptions know of its events."""
+    forgotten: int = 0
+    is_closed: bool = False
+    window: dict[int, _Held] = field(default_factory=dict)
+    floor: int = 0
+    """Up to which number its events are not held any more."""
+    known: dict[str, Vector] = field(default_factory=dict)
+    fresh: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+@dataclass
+class _Route:
+    client: str
+    filter: str
+    ended_ms: float | None = None
+
+
+class Replay:
+    """One run. It is fed what was written since it was fed last."""
+
+    def __init__(self) -> None:
+        self.run: RunRow | None = None
+        self.fault = ""
+        self._machines: set[str] = set()
+        self._parts: dict[str, str] = {}
+        """Whose part each is."""
+        self._clients: dict[str, _Client] = {}
+        self._left: dict[str, int] = {}
+        self._routes: dict[str, _Route] = {}
+        self._events = 0
+        self._now_ms = 0.0
+        self._read = 0
+
+    def feed(self, lines: Iterable[Line]) -> list[Told]:
+        """The next records of each part, in its order. What subscriptions have to know."""
+        self._read = 0
+        for part, record in lines:
+            self._read += 1
+            self._take(part, record)
+        if self.fault:
+            return []
+        try:
+            told = list(self._advance())
+        except TraceError as error:
+            self.fault = str(error)
+            return []
+        self._forget()
+        return told
+
+    def report(self) -> RunReport:
+        """What is known of the run."""
+        clients = self._clients.values()
+        run = self.run.run if self.run is not None else ""
+        return RunReport(
+            self.run,
+            self.fault,
+            sorted(self._machines),
+            self._events,
+            [
+                CutShortRow(run, each.name, each.steps, each.last_ms, each.sent, each.forgotten)
+                for each in clients
+                if not each.is_closed
+            ],
+            self._read,
+            sum(len(each.queue) for each in clients),
+            sum(len(each.window) for each in clients),
+            self._now_ms,
+        )
+
+    # ---- in which order -----------------------------------------------------------------------------------
+
+    def _take(self, part: str, record: records.Record) -> None:
+        if isinstance(record, records.Opened):
+            self._machines.add(record.machine)
+            self._parts[part] = record.client
+            self._clients[record.client] = _Client(record.client)
+            if self.run is None:
+                self.run = record.run
+            elif record.run != self.run:
+                self.fault = f"the parts are of two networks: {self.run.run!r} and {record.run.run!r}; keep them apart"
+        elif part in self._parts:
+            self._clients[self._parts[part]].queue.append(record)
+        else:
+            self.fault = f"{part} is no part of a trace that this Gapless can read: it does not say whose it is"
+
+    def _advance(self) -> Iterator[Told]:
+        waiting: dict[str, set[str]] = {}
+        ready = [client for client in self._clients.values() if client.queue]
+        is_last = False
+        while True:
+            while ready:
+                yield from self._follow(ready.pop(), ready, waiting)
+            if is_last:
+                return
+            is_last = True
+            for client in self._clients.values():
+                client.stalled = client.stalled + 1 if self._is_alone(client) else 0
+                if client.stalled > PATIENCE:
+                    ready.append(client)
+
+    def _follow(self, client: _Client, ready: list[_Client], waiting: dict[str, set[str]]) -> Iterator[Told]:
+        done = 0
+        for record in client.queue:
+            if isinstance(record, records.Delivered):
+                if client.stalled <= PATIENCE and not self._is_decided(record):
+                    waiting.setdefault(record.publisher, set()).add(client.name)
+                    break
+                yield from self._delivered(client, record)
+            else:
+                yield from self._told(client, record)
+            done += 1
+            client.stalled = 0
+            if isinstance(record, records.Published | records.Closed):
+                ready += [self._clients[name] for name in waiting.pop(client.name, ()) if name != client.name]
+        del client.queue[:done]
+
+    def _is_alone(self, client: _Client) -> bool:
+        """Whether it waits for something that nobody else's waiting explains."""
+        head = client.queue[0] if client.queue else None
+        if not isinstance(head, records.Delivered):
+            return False
+        publisher = self._clients.get(head.publisher)
+        return publisher is None or not publisher.queue
+
+    def _is_decided(self, record: records.Delivered) -> bool:
+        """Whether it is known if the event was published."""
+        publisher = self._clients.get(record.publisher)
+        if publisher is None:
+            return record.publisher in self._left
+        return record.seq <= publisher.published or publisher.is_closed
+
+    # ---- what happens -------------------------------------------------------------------------------------
+
+    def _told(self, client: _Client, record: records.Record) -> Iterator[Told]:
+        match record:
+            case records.Published():
+                self._pass(client, record.time_us)
+                self._published(client, record)
+            case records.Confirmed():
+                client.sent = max(client.sent, record.seq)
+                yield from self._release(client)
+            case records.Closed():
+                client.is_closed = True
+                client.sent = max(client.sent, client.published)
+                yield from self._release(client)
+            case records.Subscribed():
+                yield from self._subscribed(client, record)
+            case records.Refused():
+                self._routes.pop(record.subscription, None)
+                yield record.subscription, facts.Refused()
+            case records.Activated():
+                yield record.subscription, facts.Activated(self._pass(client, record.time_us))
+            case records.CutFixed():
+                yield record.subscription, facts.Cut(record.publisher, record.from_seq)
+            case records.CutsVoided():
+                yield record.subscription, facts.Voided()
+            case records.Skipped():
+                yield record.subscription, facts.Skipped(record.lost)
+            case records.Ended():
+                time_ms = self._pass(client, record.time_us)
+                if record.subscription in self._routes:
+                    self._routes[record.subscription].ended_ms = time_ms
+                yield record.subscription, facts.Ended(record.last_seq, time_ms)
+
+    def _pass(self, client: _Client, time_us: int) -> float:
+        client.last_ms = time_us / 1000
+        self._now_ms = max(self._now_ms, client.last_ms)
+        return client.last_ms
+
+    def _subscribed(self, client: _Client, record: records.Subscribed) -> Iterator[Told]:
+        assert self.run is not None
+        time_ms = self._pass(client, record.time_us)
+        test = _tested(record.filter)
+        self._routes[record.subscription] = _Route(client.name, record.filter)
+        yield (
+            record.subscription,
+            facts.Requested(self.run.run, self.run.guarantee, client.name, record.filter, record.ready, time_ms),
+        )
+        for publisher in self._clients.values():
+            for seq, held in publisher.window.items():
+                if seq <= publisher.told and test(held.attributes):
+                    yield record.subscription, _due(publisher.name, seq, held)
+
+    def _published(self, client: _Client, record: records.Published) -> None:
+        self._events += 1
+        client.steps += 1
+        if record.seq <= client.published:
+            raise TraceError(f"client {client.name} publishes {record.seq} out of the order of its numbers")
+        client.published = record.seq
+        order = self._order_of(record.attributes)
+        past = self._past(client, order) if order is not None else {}
+        client.window[record.seq] = _Held(record.attributes, record.began_us / 1000, order, past)
+
+    def _order_of(self, attributes: Attributes) -> str | None:
+        """In which causal order such an event takes part."""
+        guarantee = self.run.guarantee if self.run is not None else ""
+        if guarantee == "gcd":
+            return ""
+        topic = attributes.get("topic") if guarantee == "topic-causal" else None
+        return topic if isinstance(topic, str) else None
+
+    def _past(self, client: _Client, order: str) -> Vector:
+        before = client.known.setdefault(order, {})
+        fresh = client.fresh.pop(order, None)
+        if not fresh:
+            return before
+        after = before.copy()
+        for publisher, seq in reversed(fresh.items()):
+            if seq <= after.get(publisher, 0):
+                continue
+            after[publisher] = seq
+            source = self._clients.get(publisher)
+            held = source.window.get(seq) if source is not None else None
+            for other, last in held.past.items() if held is not None else ():
+                if last > after.get(other, 0):
+                    after[other] = last
+        after.pop(client.name, None)
+        client.known[order] = after
+        return after
+
+    def _delivered(self, client: _Client, record: records.Delivered) -> Iterator[Told]:
+        time_ms = self._pass(client, record.time_us)
+        step, client.steps = client.steps, client.steps + 1
+        publisher, seq = self._clients.get(record.publisher), record.seq
+        held, known = self._looked_up(record)
+        if publisher is not None:
+            publisher.sent = max(publisher.sent, seq)
+            yield from self._release(publisher)
+        if held is not None and held.order is not None and record.publisher != client.name:
+            fresh = client.fresh.setdefault(held.order, {})
+            fresh[record.publisher] = max(seq, fresh.pop(record.publisher, 0))
+        event_id = f"{record.publisher}:{seq}"
+        route = self._routes.get(record.subscription)
+        if route is None or route.client != client.name:
+            run = self.run.run if self.run is not None else ""
+            owner = route.client if route is not None else None
+            is_published = known != "unpublished"
+            yield (
+                record.subscription,
+                facts.Stray(run, event_id, is_published, client.name, step, time_ms, owner),
+            )
+            return
+        if held is not None and not _tested(route.filter)(held.attributes):
+            known = "no match"
+        yield record.subscription, facts.Delivered(event_id, record.publisher, seq, step, time_ms, known)
+
+    def _looked_up(self, record: records.Delivered) -> tuple[_Held | None, facts.Known]:
+        publisher = self._clients.get(record.publisher)
+        if publisher is None:
+            return None, "forgotten" if record.seq <= self._left.get(record.publisher, 0) else "unpublished"
+        held = publisher.window.get(record.seq)
+        if held is not None:
+            return held, "match"
+        return None, "forgotten" if 0 < record.seq <= publisher.floor else "unpublished"
+
+    def _release(self, client: _Client) -> Iterator[Told]:
+        """Tell subscriptions of events that have left."""
+        upto = min(client.sent, client.published)
+        for seq in range(client.told + 1, upto + 1):
+            held = client.window.get(seq)
+            if held is None:
+                continue
+            answers: dict[str, bool] = {}
+            for name, route in self._routes.items():
+                if route.ended_ms is not None and held.published_ms > route.ended_ms + HORIZON_MS:
+                    continue
+                answer = answers.get(route.filter)
+                if answer is None:
+                    answer = answers[route.filter] = _tested(route.filter)(held.attributes)
+                if answer:
+                    yield name, _due(client.name, seq, held)
+        client.told = max(client.told, upto)
+
+    # ---- what is forgotten --------------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        horizon_ms = self._now_ms - HORIZON_MS
+        for client in list(self._clients.values()):
+            old: list[int] = []
+            for seq, held in client.window.items():
+                is_many = len(client.window) - len(old) > KEPT_MAX
+                if seq > client.told or (held.published_ms >= horizon_ms and not is_many):
+                    break
+                old.append(seq)
+            for seq in old:
+                del client.window[seq]
+                client.floor = seq
+            if client.is_closed and not client.window and not client.queue:
+                del self._clients[client.name]
+                self._left[client.name] = client.published
+                if len(self._left) > LEFT_MAX:
+                    del self._left[next(iter(self._left))]
+        for name, route in list(self._routes.items()):
+            if route.ended_ms is not None and route.ended_ms < horizon_ms:
+                del self._routes[name]
+
+
+def _due(publisher: str, seq: int, held: _Held) -> facts.Due:
+    return facts.Due(publisher, seq, held.published_ms, held.order, held.past)
+
+
+@lru_cache(maxsize=65_536)
+def _tested(text: str) -> Callable[[Attributes], bool]:
+    return parsed_filter(text).test
