@@ -40,7 +40,8 @@ MAY_IMPORT = {
         "errors", "events", "overlay", "disk", "filters", "protocol", "registry", "security", "storage", "toml_file",
     },
     "client": {
-        "errors", "events", "overlay", "filters", "names", "protocol", "registry", "trace", "runtime", "security",
+        "errors", "events", "overlay", "filters", "names", "protocol", "registry", "trace", "archive", "runtime",
+        "security",
     },
     "sync": {"client", "security"},
     "cli": {

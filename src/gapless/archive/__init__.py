@@ -10,7 +10,7 @@
 
 from gapless.archive.compacting import compact
 from gapless.archive.directory import Archive, ArchivedFile, Contents
-from gapless.archive.reading import read_file, read_files
+from gapless.archive.reading import read_file, read_files, read_on
 from gapless.archive.writing import ArchiveWriter
 
-__all__ = ["Archive", "ArchiveWriter", "ArchivedFile", "Contents", "compact", "read_file", "read_files"]
+__all__ = ["Archive", "ArchiveWriter", "ArchivedFile", "Contents", "compact", "read_file", "read_files", "read_on"]

@@ -13,7 +13,7 @@ from gapless.events import Event
 from gapless.filters import parse
 from gapless.trace.attributes_text import attributes_from_text
 
-__all__ = ["read_file", "read_files"]
+__all__ = ["read_file", "read_files", "read_on"]
 
 ROWS = 8_192
 """Events that are read at a time."""
@@ -21,8 +21,25 @@ ROWS = 8_192
 
 def read_files(archive: Archive, text: str, since: int, until: int) -> Iterator[list[Event]]:
     """What matches, after one position and up to another."""
-    for file in archive.contents().between(since, until):
-        yield from read_file(archive.path / file.path, text, since, until)
+    for events, _ in read_on(archive, text, since, until):
+        if events:
+            yield events
+
+
+def read_on(archive: Archive, text: str, since: int, until: int) -> Iterator[tuple[list[Event], int]]:
+    """The same, and each time a position up to which all was told. Files may become one meanwhile."""
+    place = since
+    while place < until:
+        contents = archive.contents()
+        file = next(iter(contents.between(place, until)), None)
+        if file is None:
+            return
+        if not (archive.path / file.path).exists() and archive.contents() != contents:
+            continue
+        for events in read_file(archive.path / file.path, text, place, until):
+            yield events, max(place, events[-1].position - 1)
+        place = file.until
+        yield [], min(place, until)
 
 
 def read_file(path: Path, text: str, since: int, until: int) -> Iterator[list[Event]]:

@@ -187,9 +187,12 @@ def audit(
     ] = None,
     json: Json = False,
 ) -> int:  # fmt: skip
-    """Judge every run of a trace of any size, on Spark.
+    """Judge every run of a trace of any size, on Spark; or a network while it runs.
 
     Example:  [bold]gapless audit out/trace --out out/judged[/bold]
+
+    Lag and anomalies as they appear:  [bold]gapless up --trace out/live[/bold], and in another terminal
+    [bold]gapless audit --live out/live[/bold]; Ctrl-C ends it with the verdict. With --json, it prints a line a batch.
     """
     from gapless.cli.audit import audit_trace
 
@@ -391,6 +394,10 @@ def sub(
         str | None,
         typer.Option(metavar="NAME", help="Go on where the subscription of that name stopped, whoever had it."),
     ] = None,
+    archive: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="What gapless archive keeps there comes first. Needs --since."),
+    ] = None,
     rate: Annotated[
         bool, typer.Option("--rate", help="Print events a second instead of events, and the total at the end.")
     ] = False,
@@ -407,11 +414,13 @@ def sub(
     What was published in the last ten minutes:  [bold]gapless sub --since 10m --until now[/bold]
 
     Today, and tomorrow with what came meanwhile:  [bold]gapless sub --name billing[/bold]
+
+    Also what brokers have dropped:  [bold]gapless sub "topic = 'trade'" --since 30d --archive trades[/bold]
     """
     from gapless.cli.sub import Span, subscribe
 
     return subscribe(
-        local(url, credentials), text, Span(since, until, name), count, seconds,
+        local(url, credentials), text, Span(since, until, name, archive), count, seconds,
         credentials=credentials, rate=rate, quiet=quiet, as_json=json,
     )  # fmt: skip
 

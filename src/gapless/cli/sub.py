@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -34,6 +35,8 @@ class Span(msgspec.Struct, frozen=True):
     until: str | None = None
     name: str | None = None
     """Instead: where the subscription of that name stopped."""
+    archive: Path | None = None
+    """What that holds is read there."""
 
     def begin(self) -> Since | None:
         """From which position on; None if from now on."""
@@ -42,6 +45,8 @@ class Span(msgspec.Struct, frozen=True):
                 "--name goes on where it stopped, so leave out --since and --until; see also: "
                 "gapless subscriptions move"
             )
+        if self.archive is not None and self.since is None:
+            raise CallError("--archive needs --since: it holds what was published before")
         if self.until is not None and self.since is None:
             raise CallError("--until needs --since: what is published from now on has no end; see also --seconds")
         return None if self.since is None else _position(self.since)
@@ -72,15 +77,15 @@ async def _subscribe(
     async with connect(url, name="sub", timeout_s=2.0, credentials=credentials) as client:
         since = span.begin()
         if span.until is not None and since is not None:
-            subscription = await client.read(text, since=since, until=span.end())
+            subscription = await client.read(text, since=since, until=span.end(), archive=span.archive)
         elif span.name is not None:
             subscription = await client.subscribe(text, name=span.name, confirm="manual")
         else:
-            subscription = await client.subscribe(text, since=since)
+            subscription = await client.subscribe(text, since=since, archive=span.archive)
         if not quiet:
             _tell_begin(subscription, span)
         take = _print_events if rate is None else rate.count
-        taking = asyncio.create_task(_take(subscription, count, take))
+        taking = asyncio.create_task(_take(subscription, count, take, tells_seam=not quiet))
         telling = None if rate is None else asyncio.create_task(rate.tell(taking))
         was_interrupted = _cancel_on_signal(taking)
         done, _ = await asyncio.wait([taking], timeout=seconds)
@@ -108,7 +113,9 @@ def _cancel_on_signal(task: "asyncio.Task[int]") -> Callable[[], bool]:
     return lambda: bool(interrupted)
 
 
-async def _take(subscription: Subscription, count: int | None, give: Callable[[list[Event]], bool]) -> int:
+async def _take(
+    subscription: Subscription, count: int | None, give: Callable[[list[Event]], bool], *, tells_seam: bool
+) -> int:
     taken = 0
     while count is None or taken < count:
         try:
@@ -116,6 +123,9 @@ async def _take(subscription: Subscription, count: int | None, give: Callable[[l
         except SkippedError as error:
             print(f"gapless sub: {error}", file=sys.stderr, flush=True)
             continue
+        if tells_seam and subscription.seam is not None:
+            tells_seam = False
+            _tell_seam(subscription.seam)
         if not events:
             break
         taken += len(events)
@@ -134,6 +144,11 @@ def _tell_begin(subscription: Subscription, span: Span) -> None:
     elif span.since is not None:
         begin = f"what was published since {span.since}" + (", then what is published" if span.until is None else "")
     print(f"subscribed; {begin}", file=sys.stderr, flush=True)
+
+
+def _tell_seam(seam: int) -> None:
+    at = datetime.fromtimestamp(seam / 1e6, UTC).isoformat(timespec="seconds")
+    print(f"so far from the archive, up to position {seam} ({at}); now from brokers", file=sys.stderr, flush=True)
 
 
 def _print_events(events: list[Event]) -> bool:

@@ -10,10 +10,12 @@ import time
 from collections.abc import AsyncIterable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, get_args, overload
 
 from gapless.client.advertisement import Advertisement
+from gapless.client.archived import log_seam, open_past
 from gapless.client.arguments import check_choice, check_count, check_text, check_timeout
 from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching, serving
 from gapless.client.confirmations import Confirmations
@@ -154,6 +156,7 @@ class Client:
         filter: str,
         *,
         since: Since | None = None,
+        archive: Path | str | None = None,
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
@@ -169,6 +172,7 @@ class Client:
         *,
         type: type[T],
         since: Since | None = None,
+        archive: Path | str | None = None,
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
@@ -183,6 +187,7 @@ class Client:
         *,
         type: type[Any] | None = None,  # noqa: A002
         since: Since | None = None,
+        archive: Path | str | None = None,
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
@@ -195,6 +200,9 @@ class Client:
         With `since`, a position, a time, an age or "earliest" (see `gapless.client.positions`), what was published
         after that comes first, in causal order, and then, without a gap or a duplicate, what is published. If some of
         it is gone, a `SkippedError` says so in its place.
+
+        With an `archive` as well, a directory that `gapless archive` writes, what that holds is read there first. When
+        you have taken all of it, it goes on with brokers at the seam (`subscription.seam`): then it becomes active.
 
         It returns when the starting cut is whole, one number for every publisher that may match, and f + 1 brokers know
         the subscription. With `ready="first"` it returns with the first of these numbers, as the papers have it: what a
@@ -222,6 +230,10 @@ class Client:
         if title:
             made.title = title
             made.confirmations = Confirmations(made.name, self._tell, is_manual=confirm == "manual")
+        if archive is not None:
+            if since is None:
+                raise CallError("an archive holds what was published before: say since when you want it (since=…)")
+            return self._begin_in(archive, made, ready, position, None)
         return await self._begin(made, ready, position, replace=replace)
 
     async def named_subscriptions(self) -> list[NamedSubscription]:
@@ -245,11 +257,19 @@ class Client:
         await self._holdings.move(MoveName(self._new_name("m"), name, found.filter, position))
 
     @overload
-    async def read(self, filter: str, *, since: Since = "earliest", until: Since | None = None) -> Subscription: ...
+    async def read(
+        self, filter: str, *, since: Since = "earliest", until: Since | None = None, archive: Path | str | None = None
+    ) -> Subscription: ...
 
     @overload
     async def read(
-        self, filter: str, *, type: type[T], since: Since = "earliest", until: Since | None = None
+        self,
+        filter: str,
+        *,
+        type: type[T],
+        since: Since = "earliest",
+        until: Since | None = None,
+        archive: Path | str | None = None,
     ) -> TypedSubscription[T]: ...
 
     async def read(
@@ -259,19 +279,37 @@ class Client:
         type: type[Any] | None = None,  # noqa: A002
         since: Since = "earliest",
         until: Since | None = None,
+        archive: Path | str | None = None,
     ) -> Any:
         """What was published after one position and up to another, in causal order; then it ends.
 
         Without `until` that is everything that was published, and confirmed, before the call. Positions are written as
-        in `subscribe`. If some of it is gone, a `SkippedError` says so in its place.
+        in `subscribe`. If some of it is gone, a `SkippedError` says so in its place. With an `archive`, a directory
+        that `gapless archive` writes, what that holds is read there, and the rest from brokers; `seam` says where.
 
         All subscriptions and readings of a client share one window: one whose events you do not take stops the others.
         Close what you do not read to its end. If you forget, the log `gapless.client` says which it is.
         """
         settings = self._settings_of(filter, None, 10_000)
         begin, end = self._range_of(since, until)
-        again: Any = partial(self.read, filter, since=since, until=until)
-        return await self._begin(self._made(settings, again, type), "whole", begin, end)
+        again: Any = partial(self.read, filter, since=since, until=until, archive=archive)
+        made = self._made(settings, again, type)
+        if archive is not None:
+            end = await self.position() if end == _NOW else end
+            return self._begin_in(archive, made, "whole", begin, end)
+        return await self._begin(made, "whole", begin, end)
+
+    def _begin_in(self, archive: Path | str, made: S, ready: Ready, since: int, until: int | None) -> S:
+        """Let the archive come first, and brokers after it."""
+        past = open_past(archive, self.network, made.filter, since, until)
+
+        async def go_on(seam: int) -> None:
+            self._check_open()
+            log_seam(made.filter, archive, seam)
+            await self._begin(made, ready, seam, 0 if until is None else until)
+
+        made.begin_in(past, self, go_on)
+        return made
 
     async def position(self) -> int:
         """The newest position: everything that was published, and confirmed, before this call lies up to it."""

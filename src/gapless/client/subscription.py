@@ -14,11 +14,13 @@ ended says so with a `SubscriptionEndedError`, after the last event before the g
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, cast, get_args
 
+from gapless.client.archived import Item, Past
 from gapless.client.arguments import check_choice, check_count, check_timeout
 from gapless.client.confirmations import Confirmations
 from gapless.client.reader import Reader
@@ -31,6 +33,9 @@ __all__ = ["BaseSubscription", "OnFull", "Subscriber", "Subscription", "TypedSub
 OnFull: TypeAlias = Literal["block", "fail"]
 
 T = TypeVar("T")
+
+_BEFORE_ALL = -(2**62)
+"""The number of the first event out of an archive: less than that of any delivery."""
 
 
 def chosen_policy(spec: ProtocolSpec, on_full: OnFull | None) -> OnFull:
@@ -76,6 +81,8 @@ class BaseSubscription(ABC, Generic[T]):
         """If it reads history: everything up to this position was delivered."""
         self.is_live = True
         """Whether it gets what is published; not while it reads what was published before."""
+        self.seam: int | None = None
+        """If it began in an archive: the position up to which it was read there, once brokers have taken over."""
         self.confirmations: Confirmations | None = None
         """If it is a named one: what is confirmed of it."""
         self._skips: deque[tuple[int, SkippedError]] = deque()
@@ -92,6 +99,9 @@ class BaseSubscription(ABC, Generic[T]):
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._error: GaplessError | None = None
         self._is_over = False
+        self._past: AsyncIterator[Callable[[], None]] | None = None
+        """If it begins in an archive: what lays in what comes next."""
+        self._laying: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} to {self.filter!r}>"
@@ -119,6 +129,9 @@ class BaseSubscription(ABC, Generic[T]):
 
     async def close(self) -> None:
         """End it, with an exact ending cut. What was delivered before can still be taken."""
+        if self._past is not None:
+            self._past = None
+            self.end()
         await self._client.unsubscribe(self)
 
     async def confirm(self, upto: Event | int | None = None) -> None:
@@ -146,6 +159,9 @@ class BaseSubscription(ABC, Generic[T]):
             async with asyncio.timeout(timeout_s):
                 while not self._queue:
                     self._raise_skipped(None)
+                    if self._past is not None:
+                        await self._lay_in(self._past)
+                        continue
                     if self._is_over:
                         if self._error is not None:
                             raise self._error
@@ -154,6 +170,26 @@ class BaseSubscription(ABC, Generic[T]):
         except TimeoutError:
             raise TimeoutError(f"no event of {self.filter!r} came within {timeout_s:g} s") from None
         return True
+
+    async def _lay_in(self, past: AsyncIterator[Callable[[], None]]) -> None:
+        """The next of what comes before brokers are asked. Who gives up waiting loses none of it."""
+        if self._laying is None:
+            self._laying = asyncio.create_task(self._lay_next(past))
+        laying = self._laying
+        try:
+            await asyncio.shield(laying)
+        finally:
+            if laying.done() and self._laying is laying:
+                self._laying = None
+
+    async def _lay_next(self, past: AsyncIterator[Callable[[], None]]) -> None:
+        lay = await anext(past, None)
+        if self._past is not past:
+            return
+        if lay is None:
+            self._past = None
+        else:
+            lay()
 
     async def _something(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
@@ -194,6 +230,31 @@ class BaseSubscription(ABC, Generic[T]):
         """The events that are there, as the application wants them."""
 
     # ---- for the client -----------------------------------------------------------------------------------
+
+    def begin_in(self, past: Past, client: Any, go_on: Callable[[int], Awaitable[None]]) -> None:
+        """Let an archive come first; then, unless that was all, `go_on` asks brokers from a position on."""
+        self.position, self.is_live = past.position, False
+        self._past = self._items(past, client, go_on)
+
+    async def _items(
+        self, past: Past, client: Any, go_on: Callable[[int], Awaitable[None]]
+    ) -> AsyncIterator[Callable[[], None]]:
+        number = _BEFORE_ALL
+        async for item in past.items(client):
+            yield partial(self._lay, number, item, past.position)
+            number += len(item) if isinstance(item, list) else 0
+        self.seam = self.position = past.position
+        if past.is_all:
+            self.end()
+        else:
+            await go_on(past.position)
+
+    def _lay(self, number: int, item: Item, position: int) -> None:
+        self.position = position
+        if isinstance(item, list):
+            self._queue.extend(enumerate(item, number))
+        else:
+            self._skips.append((number, item))
 
     @property
     def holds_back(self) -> bool:

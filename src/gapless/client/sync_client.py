@@ -72,6 +72,7 @@ class Client:
         filter: str,
         *,
         since: Since | None = None,
+        archive: Path | str | None = None,
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
@@ -87,6 +88,7 @@ class Client:
         *,
         type: type[T],
         since: Since | None = None,
+        archive: Path | str | None = None,
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
@@ -101,6 +103,7 @@ class Client:
         *,
         type: type[Any] | None = None,  # noqa: A002
         since: Since | None = None,
+        archive: Path | str | None = None,
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
@@ -113,19 +116,27 @@ class Client:
         The choices are those of the asynchronous client.
         """
         subscribe = partial(
-            self._inner.subscribe, filter, since=since, name=name, confirm=confirm, replace=replace, on_full=on_full,
-            queue=queue, ready=ready,
+            self._inner.subscribe, filter, since=since, archive=archive, name=name, confirm=confirm, replace=replace,
+            on_full=on_full, queue=queue, ready=ready,
         )  # fmt: skip
         if type is None:
             return Subscription(self._loop, self._loop.run(subscribe()))
         return TypedSubscription(self._loop, self._loop.run(subscribe(type=type)))
 
     @overload
-    def read(self, filter: str, *, since: Since = "earliest", until: Since | None = None) -> Subscription: ...
+    def read(
+        self, filter: str, *, since: Since = "earliest", until: Since | None = None, archive: Path | str | None = None
+    ) -> Subscription: ...
 
     @overload
     def read(
-        self, filter: str, *, type: type[T], since: Since = "earliest", until: Since | None = None
+        self,
+        filter: str,
+        *,
+        type: type[T],
+        since: Since = "earliest",
+        until: Since | None = None,
+        archive: Path | str | None = None,
     ) -> TypedSubscription[T]: ...
 
     def read(
@@ -135,12 +146,14 @@ class Client:
         type: type[Any] | None = None,  # noqa: A002
         since: Since = "earliest",
         until: Since | None = None,
+        archive: Path | str | None = None,
     ) -> Any:
         """What was published after one position and up to another, in causal order; then it ends.
 
-        Without `until` that is everything that was published, and confirmed, before the call.
+        Without `until` that is everything that was published, and confirmed, before the call. What an `archive` holds
+        is read there, and the rest from brokers.
         """
-        read = partial(self._inner.read, filter, since=since, until=until)
+        read = partial(self._inner.read, filter, since=since, until=until, archive=archive)
         if type is None:
             return Subscription(self._loop, self._loop.run(read()))
         return TypedSubscription(self._loop, self._loop.run(read(type=type)))

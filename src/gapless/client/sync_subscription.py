@@ -70,6 +70,11 @@ class BaseSubscription(Generic[T]):
         return self._inner.is_live
 
     @property
+    def seam(self) -> int | None:
+        """If it began in an archive: the position up to which it was read there, once brokers have taken over."""
+        return self._inner.seam
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing more comes in. What is there can still be taken."""
         return self._inner.is_over

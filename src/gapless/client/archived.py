@@ -1,0 +1,134 @@
+"""One history over an archive and brokers: what an archive holds is read there, then it goes on with brokers.
+
+The *seam* is the position at which one ends and the other begins. It is the same for both, everything up to it lies
+in the archive, and a position is everything up to it with all its causes: so nothing is missing there, nothing comes
+twice, and no effect comes before its cause.
+
+Brokers are asked only when the archive is read to its end: whoever takes hours for that holds back nobody, and where
+the archive has grown meanwhile it is read on. What was published before the archive began is asked of brokers, too.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from gapless.errors import CallError, SkippedError
+from gapless.events import Event
+from gapless.filters import parse
+
+if TYPE_CHECKING:
+    from gapless.archive import Archive, Contents
+
+__all__ = ["Item", "Past", "log_seam", "open_past"]
+
+Item: TypeAlias = list[Event] | SkippedError
+"""What comes next: events, or the word that something is missing here."""
+
+
+class _Reading(Protocol):
+    """What brokers still have of what was before the archive."""
+
+    async def take(self, most: int) -> list[Event]: ...
+
+
+class _Reader(Protocol):
+    async def read(self, filter: str, *, since: int, until: int) -> _Reading: ...  # noqa: A002
+
+
+class Past:
+    """What a subscription gets before brokers are asked."""
+
+    def __init__(self, archive: "Archive", contents: "Contents", text: str, since: int, until: int | None) -> None:
+        self._archive = archive
+        self._begin = contents.since
+        self._text = text
+        self._since = since
+        self._until = until
+        self.position = since
+        """Up to here everything was told."""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether there is nothing left to ask brokers for."""
+        return self._until is not None and self.position >= self._until
+
+    async def items(self, client: _Reader) -> AsyncIterator[Item]:
+        """What there is, in order."""
+        if 0 < self._since < self._begin:
+            async for item in self._of_brokers(client):
+                yield item
+        self.position = max(self.position, self._begin if self._until is None else min(self._begin, self._until))
+        while True:
+            contents = await asyncio.to_thread(self._archive.contents)
+            until = contents.until if self._until is None else min(contents.until, self._until)
+            if until <= self.position:
+                return
+            for gap in [*_gaps(contents, self.position, until), None]:
+                async for events in self._archived(until if gap is None else max(self.position, gap[0])):
+                    yield events
+                if gap is not None:
+                    yield SkippedError(
+                        f"the archive {self._archive.path} lacks something between positions {gap[0]} and {gap[1]}: "
+                        "brokers had lost it before it was archived",
+                        {},
+                        gap,
+                    )
+            self.position = until
+
+    async def _archived(self, until: int) -> AsyncIterator[list[Event]]:
+        from gapless.archive import read_on
+
+        reading = read_on(self._archive, self._text, self.position, until)
+        while (found := await asyncio.to_thread(_next, reading)) is not None:
+            events, self.position = found
+            if events:
+                yield events
+
+    async def _of_brokers(self, client: _Reader) -> AsyncIterator[Item]:
+        until = self._begin if self._until is None else min(self._begin, self._until)
+        reading = await client.read(self._text, since=self._since, until=until)
+        while True:
+            try:
+                events = await reading.take(1_024)
+            except SkippedError as error:
+                yield error
+                continue
+            if not events:
+                return
+            self.position = max(self.position, events[-1].position - 1)
+            yield events
+
+
+def open_past(directory: Path | str, network: str, text: str, since: int, until: int | None) -> Past:
+    """What this archive holds, if it is one of this network, and has all that matches."""
+    try:
+        from gapless.archive import Archive
+    except ModuleNotFoundError as error:
+        raise CallError(f"archives need {error.name}, which is not installed; pip install 'gapless[cli]'") from None
+    archive = Archive(directory)
+    contents = archive.contents()
+    if contents.network != network:
+        raise CallError(f"{directory} is an archive of network {contents.network!r}, but this is network {network!r}")
+    if not parse(contents.filter).covers(parse(text)):
+        raise CallError(
+            f"the archive {directory} holds what matches {contents.filter!r}, which is not all that {text!r} matches; "
+            "narrow the filter, or leave out the archive"
+        )
+    return Past(archive, contents, text, since, until)
+
+
+def log_seam(text: str, directory: Path | str, seam: int) -> None:
+    """Tell where brokers took over."""
+    logging.getLogger("gapless.client").info(
+        f"what matches {text!r} was read from {directory} up to position {seam}, and comes from brokers after it"
+    )
+
+
+def _gaps(contents: "Contents", since: int, until: int) -> list[tuple[int, int]]:
+    return [gap for gap in contents.gaps if gap[0] < until and gap[1] > since]
+
+
+def _next(reading: Iterator[tuple[list[Event], int]]) -> tuple[list[Event], int] | None:
+    return next(reading, None)

@@ -1,0 +1,179 @@
+"""One history over an archive and brokers: nothing missing, nothing twice, and it says where the seam is."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+import gapless
+from gapless import sync
+from gapless.archive import Archive, ArchiveWriter, Contents
+from gapless.errors import CallError, SkippedError
+from gapless.events import Event
+from gapless.overlay import chain
+from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.network_file import ProtocolEntry
+from tests.conftest import Cli
+
+PATIENCE_S = 120.0
+TEXT = "topic = 't'"
+
+
+class Numbered(msgspec.Struct):
+    """What an event says."""
+
+    n: int
+
+
+class Kept(NamedTuple):
+    """A network that has dropped most of what was published, and an archive that has not."""
+
+    url: str
+    archive: Path
+    said: int
+    """Events so far; `n` numbers them."""
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    config = local_network(chain(1), f=0, name="shop", protocol=ProtocolEntry("gapless", {"history_bytes": 200_000}))
+    with Fleet(config, tmp_path_factory.mktemp("shop")) as fleet:
+        fleet.start_all()
+        asyncio.run(fleet.until_whole(PATIENCE_S))
+        yield fleet
+
+
+def say(url: str, first: int, last: int) -> None:
+    with sync.connect(url, timeout_s=PATIENCE_S) as client:
+        client.advertise("TRUE")
+        for start in range(first, last, 50):
+            numbers = range(start, min(start + 50, last))
+            client.publish_many([({"topic": "t", "n": n}, b"y" * 700) for n in numbers])
+        client.position()
+
+
+@pytest.fixture(scope="module")
+def kept(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    from gapless.cli.archive import archive_history
+
+    place, url = tmp_path_factory.mktemp("archive") / "a", fleet.config.url
+    for start in range(0, 800, 200):
+        say(url, start, start + 200)
+        archive_history(url, TEXT, place, every_s=1.0, once=True, allow_gaps=False, credentials=None, as_json=True)
+    say(url, 800, 900)  # these are with brokers alone
+    with sync.connect(url, timeout_s=PATIENCE_S) as client:
+        assert 100 <= len(list(client.read(TEXT))) < 800
+    return Kept(url, place, 900)
+
+
+def numbers(events: list[Event]) -> list[int]:
+    return [int(event.attributes["n"]) for event in events]
+
+
+def test_what_brokers_dropped_comes_from_the_archive_and_the_rest_from_them(
+    kept: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sync.connect(kept.url, timeout_s=PATIENCE_S) as client, caplog.at_level(logging.INFO, "gapless.client"):
+        reading = client.read(TEXT, archive=kept.archive)
+        assert reading.seam is None
+        events = list(reading)
+    assert numbers(events) == list(range(kept.said))
+    assert reading.seam == Archive(kept.archive).contents().until
+    assert [event.position for event in events] == sorted(event.position for event in events)
+    assert f"was read from {kept.archive} up to position {reading.seam}" in caplog.text
+
+
+def test_a_subscription_goes_on_from_the_archive_to_what_is_published(kept: Kept) -> None:
+    async def listen() -> tuple[list[Event], int | None, bool]:
+        async with gapless.connect(kept.url, timeout_s=PATIENCE_S) as client, gapless.connect(kept.url) as other:
+            subscription = await client.subscribe(TEXT, since="earliest", archive=kept.archive)
+            events = [await anext(subscription) for _ in range(10)]
+            assert not subscription.is_live
+            while len(events) < kept.said:
+                events += await subscription.take(timeout_s=PATIENCE_S)
+            await other.advertise("TRUE")
+            await other.publish({"topic": "t", "n": -1})
+            while events[-1].attributes["n"] != -1:
+                events += await subscription.take(timeout_s=PATIENCE_S)
+            await subscription.close()
+            return events, subscription.seam, subscription.is_live
+
+    events, seam, is_live = asyncio.run(listen())
+    assert numbers(events)[:-1] == list(range(kept.said))
+    assert (seam, is_live) == (Archive(kept.archive).contents().until, True)
+
+
+def test_a_range_within_the_archive_asks_no_broker_and_typed_events_come_too(kept: Kept) -> None:
+    with sync.connect(kept.url, timeout_s=PATIENCE_S) as client:
+        events = list(client.read(TEXT, archive=kept.archive))
+        first, last = events[100].position, events[300].position
+        inside = [event for event in events if first < event.position <= last]
+        reading = client.read(TEXT, since=first, until=last, archive=kept.archive)
+        assert [event.id for event in reading] == [event.id for event in inside]
+        assert reading.seam == last
+        typed = client.read(TEXT, type=Numbered, since=first, until=last, archive=kept.archive)
+        assert [value.n for value in typed] == numbers(inside)
+
+
+def test_who_gives_up_waiting_loses_nothing_and_closing_ends_it(kept: Kept) -> None:
+    async def listen() -> list[Event]:
+        events: list[Event] = []
+        async with gapless.connect(kept.url, timeout_s=PATIENCE_S) as client:
+            reading = await client.read(TEXT, archive=kept.archive)
+            while not reading.is_over or reading.oldest() is not None:
+                try:
+                    events += await reading.take(64, timeout_s=0.0005)
+                except TimeoutError:
+                    continue
+            other = await client.read(TEXT, archive=kept.archive)
+            await other.take(1)
+            await other.close()
+            while await other.take():
+                pass
+            assert other.is_over
+        return events
+
+    assert numbers(asyncio.run(listen()))[: kept.said] == list(range(kept.said))
+
+
+def test_what_the_archive_lacks_is_told_in_its_place(kept: Kept, tmp_path: Path) -> None:
+    at = 1_700_000_000_000_000
+    archive = Archive(tmp_path)
+    writer = ArchiveWriter(archive, Contents("shop", "TRUE", at, at))
+    writer.add([Event("ann", n, {"topic": "t", "n": n}, b"", at + n) for n in (1, 2, 5)])
+    writer.note_gap(at + 2, at + 4)
+    writer.commit(at + 10)
+    with sync.connect(kept.url, timeout_s=PATIENCE_S) as client:
+        reading = client.read(TEXT, until=at + 10, archive=tmp_path)
+        assert numbers([next(reading), next(reading)]) == [1, 2]
+        with pytest.raises(SkippedError, match=f"lacks something between positions {at + 2} and {at + 4}"):
+            next(reading)
+        assert numbers(list(reading)) == [5]
+
+
+def test_archives_that_do_not_fit_are_refused(kept: Kept, tmp_path: Path) -> None:
+    with sync.connect(kept.url, timeout_s=PATIENCE_S) as client:
+        with pytest.raises(CallError, match="which is not all that 'TRUE' matches"):
+            client.read("TRUE", archive=kept.archive)
+        with pytest.raises(CallError, match="say since when"):
+            client.subscribe(TEXT, archive=kept.archive)
+        with pytest.raises(gapless.GaplessError, match="there is no archive at"):
+            client.read(TEXT, archive=tmp_path)
+        Archive(tmp_path).replace(Contents("other", "TRUE", 0, 0))
+        with pytest.raises(CallError, match="an archive of network 'other'"):
+            client.read(TEXT, archive=tmp_path)
+
+
+def test_the_command_prints_both_and_tells_the_seam(cli: Cli, kept: Kept) -> None:
+    ran = cli("sub", TEXT, "--url", kept.url, "--since", "earliest", "--until", "now", "--archive", kept.archive)
+    assert ran.code == 0, ran.err
+    found = [json.loads(line)["attributes"]["n"] for line in ran.out.splitlines()]
+    assert found[: kept.said] == list(range(kept.said))
+    seam = Archive(kept.archive).contents().until
+    assert f"so far from the archive, up to position {seam} (" in ran.err
+    assert "--archive needs --since" in cli("sub", TEXT, "--url", kept.url, "--archive", kept.archive).err
