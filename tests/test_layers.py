@@ -135,7 +135,7 @@ ROOMS = {
 PUBLIC = {"client", "errors", "events", "sync"}
 """What `gapless` itself gives out by name, loaded when it is asked for."""
 
-DOORS = ("gapless/cli/audit.py", "gapless/cli/lab.py")
+DOORS = ("gapless/cli/audit.py", "gapless/cli/audit_live.py", "gapless/cli/lab.py")
 """Commands that run on Spark: they open it inside a function, when they are called."""
 
 STARTER = "gapless/runtime/fleet.py"

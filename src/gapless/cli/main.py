@@ -185,6 +185,20 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write verdicts and anomalies here, as Parquet.")
     ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Judge a network that runs: TRACE is where its clients write their parts.")
+    ] = False,
+    until_quiet: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="With --live: end when nothing came for so long; demand progress."),
+    ] = None,
+    every: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="With --live: how often to look.")
+    ] = 1.0,
+    clock_skew_ms: Annotated[
+        float | None,
+        typer.Option(metavar="MS", min=0.0, help="With --live: how far clocks of several machines may differ."),
+    ] = None,
     json: Json = False,
 ) -> int:  # fmt: skip
     """Judge every run of a trace of any size, on Spark; or a network while it runs.
@@ -194,6 +208,18 @@ def audit(
     Lag and anomalies as they appear:  [bold]gapless up --trace out/live[/bold], and in another terminal
     [bold]gapless audit --live out/live[/bold]; Ctrl-C ends it with the verdict. With --json, it prints a line a batch.
     """
+    if live:
+        from gapless.cli.audit_live import audit_live
+
+        if out is not None or remote is not None:
+            raise typer.BadParameter(
+                "--live writes no tables and runs where the parts are; leave out --out and --remote"
+            )
+        return audit_live(
+            trace, master=master, every_s=every, quiet_s=until_quiet, clock_skew_ms=clock_skew_ms, as_json=json
+        )
+    if until_quiet is not None or clock_skew_ms is not None:
+        raise typer.BadParameter("--until-quiet and --clock-skew-ms are for --live")
     from gapless.cli.audit import audit_trace
 
     return audit_trace(trace, master=master, remote=remote, out=out, as_json=json)

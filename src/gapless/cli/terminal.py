@@ -18,7 +18,16 @@ from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn, T
 from gapless.cli.exit_codes import PIPE_CLOSED
 from gapless.errors import GaplessError
 
-__all__ = ["WIDTH_MAX", "Tell", "check_file", "output_console", "print_json", "progress_bars", "sign_of_life"]
+__all__ = [
+    "WIDTH_MAX",
+    "Tell",
+    "check_file",
+    "output_console",
+    "print_json",
+    "print_json_line",
+    "progress_bars",
+    "sign_of_life",
+]
 
 Tell: TypeAlias = Callable[[str], None]
 """Takes the name of the stage that begins."""
@@ -82,6 +91,14 @@ def print_json(document: Any) -> None:
     text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
     try:
         print(text, flush=True)
+    except BrokenPipeError:
+        _leave_quietly()
+
+
+def print_json_line(document: Any) -> None:
+    """One of many JSON documents on standard output, each on a line of its own."""
+    try:
+        print(msgspec.json.encode(document).decode(), flush=True)
     except BrokenPipeError:
         _leave_quietly()
 

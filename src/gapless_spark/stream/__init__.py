@@ -13,7 +13,7 @@
 | columns as events | `layout` |
 | what tasks write, until it is published | `staging` |
 | how a batch is published once | `committing` |
-| errors as sentences | `told` |
+| errors as sentences | `gapless_spark.told` |
 """
 
 from gapless_spark.stream.source import GaplessSource, register

@@ -21,7 +21,7 @@ from gapless_spark.stream.committing import Batch, Committing
 from gapless_spark.stream.layout import Layout
 from gapless_spark.stream.sink_options import SinkOptions
 from gapless_spark.stream.staging import Staging
-from gapless_spark.stream.told import sentences
+from gapless_spark.told import sentences
 
 __all__ = ["BatchWriter", "StreamWriter"]
 

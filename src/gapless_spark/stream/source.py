@@ -37,7 +37,7 @@ from gapless_spark.stream.offsets import check_offset, offset, positions
 from gapless_spark.stream.options import EARLIEST, LATEST, Options
 from gapless_spark.stream.pushdown import Pushdown
 from gapless_spark.stream.reading import ranges, read
-from gapless_spark.stream.told import sentences
+from gapless_spark.told import sentences
 
 if TYPE_CHECKING:
     from gapless.archive import Contents

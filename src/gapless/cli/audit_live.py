@@ -1,0 +1,189 @@
+"""`gapless audit --live`: judges a network while it runs, by the parts that its clients write.
+
+What is wrong is printed when it is found. Where somebody looks, a table below it says how far each subscription is
+behind. It ends when somebody ends it, or when nothing is written any more, with the verdict on what was read.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from gapless.checkers import Anomaly, Verdict
+from gapless.cli.exit_codes import code_of
+from gapless.cli.terminal import output_console, print_json_line, sign_of_life
+from gapless.cli.verdict_view import print_verdict
+from gapless.errors import SparkError, TraceError
+
+if TYPE_CHECKING:
+    from gapless.checkers.live import SubscriptionReport
+    from gapless_spark.live.query import Batch, LiveAudit
+
+__all__ = ["View", "audit_live"]
+
+ROWS_MAX = 20
+"""Subscriptions in the table: those with anomalies first, then those that are furthest behind."""
+LOOK_S = 0.5
+TICKS = 3
+"""Batches in which nothing came, before it counts as quiet: all was read again, and what waited was decided."""
+
+
+def audit_live(
+    directory: str, *, master: str | None, every_s: float, quiet_s: float | None, clock_skew_ms: float | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Judge until it ends; the exit code of the verdict."""
+    if not (Path(directory) / "parts").is_dir():
+        raise TraceError(
+            f"{directory} holds no parts of a trace; let clients write them: gapless up --trace {directory}, or "
+            "connect(…, trace=…)"
+        )
+    try:
+        from gapless_spark.live.query import SETTINGS, LiveAudit
+        from gapless_spark.session import spark_session
+    except ModuleNotFoundError as error:
+        raise SparkError(
+            f"the audit needs {error.name}, which is not installed; pip install 'gapless[spark]' brings it"
+        ) from None
+    view = _Lines() if as_json else View(directory)
+    with ExitStack() as stack:
+        with sign_of_life("starting Spark"):
+            spark = stack.enter_context(spark_session(master=master, settings=SETTINGS))
+        was_interrupted = stack.enter_context(_interruptible())
+        audit = stack.enter_context(LiveAudit(spark, directory, every_s=every_s, clock_skew_ms=clock_skew_ms))
+        with view.shown():
+            is_quiet = _watch(audit, view, quiet_s, was_interrupted)
+        verdict = audit.verdict(quiesced=is_quiet)
+    view.end(verdict, sum(report.unjudged for report in audit.reports.values()))
+    return code_of(verdict.status)
+
+
+def _watch(audit: "LiveAudit", view: "View | _Lines", quiet_s: float | None, is_over: Callable[[], bool]) -> bool:
+    """Show batch after batch. Whether it ended because nothing came any more."""
+    last, idle = time.monotonic(), 0
+    while not is_over():
+        batch = audit.next(LOOK_S)
+        if batch is not None:
+            idle = 0 if batch.run.read else idle + 1
+            last = last if idle else time.monotonic()
+            view.show(batch, audit.reports.values())
+        if quiet_s is not None and idle >= TICKS and time.monotonic() - last >= quiet_s:
+            return True
+    return False
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C, or SIGTERM, ends it with the verdict, whatever Spark would do; what is yielded tells whether one came."""
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in _SIGNALS}
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class _Lines:
+    """For programs: a line a batch, and the verdict as the last."""
+
+    def shown(self) -> AbstractContextManager[None]:
+        """Nothing moves."""
+        return nullcontext()
+
+    def show(self, batch: "Batch", reports: "Iterable[SubscriptionReport]") -> None:
+        """What is new, and the lag of all."""
+        every = list(reports)
+        print_json_line({
+            "batch": batch.number, "read": batch.run.read, "events": batch.run.events,
+            "deliveries": sum(report.deliveries for report in every), "lag": sum(report.lag for report in every),
+            "open": sum(report.open for report in every) + batch.run.held,
+            "subscriptions": [_row(report) for report in batch.subscriptions],
+            "anomalies": batch.anomalies, "withdrawn": batch.withdrawn,
+        })  # fmt: skip
+
+    def end(self, verdict: Verdict, unjudged: int) -> None:
+        """The last line."""
+        document: dict[str, Any] = msgspec.to_builtins(verdict)
+        print_json_line({"verdict": {**document, "counts": verdict.counts, "unjudged": unjudged}})
+
+
+def _row(report: "SubscriptionReport") -> dict[str, Any]:
+    return {
+        "subscription": report.subscription, "client": report.client, "state": report.state,
+        "deliveries": report.deliveries, "lag": report.lag, "behind_ms": report.behind_ms,
+        "anomalies": len(report.anomalies) + sum(report.more.values()),
+    }  # fmt: skip
+
+
+class View:
+    """For people: anomalies as lines, and where somebody looks, a table that changes."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._console: Console = output_console()
+        self._live: Live | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """While it runs."""
+        if not self._console.is_terminal:
+            yield
+            return
+        waiting = Text(f"reading {self._directory}; Ctrl-C ends it with the verdict", "dim")
+        with Live(waiting, console=self._console, transient=True, auto_refresh=False) as self._live:
+            yield
+
+    def show(self, batch: "Batch", reports: "Iterable[SubscriptionReport]") -> None:
+        """What is new, and the table."""
+        for anomaly in batch.anomalies:
+            self._console.print(_line(anomaly, batch.number))
+        for anomaly in batch.withdrawn:
+            told = f"batch {batch.number}  {anomaly.event} came after all for {anomaly.subscription}: no {anomaly.kind}"
+            self._console.print(Text(told, "dim"))
+        if self._live is not None:
+            self._live.update(self._table(batch, list(reports)), refresh=True)
+
+    def end(self, verdict: Verdict, unjudged: int) -> None:
+        """The verdict."""
+        counted = f"{verdict.events:,} events, {verdict.subscriptions} subscriptions, {verdict.deliveries:,} deliveries"
+        self._console.print(Text(f"{verdict.run}: {counted}"))
+        print_verdict(self._console, verdict)
+        if unjudged:
+            told = f"  {unjudged:,} deliveries are from too far back to be judged here; gapless trace merge, and audit"
+            self._console.print(Text(told, "yellow"))
+
+    def _table(self, batch: "Batch", reports: "list[SubscriptionReport]") -> RenderableType:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
+        table.add_column("subscription", no_wrap=True, style="bold", max_width=28)
+        table.add_column("", no_wrap=True)
+        for heading in ("delivered", "lag", "behind", "anomalies"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        worst = sorted(reports, key=lambda report: (-len(report.anomalies), -report.lag, report.subscription))
+        for report in worst[:ROWS_MAX]:
+            wrong = len(report.anomalies) + sum(report.more.values())
+            behind = f"{report.behind_ms / 1000:,.1f} s" if report.lag else ""
+            table.add_row(
+                Text(report.subscription), report.state, f"{report.deliveries:,}", f"{report.lag:,}", behind,
+                Text(f"{wrong:,}", "bold red" if wrong else "green"),
+            )  # fmt: skip
+        left = len(reports) - ROWS_MAX
+        run = batch.run
+        heading = f"{run.events:,} events, batch {batch.number}; Ctrl-C ends it with the verdict"
+        lines = [Text(f"and {left:,} more", "dim")] if left > 0 else []
+        return Group(Text(heading, "dim"), table, *lines)
+
+
+def _line(anomaly: Anomaly, batch: int) -> Text:
+    return Text.assemble((f"batch {batch}  ", "dim"), (anomaly.kind, "red"), "  ", anomaly.message)
