@@ -2,8 +2,8 @@
 
 `read_tables` gives one DataFrame for each table of `docs/TRACE_FORMAT.md`. What it refuses, with a `TraceError`,
 is what `gapless.trace.read_trace` refuses: a missing table, another version of the format, a missing column or one
-of another type, nulls where none may be, a damaged file. It reads only the end of each file for that, on the
-executors, so that a trace can lie wherever Spark reads and pyarrow can look.
+of another type, nulls where none may be, a damaged file. It reads only the end of each file for that: here, where
+Spark runs on this machine, or else on the executors, so that a trace can lie wherever Spark reads and pyarrow can look.
 
 `write_tables` writes under another name and renames at the end: what stands at its place is whole.
 """
@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -23,34 +23,56 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.utils import is_remote
 
 from gapless.errors import SparkError, TraceError
 from gapless.trace.part_recorder import PARTS
 from gapless.trace.storage import OPTIONAL_TABLES
 from gapless.trace.tables import KNOWN_VERSIONS, SCHEMA_VERSION, TABLES, VERSION_KEY, arrow_schema, column_default
 
-__all__ = ["TraceTables", "has_to_make_room", "located", "read_tables", "write_tables"]
+__all__ = ["TraceTables", "has_to_make_room", "located", "read_tables", "rows_here", "write_tables"]
 
-_INSPECTED = "table string, address string, file string, rows bigint, complaint string"
+_INSPECTED = "table string, address string, file string, rows bigint, complaint string, names array<string>"
+
+NAMES_MAX = 10_000
+"""Rows of a file of the table `runs` whose names are told with the rest of what is seen of it."""
 
 
 class TraceTables:
-    """The tables of a trace, one attribute each, how many rows each has, and in which files they are."""
+    """The tables of a trace, one attribute each, how many rows each has, and in which files they are.
+
+    A table is opened when it is asked for: what workers read themselves costs Spark no plan.
+    """
+
+    runs: DataFrame
+    events: DataFrame
+    subscriptions: DataFrame
+    cuts: DataFrame
+    history: DataFrame
+    pasts: DataFrame
+    messages: DataFrame
+    cut_short: DataFrame
+    skipped: DataFrame
 
     def __init__(
-        self, tables: Mapping[str, DataFrame], rows: Mapping[str, int], files: Mapping[str, Sequence[str]]
+        self,
+        opener: Callable[[str], DataFrame],
+        rows: Mapping[str, int],
+        files: Mapping[str, Sequence[str]],
+        names: Sequence[str] | None = None,
     ) -> None:
-        self.runs = tables["runs"]
-        self.events = tables["events"]
-        self.subscriptions = tables["subscriptions"]
-        self.cuts = tables["cuts"]
-        self.history = tables["history"]
-        self.pasts = tables["pasts"]
-        self.messages = tables["messages"]
-        self.cut_short = tables["cut_short"]
-        self.skipped = tables["skipped"]
+        self._opener = opener
         self.rows = dict(rows)
         self.files = dict(files)
+        self.names = names
+        """The names of all runs, if there are not too many."""
+
+    def __getattr__(self, table: str) -> DataFrame:
+        if table not in TABLES:
+            raise AttributeError(f"a trace has no table {table!r}")
+        opened = self._opener(table)
+        setattr(self, table, opened)
+        return opened
 
     def count(self) -> int:
         """How many rows all of it has, save for messages."""
@@ -63,8 +85,7 @@ class TraceTables:
     def only(self, runs: DataFrame) -> "TraceTables":
         """The same of those runs that are listed by name; the numbers of rows and the files remain those of all."""
         chosen = broadcast(runs)
-        tables = {table: getattr(self, table).join(chosen, "run", "left_semi") for table in TABLES}
-        return TraceTables(tables, self.rows, self.files)
+        return TraceTables(lambda table: getattr(self, table).join(chosen, "run", "left_semi"), self.rows, self.files)
 
 
 def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
@@ -72,18 +93,19 @@ def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
     # Spark would look for a relative path from where it was started, which need not be where we are.
     place = _without_scheme(str(trace))
     place = place.rstrip("/") if "://" in place else str(Path(place).absolute())
-    rows, files = _inspect(spark, place)
-    tables = {}
+    rows, files, names = _inspect(spark, place)
     for table in TABLES:
-        schema = from_arrow_schema(arrow_schema(table))
-        if table in rows:
-            reader = spark.read.schema(schema).option("pathGlobFilter", "*.parquet")
-            tables[table] = _with_defaults(table, reader.parquet(_escaped(f"{place}/{table}")))
-        elif table in OPTIONAL_TABLES:
-            tables[table] = spark.createDataFrame([], schema)
-        else:
+        if table not in rows and table not in OPTIONAL_TABLES:
             raise TraceError(f"the trace at {place} has no table {table!r}; it is incomplete or not a trace")
-    return TraceTables(tables, {table: rows.get(table, 0) for table in TABLES}, files)
+
+    def opened(table: str) -> DataFrame:
+        schema = from_arrow_schema(arrow_schema(table))
+        if table not in rows:
+            return spark.createDataFrame([], schema)
+        reader = spark.read.schema(schema).option("pathGlobFilter", "*.parquet")
+        return _with_defaults(table, reader.parquet(_escaped(f"{place}/{table}")))
+
+    return TraceTables(opened, {table: rows.get(table, 0) for table in TABLES}, files, names)
 
 
 def write_tables(tables: Mapping[str, DataFrame], directory: str | Path) -> None:
@@ -129,23 +151,58 @@ def _with_defaults(table: str, frame: DataFrame) -> DataFrame:
 # ---- looking at the files -------------------------------------------------------------------------------------
 
 
-def _inspect(spark: SparkSession, place: str) -> tuple[dict[str, int], dict[str, list[str]]]:
-    """The rows of each table that is there, and the files of every table."""
-    files = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").option("recursiveFileLookup", "true")
-    listed = files.load(_escaped(place))
-    found = listed.select("path").mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
+def _inspect(
+    spark: SparkSession, place: str
+) -> tuple[dict[str, int], dict[str, list[str]], list[str] | None]:  # fmt: skip
+    """The rows of each table that is there, the files of every table, and the names of the runs, if they are few."""
+    if _is_here(spark, place):
+        files = _files_here(Path(place))
+        found = [row for file in files for row in _looked_into(file)]
+    else:
+        every = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet")
+        listed = every.option("recursiveFileLookup", "true").load(_escaped(place))
+        found = listed.select("path").mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
+        files = listed.inputFiles()
     if not found and "://" not in place and (Path(place) / PARTS).is_dir():
         raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
     of_trace = [row for row in found if row["file"].rsplit("/", 2)[0] == place]
     rows: dict[str, int] = {}
+    names: list[str] | None = []
     addresses: dict[str, list[str]] = {table: [] for table in TABLES}
     for row in sorted(of_trace, key=lambda row: (list(TABLES).index(row["table"]), row["file"])):
         if row["complaint"] is not None:
             raise TraceError(row["complaint"])
         rows[row["table"]] = rows.get(row["table"], 0) + row["rows"]
         addresses[row["table"]].append(row["address"])
-    _must_be_complete(place, listed.inputFiles(), found)
-    return rows, addresses
+        if row["table"] == "runs":
+            names = [*names, *row["names"]] if names is not None and row["names"] is not None else None
+    _must_be_complete(place, files, found)
+    return rows, addresses, names
+
+
+def _is_here(spark: SparkSession, place: str) -> bool:
+    """Whether we see what Spark's tasks see: then a look at the ends of some files needs no task."""
+    is_local = not is_remote() and (spark.sparkContext.master or "").startswith("local")
+    return is_local and "://" not in place and Path(place).is_dir()
+
+
+def _files_here(place: Path) -> list[str]:
+    """The files of all tables, as Spark would list them."""
+    folders = [place / table for table in TABLES if (place / table).is_dir()]
+    files = [path for folder in folders for path in sorted(folder.glob("*.parquet")) if path.is_file()]
+    return [f"file:{path}" for path in files if not path.name.startswith((".", "_"))]
+
+
+def rows_here(trace: str | Path) -> int | None:
+    """How many rows a trace on this machine has, save for messages; None if that is not to be seen."""
+    place = _without_scheme(str(trace))
+    if "://" in place or not Path(place).is_dir():
+        return None
+    try:
+        files = [located(file)[1] for file in _files_here(Path(place).absolute())]
+        return sum(int(pq.read_metadata(file).num_rows) for file in files if Path(file).parent.name != "messages")
+    except (OSError, pa.ArrowException):
+        return None
 
 
 def _must_be_complete(place: str, files: list[str], found: list[dict[str, Any]]) -> None:
@@ -161,24 +218,31 @@ def _inspected_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     """Looks into the files whose addresses are given; on an executor."""
     schema = pa.schema([
         ("table", pa.string()), ("address", pa.string()), ("file", pa.string()), ("rows", pa.int64()),
-        ("complaint", pa.string()),
+        ("complaint", pa.string()), ("names", pa.list_(pa.string())),
     ])  # fmt: skip
     for batch in batches:
-        rows = []
-        for address in batch.column(0).to_pylist():
-            table = PurePosixPath(address).parent.name
-            if table in TABLES:
-                rows.append({"table": table, "address": address, **_inspected(table, address)})
+        rows = [row for address in batch.column(0).to_pylist() for row in _looked_into(address)]
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
-def _inspected(table: str, address: str) -> dict[str, int | str | None]:
+def _looked_into(address: str) -> list[dict[str, Any]]:
+    """What is seen of a file, if it belongs to a table and is not empty."""
+    table = PurePosixPath(address).parent.name
+    if table not in TABLES or (address.startswith("file:") and not Path(_without_scheme(address)).stat().st_size):
+        return []
+    return [{"table": table, "address": address, **_inspected(table, address)}]
+
+
+def _inspected(table: str, address: str) -> dict[str, int | str | list[str] | None]:
     system, path = located(address)
     shown = path if isinstance(system, fs.LocalFileSystem) else address
     try:
         with system.open_input_file(path) as source, pq.ParquetFile(source) as file:
-            complaint = _complaint(table, file, path)
-            return {"file": shown, "rows": file.metadata.num_rows, "complaint": complaint}
+            complaint, rows = _complaint(table, file, path), file.metadata.num_rows
+            names = None
+            if table == "runs" and complaint is None and rows <= NAMES_MAX:
+                names = file.read(columns=["run"]).column(0).to_pylist()
+            return {"file": shown, "rows": rows, "complaint": complaint, "names": names}
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return {"file": shown, "rows": 0, "complaint": f"{path} is damaged and cannot be read: {reason}"}

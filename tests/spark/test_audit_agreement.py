@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from gapless.checkers import ANOMALY_KINDS, Verdict, check
 from gapless.protocol import Guarantee
 from gapless.trace import Trace, write_trace
-from gapless_spark.audit import audit, judge, large_runs
+from gapless_spark.audit import audit, first_anomalies, judge, large_runs
 from gapless_spark.audit.large_runs import EVENTS_MAX
 from gapless_spark.audit.small_runs import Sizes
 from gapless_spark.tables import TraceTables, read_tables
@@ -44,6 +44,10 @@ CHAIN = 30
 """Clients of a chain of answers."""
 JOBS_MAX = 350
 """Of Spark, for all runs by joins: a search for witnesses that took a join a level would take hundreds more."""
+
+
+JOBS_IN_WORKERS_MAX = 8
+"""Of Spark, for all runs in workers: they are counted, judged once, and what was found is fetched."""
 
 
 class Judged(NamedTuple):
@@ -175,7 +179,9 @@ def test_some_in_workers_some_by_arrays_and_some_by_joins_with_a_first_look_and_
 def test_in_workers_the_verdicts_are_those_of_the_checkers_to_the_last_word(
     spark: SparkSession, judged: Judged
 ) -> None:
-    verdicts, anomalies = audited(spark, judged.place, rows_max=10**9)
+    with counted_jobs(spark) as jobs:
+        verdicts, anomalies = audited(spark, judged.place, rows_max=10**9)
+    assert len(jobs) <= JOBS_IN_WORKERS_MAX
     assert verdicts.keys() == judged.expected.keys()
     for run, verdict in judged.expected.items():
         row = verdicts[run]
@@ -184,3 +190,12 @@ def test_in_workers_the_verdicts_are_those_of_the_checkers_to_the_last_word(
         counted = (row["events"], row["subscriptions"], row["deliveries"], row["anomalies"])
         assert counted == (verdict.events, verdict.subscriptions, verdict.deliveries, len(verdict.anomalies)), run
         assert anomalies.get(run, Counter()) == all_told(verdict), run
+
+
+def test_what_is_told_is_chosen_here_as_spark_chooses_it(spark: SparkSession, judged: Judged) -> None:
+    result = audit(spark, read_tables(spark, judged.place), rows_max=10**9)
+    verdicts, found = result.tell(100)
+    assert [row["run"] for row in verdicts] == sorted(judged.expected)
+    assert found == first_anomalies(result.anomalies, 100).toArrow().to_pylist()
+    assert len(found) == 100
+    result.release()

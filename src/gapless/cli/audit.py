@@ -1,4 +1,4 @@
-"""`gapless audit`: judges every run of a trace on Spark; the only door from here to `gapless_spark`."""
+"""`gapless audit`: judges every run of a trace on Spark."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +28,15 @@ LISTED_MAX = 1000
 RESULTS = ("verdicts", "anomalies")
 """The tables that --out writes."""
 
+FOR_SMALL = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For thousands of rows, Spark spends most of its time on compiling plans that run once."""
+
 Row = dict[str, Any]
 
 
@@ -53,18 +62,23 @@ def judge_on_spark(
 ) -> tuple[list[Row], list[Row]]:
     """The verdict on each run, and the first anomalies; a `SparkError` where Spark or Java is missing.
 
-    `on_start` is called when Spark has started.
+    `on_start` is called when Spark has started. Where that is on this machine, and workers can judge all of the trace,
+    it is not started for much, unless `settings` say how.
     """
     try:
-        from gapless_spark.audit import audit, first_anomalies
+        from gapless_spark.audit import audit
+        from gapless_spark.audit.small_runs import ROWS_MAX
         from gapless_spark.session import spark_session
-        from gapless_spark.tables import has_to_make_room, read_tables, write_tables
+        from gapless_spark.tables import has_to_make_room, read_tables, rows_here, write_tables
     except ModuleNotFoundError as error:
         raise SparkError(
             f"the audit needs {error.name}, which is not installed; pip install 'gapless[spark]' brings it"
         ) from None
     if remote is None and (master or "local").startswith("local") and "://" not in trace:
         _must_be_a_trace(Path(trace))
+    if settings is None and remote is None and (master or "local").startswith("local"):
+        rows = rows_here(trace)
+        settings = FOR_SMALL if rows is not None and rows <= ROWS_MAX else None
     if out is not None:
         has_to_make_room(out, RESULTS)  # or else nobody should wait for an audit that cannot be kept
     with spark_session(master=master, remote=remote, settings=settings) as spark:
@@ -72,8 +86,7 @@ def judge_on_spark(
         result = audit(spark, read_tables(spark, trace))
         if out is not None:
             write_tables(dict(zip(RESULTS, (result.verdicts, result.anomalies), strict=True)), out)
-        verdicts = result.verdicts.orderBy("run").toArrow().to_pylist(maps_as_pydicts="strict")
-        found = first_anomalies(result.anomalies, LISTED_MAX).toArrow().to_pylist()
+        verdicts, found = result.tell(LISTED_MAX)
         result.release()
         return verdicts, found
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from gapless.checkers import AnomalyKind, Status, check
-from gapless.cli.audit import judge_on_spark
+from gapless.cli.audit import FOR_SMALL, judge_on_spark
 from gapless.errors import SparkError
 from gapless.trace import read_trace
 
@@ -18,13 +18,6 @@ __all__ = ["LiveVerdict", "judge_live"]
 EXAMPLES_MAX = 100
 ON_SPARK = "the audit on Spark"
 HERE = "the checker in Python"
-_FOR_SMALL = {
-    "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.codegen.wholeStage": "false",
-}
-"""For thousands of rows, Spark spends most of its time on compiling plans that run once."""
 
 
 class LiveVerdict(msgspec.Struct, frozen=True):
@@ -49,7 +42,7 @@ def judge_live(trace: Path, *, is_small: bool = False, tell: Callable[[str], Non
 
     `tell` hears which judge it is, as soon as that is known.
     """
-    settings = _FOR_SMALL if is_small else None
+    settings = FOR_SMALL if is_small else None
     try:
         [found], anomalies = judge_on_spark(str(trace), settings=settings, on_start=lambda: tell(ON_SPARK))
     except SparkError as error:

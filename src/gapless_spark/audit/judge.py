@@ -6,14 +6,18 @@ there are. A rule is asked for its anomalies only if the summary shows some, so 
 kind, whatever its runs.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import itemgetter
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.checkers import ANOMALY_KINDS
+from gapless.errors import TraceError
 from gapless_spark.audit import anomalies, pair_anomalies
 from gapless_spark.audit.causal_order import find_inversions
 from gapless_spark.audit.cut_short import with_cut_short
@@ -31,6 +35,11 @@ from gapless_spark.tables import TraceTables
 
 __all__ = ["Audit", "audit", "first_anomalies"]
 
+COLLECTED_MAX = 20_000
+"""So many anomalies are sorted here, where that is asked for: Spark takes seconds to plan it."""
+
+_IN_ORDER = ("client", "subscription", "event", "message")
+
 ROWS_PER_PARTITION = 250_000
 """Of `history`, for each task of a shuffle: sorts stay in memory, and a core has a few tasks to balance."""
 
@@ -44,6 +53,21 @@ class Audit:
     anomalies: DataFrame
     """run, kind, client, subscription, event, publisher, witness, message"""
     keeper: Keeper
+    rows: list[dict[str, Any]] | None = None
+    """The verdicts, where they had to be looked at anyway."""
+
+    def tell(self, count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The verdict on each run, by name, and so many anomalies (see `first_anomalies`)."""
+        rows = self.rows
+        if rows is None:
+            rows = self.verdicts.toArrow().to_pylist(maps_as_pydicts="strict")
+        rows = sorted(rows, key=itemgetter("run"))
+        total = sum(row["anomalies"] for row in rows)
+        if not total:
+            return rows, []
+        if total > COLLECTED_MAX:
+            return rows, first_anomalies(self.anomalies, count).toArrow().to_pylist()
+        return rows, _first(self.anomalies.toArrow().to_pylist(), count)
 
     def release(self) -> None:
         """Let go of what is kept."""
@@ -96,13 +120,16 @@ def _together(parts: Sequence[Audit]) -> Audit:
 def _told(judged: DataFrame) -> Audit:
     """What was found in workers: a row for each run."""
     found = materialise(judged)
-    refuse(found)
     counted = F.size("found").cast("bigint").alias("anomalies")
     verdicts = found.select(
         "run", "guarantee", "status", "reason", counted, "counts", "events", "subscriptions", "deliveries", "cut_short"
     )
+    rows = found.select(*verdicts.columns[:4], counted, *verdicts.columns[5:], "fault").toArrow()
+    faults = [fault for fault in rows.column("fault").to_pylist() if fault is not None]
+    if faults:
+        raise TraceError(min(faults))
     anomalies = found.select("run", F.explode("found").alias("found")).select("run", "found.*")
-    return Audit(verdicts, anomalies, Keeper())
+    return Audit(verdicts, anomalies, Keeper(), rows.drop_columns("fault").to_pylist(maps_as_pydicts="strict"))
 
 
 def _audited_by_joins(spark: SparkSession, tables: TraceTables, acts: int, look_first: bool | None) -> Audit:
@@ -148,10 +175,26 @@ def _audited(encoded: Encoded, acts: int, look_first: bool | None) -> Audit:
 
 def first_anomalies(found: DataFrame, count: int) -> DataFrame:
     """So many anomalies, the first of each kind in each run before the second of any."""
-    in_order = ("client", "subscription", "event", "message")
-    place = F.row_number().over(Window.partitionBy("run", "kind").orderBy(*in_order))
+    place = F.row_number().over(Window.partitionBy("run", "kind").orderBy(*_IN_ORDER))
     chosen = found.withColumn("place", place).orderBy("place", "run", "kind").limit(count)
-    return chosen.orderBy("run", "place", "kind", *in_order).drop("place")
+    return chosen.orderBy("run", "place", "kind", *_IN_ORDER).drop("place")
+
+
+def _first(found: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """What `first_anomalies` chooses, of a few."""
+    found = sorted(found, key=lambda row: [_nulls_first(row[name]) for name in _IN_ORDER])
+    places: Counter[tuple[str, str]] = Counter()
+    placed = []
+    for row in found:
+        kind = row["run"], row["kind"]
+        places[kind] += 1
+        placed.append((places[kind], *kind, row))
+    chosen = sorted(placed, key=itemgetter(0, 1, 2))[:count]
+    return [row for *_, row in sorted(chosen, key=itemgetter(1, 0, 2))]
+
+
+def _nulls_first(value: str | None) -> tuple[bool, str]:
+    return value is not None, value or ""
 
 
 def _partitions(at_least: int, rows: int) -> int:

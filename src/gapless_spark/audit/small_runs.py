@@ -83,7 +83,8 @@ def sizes_of_runs(spark: SparkSession, tables: TraceTables, rows_max: int, pairs
     """The runs of the trace that fit into a worker, in the order of their files, and those that do not."""
     if tables.fits(rows_max, pairs_max):
         # All together fit, so each does, and it does not matter which is the larger.
-        names = {row["run"] for row in tables.runs.select("run").collect()}
+        told = tables.names
+        names = set(told) if told is not None else {row["run"] for row in tables.runs.select("run").collect()}
         return dict.fromkeys(sorted(names), tables.count() // max(1, len(names))), {}
     counted = _counted(spark, tables)
     small, large = Sizes(), Sizes()
