@@ -1,5 +1,6 @@
 """The live judge while a run is under way: what it finds when, and what it holds."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -155,7 +156,7 @@ def test_what_is_held_is_bounded_by_what_is_open() -> None:
     network = Network("ann", "bob", "eve")
     network.subscribe("bob", "s", "kind = 1", ann=1)
     network.subscribe("eve", "t", ann=1, bob=1)
-    held = []
+    held, sizes = [], []
     for round_ in range(60):
         for seq in range(10 * round_ + 1, 10 * round_ + 11):
             network.publish("ann", seq, kind=1)
@@ -166,7 +167,9 @@ def test_what_is_held_is_bounded_by_what_is_open() -> None:
         assert network.read() == set()
         reports = network.judge.reports
         held.append((network.judge.replay.report().held, sum(report.open for report in reports.values())))
+        sizes.append(len(pickle.dumps((network.judge.replay, network.judge.judges))))
     assert max(held) == (40, 0)
+    assert sizes[-1] < 1.1 * sizes[len(sizes) // 2]
     verdict = network.judge.verdict(quiesced=False)
     assert (verdict.status, verdict.events, verdict.deliveries) == ("valid", 1_200, 1_800)
 

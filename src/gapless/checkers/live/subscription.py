@@ -35,7 +35,7 @@ from gapless.trace import CutRow, EventRow, HistoryRow, SkippedRow, Subscription
 
 __all__ = ["KEPT_MAX", "SubscriptionJudge", "SubscriptionReport"]
 
-RECENT = 1_000
+RECENT = 200
 """Deliveries whose steps are remembered."""
 KEPT_MAX = 1_000
 """Anomalies of one subscription that are told; more are counted."""
@@ -311,9 +311,10 @@ class SubscriptionJudge:
             self._note(fifo_inversion(history, event, self._event(publisher, highest)))
         history.lowest[publisher] = min(seq, history.lowest.get(publisher, seq))
         history.highest[publisher] = max(seq, highest or seq)
-        for number, other in self._open.get(publisher, {}).items():
-            if number < seq:
-                other.following = seq if other.following is None else min(seq, other.following)
+        for number, other in self._open.get(publisher, {}).items():  # in the order of numbers, as they became due
+            if number > seq:
+                break
+            other.following = seq if other.following is None else min(seq, other.following)
         if "causal-inversion" in self._kinds and opened.order is not None:
             covered = self._covered.setdefault(opened.order, _Covered())
             if covered.reached.get(publisher, 0) >= seq and not is_late:
