@@ -31,6 +31,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 INTERNAL = {
     "unadvertise",
     "unsubscribe",
+    "begin_in",
     "is_all_confirmed",
     "confirmed",
     "standing",
