@@ -7,6 +7,7 @@ and some in one way, some in the other. Most of the time goes into Spark's plans
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +49,9 @@ JOBS_MAX = 350
 
 JOBS_IN_WORKERS_MAX = 8
 """Of Spark, for all runs in workers: they are counted, judged once, and what was found is fetched."""
+
+
+_GROUPS = count()
 
 
 class Judged(NamedTuple):
@@ -101,10 +105,11 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
 def counted_jobs(spark: SparkSession) -> Iterator[list[int]]:
     """The numbers of the jobs of the block, once it is over."""
     jobs: list[int] = []
-    spark.sparkContext.setJobGroup("counted", "a block of a test")
+    group = f"counted {next(_GROUPS)}"
+    spark.sparkContext.setJobGroup(group, "a block of a test")
     try:
         yield jobs
-        jobs += spark.sparkContext.statusTracker().getJobIdsForGroup("counted")
+        jobs += spark.sparkContext.statusTracker().getJobIdsForGroup(group)
     finally:
         spark.sparkContext.setJobGroup("others", "what is not counted")
 
