@@ -55,7 +55,7 @@ def test_both_have_the_same_names_and_parameters(name: str) -> None:
         assert bool(same.__doc__)
         if inspect.isfunction(member):
             assert inspect.signature(member).parameters.keys() == inspect.signature(same).parameters.keys(), each
-    attributes = {"cuts", "last", "position", "is_live"}
+    attributes = {"cuts", "last", "position", "is_live", "seam"}
     assert not {each for each, _ in inspect.getmembers(other) if not each.startswith("_")} - {*dir(one), *attributes}
 
 
