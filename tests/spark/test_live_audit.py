@@ -112,6 +112,7 @@ def test_what_is_planted_is_found_within_two_batches_and_the_audit_of_the_whole_
         while audit.run is None or audit.run.open_clients:
             assert audit.next(PATIENCE_S) is not None
         live = audit.verdict(quiesced=True)
+    assert live is not None
     whole = check(merge_parts(tmp_path, quiesced=True))
     assert named(live.anomalies) == named(whole.anomalies)
     assert len(live.anomalies) > 4  # joe never got the rest
@@ -144,7 +145,9 @@ def test_the_command_prints_a_line_a_batch_and_ends_with_the_verdict(
 def test_bad_input_is_a_sentence(cli: Cli, tmp_path: Path) -> None:
     ran = cli("audit", "--live", tmp_path / "nowhere")
     assert (ran.code, ran.out) == (64, "")
-    assert "holds no parts of a trace; let clients write them" in ran.err
+    assert "there is no directory" in ran.err
+    (tmp_path / "whole" / "runs").mkdir(parents=True)
+    assert "is whole already; leave out --live" in cli("audit", "--live", tmp_path / "whole").err
     assert cli("audit", tmp_path, "--until-quiet", "3").code == 64
     assert cli("audit", "--live", tmp_path, "--out", tmp_path / "x").code == 64
 

@@ -18,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.checkers import Anomaly, Verdict
-from gapless.cli.exit_codes import code_of
+from gapless.cli.exit_codes import UNKNOWN, code_of
 from gapless.cli.terminal import output_console, print_json_line, sign_of_life
-from gapless.cli.verdict_view import print_verdict
+from gapless.cli.verdict_view import print_verdict, status_text
 from gapless.errors import SparkError, TraceError
 
 if TYPE_CHECKING:
@@ -41,11 +41,7 @@ def audit_live(
     as_json: bool,
 ) -> int:  # fmt: skip
     """Judge until it ends; the exit code of the verdict."""
-    if not (Path(directory) / "parts").is_dir():
-        raise TraceError(
-            f"{directory} holds no parts of a trace; let clients write them: gapless up --trace {directory}, or "
-            "connect(…, trace=…)"
-        )
+    _must_take_parts(Path(directory))
     try:
         from gapless_spark.live.query import SETTINGS, LiveAudit
         from gapless_spark.session import spark_session
@@ -62,8 +58,19 @@ def audit_live(
         with view.shown():
             is_quiet = _watch(audit, view, quiet_s, was_interrupted)
         verdict = audit.verdict(quiesced=is_quiet)
+    if verdict is None:
+        view.end_without(f"no client has written to {directory} yet")
+        return UNKNOWN
     view.end(verdict, sum(report.unjudged for report in audit.reports.values()))
     return code_of(verdict.status)
+
+
+def _must_take_parts(place: Path) -> None:
+    """Clients may come later; but there must be a place for what they write, and nothing else in it."""
+    if not place.is_dir():
+        raise TraceError(f"there is no directory {place}; gapless up --trace {place} makes it, and lets clients write")
+    if (place / "runs").is_dir():
+        raise TraceError(f"the trace at {place} is whole already; leave out --live")
 
 
 def _watch(audit: "LiveAudit", view: "View | _Lines", quiet_s: float | None, is_over: Callable[[], bool]) -> bool:
@@ -113,6 +120,10 @@ class _Lines:
             "anomalies": batch.anomalies, "withdrawn": batch.withdrawn,
         })  # fmt: skip
 
+    def end_without(self, reason: str) -> None:
+        """The last line, if nothing was read."""
+        print_json_line({"verdict": {"status": "unknown", "reason": reason}})
+
     def end(self, verdict: Verdict, unjudged: int) -> None:
         """The last line."""
         document: dict[str, Any] = msgspec.to_builtins(verdict)
@@ -154,6 +165,10 @@ class View:
             self._console.print(Text(told, "dim"))
         if self._live is not None:
             self._live.update(self._table(batch, list(reports)), refresh=True)
+
+    def end_without(self, reason: str) -> None:
+        """Nothing was read."""
+        self._console.print(Text.assemble(status_text("unknown"), "  ", reason))
 
     def end(self, verdict: Verdict, unjudged: int) -> None:
         """The verdict."""

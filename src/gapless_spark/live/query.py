@@ -19,7 +19,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from gapless.checkers import Anomaly, Verdict
 from gapless.checkers.live import RunReport, SubscriptionReport, sum_up
 from gapless.errors import TraceError
-from gapless.trace.part_recorder import PARTS
 from gapless_spark.live.parts_source import PartsSource
 from gapless_spark.live.processors import FACTS, REPORTS, Following, Judging, report_of
 
@@ -61,11 +60,6 @@ class LiveAudit:
         self, spark: SparkSession, directory: Path | str, *, every_s: float = 1.0, clock_skew_ms: float | None = None
     ) -> None:
         self._directory = Path(directory)
-        if not (self._directory / PARTS).is_dir():
-            raise TraceError(
-                f"{directory} holds no parts of a trace; let clients write them: connect(…, trace=…), or "
-                "gapless up --trace DIR"
-            )
         self._given_skew_ms = clock_skew_ms
         self._spark = spark
         self._every_s = every_s
@@ -114,10 +108,10 @@ class LiveAudit:
                 continue
             return self._batch(number, rows)
 
-    def verdict(self, *, quiesced: bool) -> Verdict:
-        """If the run ended here. `quiesced`: in silence, with all faults healed."""
+    def verdict(self, *, quiesced: bool) -> Verdict | None:
+        """If the run ended here; None if nothing was written. `quiesced`: in silence, with all faults healed."""
         if self.run is None or self.run.run is None:
-            raise TraceError(f"no part in {self._directory} says to which run it belongs: nothing was judged")
+            return None
         return sum_up(self.run, self.reports.values(), quiesced=quiesced)
 
     def _take(self, frame: DataFrame, number: int) -> None:
