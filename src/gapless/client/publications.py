@@ -74,6 +74,8 @@ def check_publication(item: Publication, event_max: int) -> Checked:
     for name, value in attributes.items():
         if type(name) is not str:
             raise EventError(f"attribute {name!r} has a name that is no string")
+        if not name:
+            raise EventError("an attribute has a name, and this one is empty")
         size += len(name) if name.isascii() else _bytes_of(name, "the name of an attribute")
         if "-" in name:
             hint_at_name(name)

@@ -23,6 +23,7 @@ __all__ = [
     "Ended",
     "Expel",
     "Keep",
+    "PublicationsLost",
     "Published",
     "PublishedMany",
     "Rejected",
@@ -150,6 +151,13 @@ class Confirmed(msgspec.Struct, frozen=True):
     seq: int
 
 
+class PublicationsLost(msgspec.Struct, frozen=True):
+    """Of what this client published and was told to be safe, nobody holds these numbers any more, from the first to the
+    last of each range: more brokers failed than may. Whoever should have got them is told."""
+
+    ranges: list[tuple[int, int]]
+
+
 class Rejected(msgspec.Struct, frozen=True):
     """A client's call was refused; `reason` is a sentence for its user."""
 
@@ -175,6 +183,7 @@ Effect: TypeAlias = (
     | Ended
     | Advertised
     | Confirmed
+    | PublicationsLost
     | Rejected
     | Opened
     | Confirming

@@ -14,6 +14,7 @@ __all__ = [
     "Connected",
     "Consumed",
     "EndSession",
+    "Forget",
     "HistoryRead",
     "Input",
     "Linked",
@@ -154,6 +155,13 @@ class EndSession(msgspec.Struct, frozen=True):
     client: str
 
 
+class Forget(msgspec.Struct, frozen=True):
+    """An operator's call to a broker: this one will not return, so nobody shall wait for it; for protocols whose
+    brokers wait for each other (`forgets`)."""
+
+    broker: str
+
+
 class Persisted(msgspec.Struct, frozen=True):
     """The disk has what was told by `Keep` up to this number, and will have it whatever happens to the machine."""
 
@@ -179,6 +187,6 @@ class HistoryRead(msgspec.Struct, frozen=True):
 
 Input: TypeAlias = (
     Start | Received | Connected | Suspected | Trusted | Linked | Unlinked | TimerFired
-    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession | Persisted
-    | HistoryRead | Confirm | ListNames | MoveName
+    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession | Forget
+    | Persisted | HistoryRead | Confirm | ListNames | MoveName
 )  # fmt: skip

@@ -57,6 +57,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """Whether clients take `Consumed`, and no more is sent to them ahead of it than a bounded number of deliveries."""
     ends_sessions: bool = False
     """Whether brokers take `EndSession`, and say whose session they have."""
+    forgets: bool = False
+    """Whether brokers take `Forget`."""
     keeps_history: bool = False
     """Whether clients take `Subscribe` with a position since when."""
     keeps_names: bool = False
@@ -64,8 +66,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     keeps_disks: bool = False
     """Whether brokers use a disk where their place has one."""
     copes_with: frozenset[str] = frozenset()
-    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, disk, blackout, partition, loss,
-    duplication, relink."""
+    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, disk, blackout, partition, beyond-f,
+    loss, duplication, relink. (Beyond f, what cannot be kept is told.)"""
     messages: tuple[type[msgspec.Struct], ...] = ()
     """What its nodes send, as tagged array-like structs; empty means all those in the package's module `messages`."""
     client_messages: tuple[type[msgspec.Struct], ...] = ()

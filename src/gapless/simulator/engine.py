@@ -43,6 +43,7 @@ from gapless.protocol import (
     Input,
     Keep,
     ProtocolSpec,
+    PublicationsLost,
     Publish,
     Published,
     PublishedMany,
@@ -101,6 +102,7 @@ class Simulation:
         self.agenda = Agenda()
         self.slots = {name: Slot(name, number) for number, name in enumerate(overlay.brokers)}
         self.refusals: list[Refusal] = []
+        self._lost_publications = 0
         self._brokers = list(self.slots.values())
         self._nodes: dict[str, BrokerNode] = {}
         self._clients: list[Slot] = []
@@ -189,6 +191,10 @@ class Simulation:
         """The end of a false suspicion."""
         self._act(at, partial(self._faults.trust, observer, target))
 
+    def forget(self, broker: str, told: str, *, at: int) -> None:
+        """An operator tells one broker, if it lives then, that another will not return."""
+        self._act(at, partial(self._faults.forget, broker, told))
+
     def relink(self, old: tuple[str, str], new: tuple[str, str], *, at: int, gap: int = 0) -> None:
         """A link of the tree goes, and another comes in its place, at once or after a gap."""
         if "relink" not in self.spec.copes_with:
@@ -220,6 +226,7 @@ class Simulation:
             state_sizes_by_broker=self._sizes.by_broker(),
             queues={} if queues is None else queues.lengths(),
             refusals=tuple(self.refusals),
+            lost_publications=self._lost_publications,
         )
 
     # ---- the loop
@@ -307,7 +314,11 @@ class Simulation:
         return handlers | {
             Send: self._send, SetTimer: self._set_timer, Deliver: self._deliver, Rejected: self._refuse,
             Expel: self._expel, PublishedMany: self._publish_many, DeliverMany: self._deliver_many,
+            PublicationsLost: self._lose_publications,
         }  # fmt: skip
+
+    def _lose_publications(self, slot: Slot, effect: PublicationsLost, now: int) -> None:
+        self._lost_publications += sum(last - first + 1 for first, last in effect.ranges)
 
     def _publish_many(self, slot: Slot, effect: PublishedMany, now: int) -> None:
         for event in effect.events:

@@ -13,7 +13,8 @@
 
 All faults but crashes for ever and relinks end by themselves. A fault that does not fit the budget is dropped.
 
-What has to do with disks is drawn upon these (`disk_plan`), and so are cuts of the network (`partition_plan`). Loss and
+What has to do with disks is drawn upon these (`disk_plan`), so are cuts of the network (`partition_plan`), and
+deaths of more than f (`beyond_plan`). Loss and
 duplication are no events but settings of the network; they too are drawn only where asked for.
 """
 
@@ -33,7 +34,7 @@ __all__ = ["FAULT_KINDS", "LINK_KINDS", "FaultPlan", "Hazards", "fault_kinds"]
 
 FAULT_KINDS = ("crash", "cut", "suspicion")
 """What `all` stands for; and in some runs, where brokers can have disks, `disk` and `blackout`."""
-NAMED_KINDS = ("isolation", "disk", "blackout", "partition")
+NAMED_KINDS = ("isolation", "disk", "blackout", "partition", "beyond-f")
 """What is drawn where asked for by name only."""
 LINK_KINDS = ("relink", "loss", "duplication")
 """What is drawn where asked for by name only, and refused for protocols that do not claim to cope with it."""

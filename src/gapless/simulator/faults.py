@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from gapless.errors import OverlayError, ScenarioError
 from gapless.overlay import Overlay
-from gapless.protocol import BrokerPlace, Input, Linked, Node, Start, TimerFired, Unlinked
+from gapless.protocol import BrokerPlace, Forget, Input, Linked, Node, Start, TimerFired, Unlinked
 from gapless.simulator.agenda import Agenda
 from gapless.simulator.connections import Connections, pair_of
 from gapless.simulator.disks import Disks, DiskState
@@ -110,6 +110,12 @@ class Faults:
     def trust(self, observer: str, target: str) -> None:
         """The observer no longer believes it."""
         self._connections.trust(self._slots[observer], self._slots[target])
+
+    def forget(self, broker: str, told: str) -> None:
+        """An operator says that a broker will not return."""
+        slot = self._slots[told]
+        if slot.alive:
+            self._give(slot, Forget(broker))
 
     def unlink(self, old: tuple[str, str], new: tuple[str, str]) -> None:
         """The old link of the tree goes; the new one will take its place."""

@@ -23,6 +23,7 @@ from gapless.events import Attributes
 from gapless.overlay import chain, random_tree
 from gapless.protocol import ProtocolSpec
 from gapless.registry import protocols
+from gapless.simulator.beyond_plan import BEYOND, BeyondPlan
 from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
 from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
 from gapless.simulator.generator_scales import SCALES, GeneratorLimits, Scale, choose_scale
@@ -65,8 +66,8 @@ def generate(
     limits: GeneratorLimits | None = None, scale: str = "small",
 ) -> Scenario:  # fmt: skip
     """The scenario of this seed. `faults`: none, all (crash, cut, suspicion, and in some runs disk and blackout), or
-    some of these and of isolation, relink, loss and duplication, with commas between. `scale`: see `generator_scales`;
-    `limits` are those of small scenarios, of which the others heed f alone.
+    some of these and of isolation, partition, beyond-f, relink, loss and duplication, with commas between. `scale`:
+    see `generator_scales`; `limits` are those of small scenarios, of which the others heed f alone.
     """
     spec = protocols().get(protocol)
     draft = _Draft if spec is None or not spec.topics_only else partial(_TopicDraft, spec)
@@ -98,7 +99,8 @@ class _Draft:
         self._seed = seed
         self._disk_kinds = tuple(kind for kind in kinds if kind in DISK_KINDS)
         self._is_parted = PARTITION in kinds
-        self._kinds = tuple(kind for kind in kinds if kind not in DISK_KINDS and kind != PARTITION)
+        self._is_beyond = BEYOND in kinds
+        self._kinds = tuple(kind for kind in kinds if kind not in (*DISK_KINDS, PARTITION, BEYOND))
         if "disk" in kinds and not self._kinds:
             self._kinds = ("crash",)
         self._scale = scale
@@ -106,7 +108,7 @@ class _Draft:
         brokers = self._draw_size()
         self._tree = draw_tree(rng, brokers) if scale.is_wide else random_tree(brokers, seed, rng.choice([None, 3, 4]))
         self._f = self._draw_f(brokers)
-        if self._is_parted:
+        if self._is_parted or self._is_beyond:
             self._f = max(1, survivable(self._tree, self._f))
         self._end_ms = float(rng.randint(*limits.active_ms))
         self._network = self._draw_network(brokers)
@@ -134,7 +136,7 @@ class _Draft:
             self._draw_positions()
             options = {**self._draw_slow(), **options}
             self._draw_far()
-        if known is not None and known.keeps_names:
+        if known is not None and known.keeps_names and not self._is_beyond:
             self._draw_names()
         self._actions.sort(key=lambda action: action.at_ms)
         plan = FaultPlan(rng, self._tree, self._hazards(), rolling)
@@ -152,15 +154,40 @@ class _Draft:
         )
         if known is not None and known.keeps_disks:
             scenario = self._with_disks(scenario)
+        if self._is_beyond:
+            scenario = self._beyond_f(scenario)
         return self._with_partition(scenario) if self._is_parted else scenario
 
     def _with_partition(self, scenario: Scenario) -> Scenario:
         """The scenario with cuts of the network, which brokers wait for unless the options say otherwise."""
         plan = PartitionPlan(self._seed, self._tree, self._hazards())
+        options = {"partition": "wait", **scenario.protocol.options}
+        may_lose = scenario.run.may_lose or options["partition"] == "go on"
         return msgspec.structs.replace(
             scenario,
-            protocol=ProtocolChoice(scenario.protocol.name, {"partition": "wait", **scenario.protocol.options}),
+            protocol=ProtocolChoice(scenario.protocol.name, options),
             faults=plan.draw(scenario.faults),
+            run=msgspec.structs.replace(scenario.run, may_lose=may_lose),
+        )
+
+    def _beyond_f(self, scenario: Scenario) -> Scenario:
+        """The scenario with more than f brokers of one neighbourhood that die; brokers may have disks then, too."""
+        plan = BeyondPlan(self._seed, self._tree, self._hazards())
+        options: dict[str, Any] = {"partition": plan.draw_partition()}
+        with_disks = plan.draw_disks() or scenario.network.disks is not None
+        if with_disks and scenario.network.disks is None:
+            disks = DiskPlan(self._seed, self._tree, self._hazards())
+            scenario = msgspec.structs.replace(
+                scenario, network=msgspec.structs.replace(scenario.network, disks=disks.draw_disks())
+            )
+            options |= disks.draw_options()
+        return msgspec.structs.replace(
+            scenario,
+            protocol=ProtocolChoice(scenario.protocol.name, {**options, **scenario.protocol.options}),
+            faults=plan.draw(scenario.faults, with_disks=with_disks),
+            run=msgspec.structs.replace(
+                scenario.run, settle_ms=scenario.run.settle_ms + 2 * _READING_MS, may_lose=True
+            ),
         )
 
     def _with_disks(self, scenario: Scenario) -> Scenario:
@@ -195,7 +222,7 @@ class _Draft:
     def _draw_f(self, brokers: int) -> int:
         if self._limits.f is not None:
             return min(self._limits.f, brokers - 2)
-        is_hurt = self._kinds or self._is_parted
+        is_hurt = self._kinds or self._is_parted or self._is_beyond
         return min(self._rng.randint(1, 3), brokers - 2) if is_hurt else self._rng.randint(0, 2)
 
     def _draw_network(self, brokers: int) -> Network:
@@ -366,7 +393,7 @@ class _Draft:
                 continue
             since_ms = rng.choice([0.0, round(rng.uniform(0, action.at_ms), 3)])
             until_ms = 0.0
-            if action.subscription not in ending and rng.random() < 0.3:
+            if action.subscription not in ending and rng.random() < 0.3 and not self._is_beyond:
                 until_ms = rng.choice([-1.0, round(rng.uniform(since_ms, action.at_ms + 300), 3) or -1.0])
             self._actions[place] = msgspec.structs.replace(action, since_ms=since_ms, until_ms=until_ms)
 

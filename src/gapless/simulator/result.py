@@ -47,6 +47,8 @@ class Result(msgspec.Struct, frozen=True):
     queues: dict[str, QueueLength]
     """By broker; empty without a node model."""
     refusals: tuple[Refusal, ...]
+    lost_publications: int = 0
+    """What publishers were told to be lost, though it was confirmed."""
 
     @property
     def messages(self) -> int:

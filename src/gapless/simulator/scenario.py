@@ -98,13 +98,15 @@ attributes = { topic = "price", amount = 7 }
   `cut` and `heal` (`between = ["b0", "b1"]`, two brokers or a client and a broker; `one_way = true` if only what the
   first says no longer reaches the second),
   `suspect` and `trust` (`observer`, `target`: a false suspicion and its end),
+  `forget` (`broker`, `told`: an operator tells one broker that another will not return),
   `relink` (`old = ["b0", "b1"]`, `new = ["b0", "b2"]`: a link of the tree goes and another joins the two parts, at once
   or after `gap_ms`; what is in flight on it is lost), for protocols that claim to cope with it.
 
 `[run]`
 : `seed` (default 0), `settle_ms` (default 2000: how long after the last action or fault everything must have come
   through), `until_ms` (the end; without it the run ends when it has settled), `sample_ms` (how often state sizes are
-  looked at; 0 means at the end), `max_steps`.
+  looked at; 0 means at the end), `max_steps`, `may_lose` (default false: a publisher that is told that something of its
+  is lost, which was confirmed, is a violation; true where more goes wrong than the protocol copes with).
 """
 
 from typing import Any, Literal, TypeAlias
@@ -117,9 +119,9 @@ from gapless.protocol import Ready
 from gapless.simulator.toml_text import toml_text
 
 __all__ = [
-    "Action", "AdvertiseAction", "Client", "ConfirmAction", "Crash", "Cut", "Delay", "Fault", "Heal", "LatencySpec",
-    "LeaveAction", "Network", "NodeModelSpec", "ProtocolChoice", "PublishAction", "Relink", "Reply", "Restart",
-    "Run", "Scenario", "SubscribeAction", "Suspect", "Trust", "UnadvertiseAction", "UnsubscribeAction",
+    "Action", "AdvertiseAction", "Client", "ConfirmAction", "Crash", "Cut", "Delay", "Fault", "Forget", "Heal",
+    "LatencySpec", "LeaveAction", "Network", "NodeModelSpec", "ProtocolChoice", "PublishAction", "Relink", "Reply",
+    "Restart", "Run", "Scenario", "SubscribeAction", "Suspect", "Trust", "UnadvertiseAction", "UnsubscribeAction",
 ]  # fmt: skip
 
 
@@ -323,7 +325,15 @@ class Relink(_Fault, frozen=True, tag="relink"):
     """How long after the old one goes the new one comes."""
 
 
-Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust | Relink
+class Forget(_Fault, frozen=True, tag="forget"):
+    """An operator tells one broker that another will not return."""
+
+    broker: str
+    told: str
+    """Who is told."""
+
+
+Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust | Relink | Forget
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -334,6 +344,8 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     until_ms: float | None = None
     sample_ms: float = 0.0
     max_steps: int = 20_000_000
+    may_lose: bool = False
+    """Whether more may go wrong than the protocol copes with, so that what was confirmed may be lost, and is told."""
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

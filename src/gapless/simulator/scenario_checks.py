@@ -20,6 +20,7 @@ from gapless.simulator.scenario import (
     Crash,
     Cut,
     Delay,
+    Forget,
     Heal,
     LatencySpec,
     LeaveAction,
@@ -121,6 +122,8 @@ def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None, overlay: 
     for number, fault in enumerate(scenario.faults):
         if isinstance(fault, Relink) and "relink" not in spec.copes_with:
             raise ScenarioError(f"faults[{number}]: {refusal(spec, 'relink')}")
+        if isinstance(fault, Forget) and not spec.forgets:
+            raise ScenarioError(f"faults[{number}]: brokers of {spec.name!r} wait for nobody: there is none to forget")
 
 
 # ---- names
@@ -266,6 +269,9 @@ def _check_faults(scenario: Scenario, names: _Names) -> None:
                 names.need_pair(f"{place}.between", *fault.between)
             case Suspect() | Trust():
                 names.need_pair(f"{place}.observer", fault.observer, fault.target)
+            case Forget():
+                names.need_broker(f"{place}.broker", fault.broker)
+                names.need_broker(f"{place}.told", fault.told)
             case Relink():
                 for key in ("old", "new"):
                     for name in getattr(fault, key):
@@ -281,7 +287,7 @@ def _check_fault_order(scenario: Scenario) -> None:
     begun: dict[tuple[str, ...], float] = {}
     later = {_fault_key(fault): fault.at_ms for fault in scenario.faults if isinstance(fault, Crash | Cut | Suspect)}
     for number, fault in _in_time(scenario.faults):
-        if isinstance(fault, Relink):
+        if isinstance(fault, Relink | Forget):
             continue
         key = _fault_key(fault)
         begins, ends = words[key[0]]

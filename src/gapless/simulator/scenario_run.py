@@ -160,5 +160,10 @@ def _(row: parts.Trust, simulation: Simulation, at: int) -> None:
 
 
 @_put.register
+def _(row: parts.Forget, simulation: Simulation, at: int) -> None:
+    simulation.forget(row.broker, row.told, at=at)
+
+
+@_put.register
 def _(row: parts.Relink, simulation: Simulation, at: int) -> None:
     simulation.relink(row.old, row.new, at=at, gap=microseconds(row.gap_ms))

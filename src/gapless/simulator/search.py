@@ -21,6 +21,7 @@ from gapless.checkers import Verdict
 from gapless.errors import ScenarioError
 from gapless.protocol import ProtocolSpec
 from gapless.registry import find_protocol
+from gapless.simulator.beyond_plan import BEYOND
 from gapless.simulator.disk_plan import DISK_KINDS
 from gapless.simulator.fault_plan import LINK_KINDS, fault_kinds
 from gapless.simulator.generator import GeneratorLimits, generate
@@ -142,7 +143,7 @@ def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
             raise ScenarioError(f"faults: {refusal(spec, kind)}")
         if kind in DISK_KINDS and not spec.keeps_disks:
             raise ScenarioError(f"faults: {kind} is for protocols that use disks, and {spec.name!r} does not")
-        if kind == PARTITION and kind not in spec.copes_with:
+        if kind in (PARTITION, BEYOND) and kind not in spec.copes_with:
             raise ScenarioError(f"faults: {refusal(spec, kind)}")
 
 

@@ -25,6 +25,7 @@ from gapless.simulator.scenario import (
     Crash,
     Cut,
     Fault,
+    Forget,
     Heal,
     Relink,
     Restart,
@@ -86,7 +87,7 @@ class _Shrinker:
         while time.monotonic() < self._deadline:
             before = self._best
             for table in ("clients", "faults", "replies", "actions"):
-                rows = [row for row in getattr(self._best, table) if not isinstance(row, Restart | Heal | Trust)]
+                rows = [row for row in getattr(self._best, table) if not _is_end(row)]
                 fewest(rows, self._keeps(table))
             self._drop_brokers()
             if self._best == before:
@@ -128,7 +129,7 @@ class _Shrinker:
 
 
 def _is_end(row: Any) -> bool:
-    return isinstance(row, Restart | Heal | Trust)
+    return isinstance(row, Restart | Heal | Trust | Forget)
 
 
 def _without_a_leaf(scenario: Scenario) -> list[Scenario]:
@@ -142,6 +143,7 @@ def _without_a_leaf(scenario: Scenario) -> list[Scenario]:
         return []
     used = {client.broker for client in scenario.clients}
     used |= {name for fault in scenario.faults for name in _names_of(fault)}
+    used |= {fault.told for fault in scenario.faults if isinstance(fault, Forget)}
     used |= {name for link in network.latency.links for name in link.split("-")}
     smaller = []
     for leaf in overlay.brokers:
@@ -153,7 +155,7 @@ def _without_a_leaf(scenario: Scenario) -> list[Scenario]:
 
 def _names_of(fault: Fault) -> tuple[str, ...]:
     match fault:
-        case Crash() | Restart():
+        case Crash() | Restart() | Forget():
             return (fault.broker,)
         case Cut() | Heal():
             return fault.between
@@ -195,7 +197,7 @@ def _with_beginnings(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
     """The faults without the ends of what does not begin any more."""
     kept: list[Fault] = []
     begun: set[tuple[str, tuple[str, ...]]] = set()
-    ends = {Restart: Crash, Heal: Cut, Trust: Suspect}
+    ends = {Restart: Crash, Forget: Crash, Heal: Cut, Trust: Suspect}
     for fault in sorted(faults, key=lambda fault: fault.at_ms):
         key = (ends.get(type(fault), type(fault)).__name__, _names_of(fault))
         if not _is_end(fault):

@@ -20,6 +20,9 @@ from gapless.simulator.scenario_run import run_scenario
 
 __all__ = ["Outcome", "try_run", "try_scenario"]
 
+LOST = "told-loss"
+"""The symptom of a run in which something was lost, and told, though no more went wrong than the protocol claims."""
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """What became of a scenario."""
@@ -59,4 +62,7 @@ def try_run(
     except (TraceError, AssertionError) as error:
         text = "".join(traceback.format_exception(error))
         return Outcome("broken", ("bad trace",), None, str(error), text), None
+    if result.lost_publications and not scenario.run.may_lose:
+        lost = f"{result.lost_publications} publications were confirmed and are lost, which was told"
+        return Outcome("invalid", (*verdict.counts, LOST), verdict, lost), result
     return Outcome(verdict.status, tuple(verdict.counts), verdict), result

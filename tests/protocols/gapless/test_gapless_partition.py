@@ -197,14 +197,24 @@ def test_what_an_island_confirmed_is_not_lost_where_brokers_wait() -> None:
 
 
 @pytest.mark.parametrize("name", ["cut_in_two"])
-def test_nothing_is_lost_in_a_cut_if_brokers_wait_and_something_is_if_they_go_on(name: str) -> None:
+def test_nothing_is_lost_in_a_cut_if_brokers_wait_and_something_is_and_is_told_if_they_go_on(name: str) -> None:
     scenario = load_scenario(SCENARIOS / f"{name}.toml")
     assert scenario.protocol.options["partition"] == "go on"
-    assert try_scenario(scenario).status == "invalid"
+    scenario = msgspec.structs.replace(scenario, run=msgspec.structs.replace(scenario.run, may_lose=True))
+    goes_on = try_scenario(scenario)
+    assert goes_on.status == "valid"
+    assert goes_on.verdict is not None
+    assert goes_on.verdict.told_losses > 0
+    switched_off = {**scenario.protocol.options, "switched_off": ["tombstones"]}
+    silent = msgspec.structs.replace(scenario, protocol=ProtocolChoice("gapless", switched_off))
+    assert try_scenario(silent).status == "invalid"
     waits = msgspec.structs.replace(
         scenario, protocol=ProtocolChoice("gapless", {**scenario.protocol.options, "partition": "wait"})
     )
-    assert try_scenario(waits).status == "valid"
+    outcome = try_scenario(waits)
+    assert outcome.status == "valid"
+    assert outcome.verdict is not None
+    assert outcome.verdict.told_losses == 0
 
 
 @pytest.mark.parametrize("seed", [57, 68, 76, 90, 139, 460, 810])

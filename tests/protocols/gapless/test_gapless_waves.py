@@ -21,6 +21,9 @@ class Shelf:
     def note(self, interval: Interval | None, dropped: int) -> None:
         pass
 
+    def reach(self, position: int) -> None:
+        pass
+
 
 class Root:
     """A root with a log, one child, and a client that confirms or does not."""

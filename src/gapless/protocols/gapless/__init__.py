@@ -19,7 +19,7 @@ line or above.
     channel     messages      options      streams between lives; words; what can be set
     disk                                   what is put on it
     lives       bounds        clock        names of lives; what clients may; time that causality counts in
-    alike                                  events that no filter tells apart
+    alike       tombstones                 events that no filter tells apart; those that are lost
 """
 
 from gapless.overlay import Overlay
@@ -49,12 +49,13 @@ PROTOCOL = ProtocolSpec(
     confirms=True,
     whole_cuts=True,
     ends_sessions=True,
+    forgets=True,
     keeps_history=True,
     keeps_names=True,
     keeps_disks=True,
     messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),
-    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition"}),
+    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition", "beyond-f"}),
     warns=_warn,
 )

@@ -13,6 +13,7 @@ from gapless.protocol import (
     Connected,
     Effect,
     EndSession,
+    Forget,
     HistoryRead,
     Input,
     Persisted,
@@ -141,6 +142,8 @@ class GaplessBroker(BrokerNode):
             case EndSession():
                 life.clients.end(item.client)
                 life.wave_course.echo_if_due()
+            case Forget():
+                life.members.forget(item.broker)
             case Persisted():
                 life.keeper.persisted(item.number)
                 life.names.persisted(item.number)
@@ -186,6 +189,7 @@ class GaplessBroker(BrokerNode):
             case BackupEnd():
                 life.backups.end(peer)
             case Membership():
+                life.members.learn_forgotten(body.forgotten)
                 life.members.learn(body.status)
             case Accuse():
                 life.members.accused(peer, body)

@@ -2,6 +2,8 @@
 
 from typing import TypeAlias, get_args
 
+import msgspec
+
 from gapless.events import Event
 from gapless.protocols.gapless.messages import NameRecord, Ranges
 from gapless.protocols.parts.messages import Cuts
@@ -54,6 +56,8 @@ class Attach(_Said, frozen=True):
     """No stamp of what it was delivered is larger."""
     heard: int = 0
     """The last attempt that was answered by `Attached`, as far as the client knows."""
+    silent_us: int = 0
+    """For how long the client has heard nothing of the broker that held its session."""
 
 
 class Invite(_Said, frozen=True):
@@ -72,6 +76,9 @@ class Attached(_Said, frozen=True):
     home: str
     fresh: list[str]
     contacts: list[str]
+    lost: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    """Of what the client published and was told to be safe, nobody holds these numbers any more: more than f brokers
+    are gone. From the first to the last of each range."""
 
 
 class Redirect(_Said, frozen=True):

@@ -97,6 +97,7 @@ class Life:
             send=site.send,
             set_timer=site.emit,
             process=self._process,
+            done=self._done,
         )
         self.names = Names(
             home,
@@ -179,6 +180,10 @@ class Life:
 
     def _process(self, events: list[Event], number: int) -> None:
         self.events.process(events, LOCAL, None, number)
+
+    def _done(self, client: str) -> int:
+        """Up to which number what a client published has reached everyone, as far as is known here."""
+        return max(self.library.done.get(client, 0), self.log.done.get(client, 0))
 
     def _hurry(self) -> None:
         self.wave_course.hurry()

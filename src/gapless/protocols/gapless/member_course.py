@@ -11,7 +11,7 @@ from gapless.protocols.gapless.backup_course import BackupCourse
 from gapless.protocols.gapless.history.refill import Refill
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.news import StatusNews
-from gapless.protocols.gapless.members.status import alive_status, life_of
+from gapless.protocols.gapless.members.status import alive_status, excluded_status, life_of
 from gapless.protocols.gapless.messages import Accuse, Fenced
 from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.recovery.handovers import Handovers
@@ -94,6 +94,20 @@ class MemberCourse:
             for name in born:
                 self._news.introduce(name)
             self._news.repeat_accusations()
+            self.refresh()
+
+    def forget(self, broker: str) -> None:
+        """An operator knows that a broker will not return. Whoever it names by mistake comes back as a new life."""
+        if broker in self._site.overlay and broker != self._site.name:
+            life = self._membership.life(broker)
+            self.learn_forgotten({broker: life})
+            self.learn({broker: excluded_status(life)})
+
+    def learn_forgotten(self, forgotten: Mapping[str, int]) -> None:
+        """Wait for these lives no more, and tell those who may wait for them."""
+        news = self._membership.forget({name: life for name, life in forgotten.items() if name != self._site.name})
+        if news:
+            self._news.spread_forgotten(news)
             self.refresh()
 
     def _tell(self, news: Mapping[str, int], regions: Sequence[Region] = ()) -> None:

@@ -187,6 +187,8 @@ class Membership(_Message, frozen=True):
     """What the sender knows of who lives: see `membership`."""
 
     status: dict[str, int]
+    forgotten: dict[str, int] = msgspec.field(default_factory=dict)
+    """By broker: the last of its lives for which nobody has to wait, as an operator said."""
 
 
 class Accuse(_Message, frozen=True):
@@ -221,6 +223,9 @@ class SessionRecord(_Message, frozen=True):
     """By subscription: a stamp. What its broker had heard of before it has no larger one."""
     anew: dict[str, int] = msgspec.field(default_factory=dict)
     """By subscription that began afresh: in which attempt its client was told so, if it may not have heard it."""
+    lost: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    """What the client published, and nobody holds any more, if it may not have heard that: from the first to the last
+    number of each range."""
 
 
 class Admission(_Message, frozen=True):
@@ -265,6 +270,8 @@ class LogEntry(_Message, frozen=True):
     event: Event
     entered: bool
     after: Cuts | None
+    is_noted: bool = False
+    """Whether it is in the journal of the broker."""
 
 
 class SideSubscription(_Message, frozen=True):
@@ -310,6 +317,8 @@ class Sync(_Message, frozen=True):
     """Which broker took over the clients of which life (`name/life`)."""
     homes: dict[str, str]
     """Clients that were inherited by a life that is still there."""
+    inside: Cuts = msgspec.field(default_factory=dict)
+    """By publisher that advertises something inside the region: up to which number all has reached everyone."""
 
 
 class Completed(_Message, frozen=True):

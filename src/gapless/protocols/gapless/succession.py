@@ -70,6 +70,7 @@ class Succession:
         self._rests.begin(last.clock.now)
         self.now = self._begin(site, life_of(status) + 1, found)
         self.now.membership.merge({name: value for name, value in known.items() if name != site.name})
+        self.now.membership.forget(last.membership.forgotten)
         for name in suspected:
             self.now.membership.suspect(name)
         self.now.members.start()

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from operator import lt
 
 from gapless.events import Event
-from gapless.protocol import CutFixed, Deliver, DeliverMany
+from gapless.protocol import CutFixed, Deliver, DeliverMany, Skipped
 from gapless.protocols.gapless.client.held_subscription import HeldSubscription
 from gapless.protocols.gapless.client.line import Line
 from gapless.protocols.gapless.client.named_client import NamedClient
 from gapless.protocols.gapless.client_messages import ClientGot, Delivery
 from gapless.protocols.gapless.messages import Cuts
+from gapless.protocols.gapless.tombstones import is_lost
 
 __all__ = ["Deliveries"]
 
@@ -48,17 +49,40 @@ class Deliveries:
         self.received += len(message.events)
         known = self._held
         asked = [(name, known[name], known[name].got) for name in message.subscriptions if name in known]
-        is_run = len(message.events) > 1 and len(asked) == 1
-        if not is_run or not self._deliver_run(asked[0][1], message.events):
-            self._deliver_each(asked, message.events)
+        events = message.events
+        if any(is_lost(event.attributes) for event in events):
+            events = self._tell_lost(asked, events)
+        is_run = len(events) > 1 and len(asked) == 1
+        if not is_run or not self._deliver_run(asked[0][1], events):
+            self._deliver_each(asked, events)
         self._untaken.append((self.count, self.received))
         self._tell_taken()
+
+    def _tell_lost(self, asked: list[tuple[str, HeldSubscription, Cuts]], events: list[Event]) -> list[Event]:
+        """Tell of tombstones, each in its place; return what follows the last of them."""
+        waiting: list[Event] = []
+        for event in events:
+            if not is_lost(event.attributes):
+                waiting.append(event)
+                continue
+            self._deliver_each(asked, waiting)
+            waiting = []
+            for name, held, got in asked:
+                if not held.has_history and event.publisher not in held.cuts:
+                    continue
+                missed = held.miss({event.publisher: [(event.seq, event.seq)]})
+                if missed:
+                    got[event.publisher] = event.seq
+                    self._line.emit(Skipped(name, missed))
+        return waiting
 
     def _deliver_run(self, held: HeldSubscription, events: list[Event]) -> bool:
         """Hand the events over as one, if they are of one publisher, in order, and none of them has come before."""
         first, last = events[0], events[-1]
         publisher = first.publisher
-        if held.is_behind or held.named is not None or held.got.get(publisher, 0) >= first.seq:
+        if held.is_behind or held.named is not None or held.got.get(publisher, 0) >= first.seq or held.skipped:
+            return False
+        if held.was_behind and publisher not in held.cuts and not held.has_history:
             return False
         seqs = [event.seq for event in events]
         if not all(map(lt, seqs, seqs[1:])) or [event.publisher for event in events].count(publisher) < len(events):
@@ -76,6 +100,10 @@ class Deliveries:
                 self.clock = event.stamp
             for name, held, got in asked:
                 if got.get(publisher, 0) < seq and (not held.is_behind or self._is_due(held, event)):
+                    if held.skipped and held.was_told_lost(publisher, seq):
+                        continue
+                    if held.was_behind and publisher not in held.cuts and not held.has_history:
+                        self._begin_with(held, event)
                     got[publisher] = seq
                     self.count += 1
                     self._line.emit(Deliver(event, name))
@@ -86,9 +114,13 @@ class Deliveries:
         if not held.is_due(event):
             return False
         if event.publisher not in held.cuts and not held.has_history:
-            held.cuts[event.publisher] = event.seq
-            self._line.emit(CutFixed(held.name, event.publisher, event.seq))
+            self._begin_with(held, event)
         return True
+
+    def _begin_with(self, held: HeldSubscription, event: Event) -> None:
+        """It is the first of its publisher: of one that came while the client lay behind, or its session was lost."""
+        held.cuts[event.publisher] = event.seq
+        self._line.emit(CutFixed(held.name, event.publisher, event.seq))
 
     def consumed(self, count: int) -> None:
         """The application has taken so many events."""

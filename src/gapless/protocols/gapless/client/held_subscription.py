@@ -26,6 +26,8 @@ class HeldSubscription(Held):
         self.is_whole = False
         self.is_behind = False
         """Whether it reads history because the client lay behind."""
+        self.was_behind = False
+        """Whether it ever did: then it may not have been told all cuts."""
         self.began = 0
         """Of publishers without a cut, what has a larger stamp is due: they came after the subscription."""
         self.skipped: Ranges = {}
@@ -51,6 +53,10 @@ class HeldSubscription(Held):
             for first, last in ranges:
                 add_range(self.skipped, publisher, first, last)
         return missed
+
+    def was_told_lost(self, publisher: str, seq: int) -> bool:
+        """Whether the application was told that it will not get the event: then it does not."""
+        return any(first <= seq <= last for first, last in self.skipped.get(publisher, ()))
 
     def last(self) -> Cuts:
         """The ending cut, if the subscription ended now."""

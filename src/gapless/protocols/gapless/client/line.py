@@ -13,6 +13,8 @@ class Line:
     def __init__(self, broker: str) -> None:
         self.broker = broker
         self.attempt = 0
+        self.now = 0
+        """The clock, in microseconds."""
         self.effects: list[Effect] = []
 
     def send(self, message: Any) -> None:

@@ -14,6 +14,7 @@ from gapless.protocol import (
     Consumed,
     Effect,
     Input,
+    PublicationsLost,
     Publish,
     PublishMany,
     Received,
@@ -76,7 +77,8 @@ class GaplessClient(ClientNode):
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
-        effects = self._line.effects = []
+        effects: list[Effect] = []
+        self._line.effects, self._line.now = effects, now
         self._handle(item)
         return effects
 
@@ -140,6 +142,8 @@ class GaplessClient(ClientNode):
                 self._subscriptions.behind(message)
             case Attached():
                 self._search.granted(message)
+                if message.lost:
+                    self._line.emit(PublicationsLost(message.lost))
                 self._subscriptions.begin_anew(message.fresh)
                 self._publishing.attached()
                 self._named.attached(message.attempt)

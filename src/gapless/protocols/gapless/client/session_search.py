@@ -51,6 +51,8 @@ class SessionSearch:
         """The last attempt that was answered by `Attached`."""
         self._late = 0
         """The last that was, when another was under way already."""
+        self._served_at = 0
+        """When the broker that holds the session said something last."""
         self._asked = 0
         self._redirects = 0
         self._patience = 1
@@ -67,7 +69,7 @@ class SessionSearch:
         self._line.send(
             Attach(
                 self._line.attempt, self.home, brought.subscriptions, brought.advertisements, brought.publications,
-                brought.first, brought.received, brought.clock, self._heard,
+                brought.first, brought.received, brought.clock, self._heard, max(0, self._line.now - self._served_at),
             )
         )  # fmt: skip
         self._set_timer()
@@ -101,11 +103,15 @@ class SessionSearch:
 
     def awaits(self, peer: str, message: Answer) -> bool:
         """Whether it answers what the client asked last."""
-        return message.attempt == self._line.attempt and peer == self._line.broker
+        is_answer = message.attempt == self._line.attempt and peer == self._line.broker
+        if is_answer and self.is_attached:
+            self._served_at = self._line.now
+        return is_answer
 
     def granted(self, message: Attached) -> None:
         """The session is here."""
         self.is_attached = True
+        self._served_at = self._line.now
         self._patience = 1
         self.home = message.home
         self._heard = message.attempt

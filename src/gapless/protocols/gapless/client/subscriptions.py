@@ -132,7 +132,8 @@ class Subscriptions:
         for name in message.subscriptions:
             held = self._held.get(name)
             if held is not None:
-                held.is_behind, held.since = True, message.position
+                held.is_behind = held.was_behind = True
+                held.since = message.position
                 self._line.emit(CaughtUp(name, message.position, False))
 
     def reached(self, message: Reached) -> None:

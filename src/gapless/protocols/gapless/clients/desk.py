@@ -4,7 +4,7 @@ See `sessions` for what a session promises. This is the desk that carries it out
 changes of the routing table and the journal, and what they cause into messages to clients.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from gapless.events import Event
@@ -25,6 +25,7 @@ from gapless.protocols.gapless.client_messages import (
     NotYet,
     Redirect,
     Stable,
+    SubscriptionProgress,
     Unsubscribed,
 )
 from gapless.protocols.gapless.clients.claims import Claims
@@ -51,6 +52,9 @@ NEVER = 1 << 62
 EPOCH_STEP = 1_000
 """An attempt of the client outranks any number of inheritances of the attempt before."""
 TOMBSTONES_MAX = 10_000
+REVIVED = 2
+"""A session that nobody knows did not expire if its client was served so many times more recently than that takes. (The
+time of one that is inherited again and again is shorter.)"""
 
 
 class Homes(Protocol):
@@ -62,6 +66,14 @@ class Homes(Protocol):
 
     def find_elsewhere(self, client: str) -> str | None:
         """The life that was seen to hold the client's session, though this one should."""
+        ...
+
+    def lost_at(self, home: str) -> int:
+        """The position that everything had reached while that life was there, as far as is known."""
+        ...
+
+    def tell_lost(self, client: str) -> list[tuple[int, int]]:
+        """What hand-overs found to be lost of what the client had published: told once."""
         ...
 
 
@@ -81,7 +93,9 @@ class Desk:
         send: Callable[[str, Any], None],
         set_timer: Callable[[SetTimer], None],
         process: Callable[[list[Event], int], None],
+        done: Callable[[str], int] = lambda client: 0,
     ) -> None:
+        """`done` tells up to which number what a client published has reached everyone, as far as is known here."""
         self.sessions: dict[str, Session] = {}
         self.is_serving = True
         """Whether this broker can do anything for clients."""
@@ -99,6 +113,7 @@ class Desk:
         self._set_timer = set_timer
         self._homes = homes
         self._contacts = list(contacts)
+        self.done = done
         self._claims = Claims(table, options.client_window)
         self.readings = Readings(sources, journal.clock, options.delivery_window, self, table.match)
         self.readiness = Readiness(options, self.sessions, table, journal, self.readings, send, self.secure)
@@ -140,20 +155,31 @@ class Desk:
             if elsewhere is not None:
                 self._send(client, Redirect(message.attempt, broker_of(elsewhere)))
                 return
-            if any(progress.is_live and (progress.got or progress.is_whole) for progress in message.brought):
+            lost = [item for item in message.brought if item.is_live and (item.got or item.is_whole)]
+            if lost and not self._may_revive(message, lost):
                 self._send(client, Expired(message.attempt))
                 return
             session = self.sessions[client] = Session(client, 0)
             session.place = self._broker
-            if message.home != self._home:
+            known = self._table.passed.get(client, 0)
+            if message.home == self._home:
+                known = max(known, message.first - 1)
+            else:
                 self._table.moved[client] = None
-            self._table.passed[client] = max(self._table.passed.get(client, 0), message.first - 1)
+                known = max(known, min(self.done(client), message.first - 1))
+            self._table.passed[client] = known
         elif message.attempt <= session.attempt:
             return
         elif session.is_leaving:
             self._send(client, NotYet(message.attempt))
             return
         self._resume(session, message)
+
+    def _may_revive(self, message: Attach, lost: Sequence[SubscriptionProgress]) -> bool:
+        """Whether these subscriptions of a session that nobody knows can go on: they were lost with more than f
+        brokers, and did not expire, for then their client would have been away for long."""
+        is_recent = REVIVED * message.silent_us < self._options.session_s * 1e6
+        return is_recent and message.home != self._home and all(progress.is_whole for progress in lost)
 
     def _resume(self, session: Session, message: Attach) -> None:
         self._claims.check_resume(session, message)
@@ -163,19 +189,36 @@ class Desk:
         brought = {progress.subscription: progress for progress in message.brought if progress.is_live}
         for name in [name for name in session.subscriptions if name not in brought and name not in read]:
             self._end_subscription(session, name)
-        fresh = [name for name in brought if name not in session.subscriptions]
+        revived = [
+            name
+            for name, progress in brought.items()
+            if name not in session.subscriptions and (progress.got or progress.is_whole)
+        ]
+        fresh = [name for name in brought if name not in session.subscriptions and name not in revived]
         voided = session.find_void(brought, message.heard)
         for name, progress in brought.items() if session.is_orphan else ():
-            if name not in fresh and name not in voided:
+            if name in session.subscriptions and name not in voided:
                 session.reconcile(progress)
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
-        begins = [name for name in brought if name in fresh or name in session.untold]
+        begins = [name for name in brought if name in fresh or name in session.untold or name in revived]
         late, position = session.find_late(brought.values(), known_late, begins, self.readings.reached)
+        if revived:
+            # Nothing waits for who is lost: it may lack what came after the last position before that.
+            behind = [brought[name].since for name in revived if brought[name].is_behind]
+            late, position = late + revived, min([self._homes.lost_at(message.home), *behind])
+            session.revived.update(dict.fromkeys(revived))
+        passed = self._table.passed.get(session.client, 0)
+        accounted = max(passed, session.queued, session.admitted, min(self.done(session.client), message.first - 1))
+        if "tombstones" in self._options.switched_off:
+            accounted = max(accounted, message.first - 1)
+        tombstones = session.lose(accounted + 1, message.first - 1, message.heard)
+        session.lost = self._homes.tell_lost(session.client) + session.lost
         session.claim(message, EPOCH_STEP, voided, late)
         session.begin_anew(fresh + voided, message.heard)
-        self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts))
+        session.told_lost = session.attempt
+        self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts, session.lost))
         for name, progress in brought.items():
-            if name not in fresh:
+            if name not in fresh and name not in session.revived:
                 held = {} if name in voided else progress.cuts
                 cuts = session.cuts_missing(name, held)
                 if cuts:
@@ -185,15 +228,14 @@ class Desk:
         for name in session.advertisements:
             if name not in message.advertisements:
                 session.inbox.take_back(ClientUnadvertise(message.attempt, name))
-        passed = self._table.passed.get(session.client, 0)
         for name, (text, first) in message.advertisements.items():
             if name in session.stable:
                 self._send(session.client, Stable(message.attempt, name))
             elif name not in session.advertisements:
                 # It may have been taken back here, and the client not know yet that all under it is safe. Who has
                 # subscribed since does not start with what was published before.
-                self._advertise(session, name, text, max(first, passed + 1))
-        for name in fresh:
+                self._advertise(session, name, text, max(first, min(passed, accounted) + 1))
+        for name in fresh + revived:
             self._subscribe(session, name, brought[name].filter)
         if late:
             self.lagging.resume(session, late, position)
@@ -201,7 +243,11 @@ class Desk:
             if name in session.subscriptions:
                 self.readiness.wait_for(session, name)
             self._read(session, name, progress.filter, progress.since, progress.until)
-        session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)
+        if tombstones:
+            session.admitted, session.queued = max(session.admitted, accounted), accounted
+            self.publications.queue(session, tombstones, self.now)
+        else:
+            session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)
         session.queued = max(session.queued, session.admitted, passed)
         self.publications.queue(session, message.publications, self.now)
         self.secure(session)
@@ -220,6 +266,7 @@ class Desk:
         session.place = record.place
         session.behind = record.behind
         session.anew = dict(record.anew)
+        session.lost = list(record.lost)
         if self._journal.is_on_disk:
             session.began = dict(record.began)
         self._table.moved[record.client] = None
@@ -329,6 +376,8 @@ class Desk:
                 self.taking.note(self.now - timed[1])
             self.readings.go_on(client)
             self.lagging.release(session)
+            if session.revived and session.behind < 0:
+                self._end_revival(session)
             self.flush(session)
         elif kind is ClientPublish:
             self.publications.queue(session, message.events, self.now)
@@ -360,6 +409,13 @@ class Desk:
         self.readiness.wait_for(session, name)
         self._table.spread(subscription)
         self._table.answer(subscription)
+
+    def _end_revival(self, session: Session) -> None:
+        """The client has taken all that came out of history: of other publishers, the cuts count that are known."""
+        revived, session.revived = session.revived, {}
+        for name in revived:
+            if name in session.subscriptions and session.subscriptions[name].cuts:
+                self._send(session.client, Cut(session.attempt, name, dict(session.subscriptions[name].cuts)))
 
     def _read(self, session: Session, name: str, text: str, since: int, until: int) -> None:
         """The client wants what came after a position, which lies before now: so it misses nothing from now on."""
@@ -437,7 +493,7 @@ class Desk:
         session = self.sessions.get(subscription.client)
         if session is None:
             return
-        if not session.is_orphan:
+        if not session.is_orphan and subscription.name not in session.revived:
             self._send(session.client, Cut(session.attempt, subscription.name, cuts))
         if subscription.name in session.subscriptions:
             self.secure(session)

@@ -15,6 +15,7 @@ from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.routing.records import Link, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.gapless.tombstones import is_lost
 
 __all__ = ["Dispatched", "dispatch"]
 
@@ -87,6 +88,8 @@ def _plan(names: Sequence[str], table: RoutingTable, sessions: Mapping[str, Sess
 def _due(events: list[Event], subscriptions: list[Subscription], session: Session) -> list[Outgoing]:
     """What one client gets of events that match these subscriptions."""
     publisher, first = events[0].publisher, events[0].seq
+    if any(is_lost(event.attributes) for event in (events[0], events[-1])):
+        return _due_with_tombstones(events, subscriptions, session)
     starts = [session.due_from(subscription, publisher) for subscription in subscriptions]
     if starts[0] <= first and (len(starts) == 1 or max(starts) <= first):
         return [Outgoing(events, [subscription.name for subscription in subscriptions])]
@@ -97,3 +100,15 @@ def _due(events: list[Event], subscriptions: list[Subscription], session: Sessio
         Outgoing(events[begin:end], [subscription.name for subscription, place in both if place <= begin])
         for begin, end in pairwise(bounds)
     ]
+
+
+def _due_with_tombstones(events: list[Event], subscriptions: list[Subscription], session: Session) -> list[Outgoing]:
+    """Whether a tombstone concerns a subscription its client knows; so each is due to all."""
+    publisher = events[0].publisher
+    found = []
+    for event in events:
+        is_due_to_all = is_lost(event.attributes)
+        names = [item.name for item in subscriptions if is_due_to_all or session.due_from(item, publisher) <= event.seq]
+        if names:
+            found.append(Outgoing([event], names))
+    return found

@@ -7,6 +7,7 @@ from gapless.events import Event
 from gapless.filters.evaluation import Test
 from gapless.protocols.gapless.alike import Stretch, stretches
 from gapless.protocols.gapless.client_messages import ClientUnadvertise
+from gapless.protocols.gapless.tombstones import is_lost
 
 __all__ = ["Inbox"]
 
@@ -48,8 +49,13 @@ class Inbox:
         self._items.popleft()
         self._length -= 1
 
-    def take(self, most: int, tests: Sequence[Test]) -> tuple[list[Event], list[Stretch]]:
-        """The next publications, up to so many, as far as each of them passes one of the tests; and what is alike."""
+    def take(self, most: int, tests: Sequence[Test], *, may_lose: bool = False) -> tuple[list[Event], list[Stretch]]:
+        """The next publications, up to so many, as far as each of them passes one of the tests; and what is alike.
+
+        Tombstones pass if they may.
+        """
+        if may_lose:
+            tests = (*tests, is_lost)
         if not self._items:
             return [], []
         found, alike = self._take_run(most, tests)

@@ -67,6 +67,8 @@ class Readiness:
                     else:
                         whole_at = self._journal.clock.last
                         self._send(client, Cut(session.attempt, name, {}, is_whole=True, began=whole_at))
+                        if name in session.revived:
+                            self._readings.go_on(client)
             if not session.unready:
                 self._clients.pop(client, None)
 

@@ -32,6 +32,7 @@ from gapless.protocols.gapless.history.retrieval import Retrieval
 from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.retention.waves import Waves
 from gapless.protocols.gapless.routing.records import Subscription
+from gapless.protocols.gapless.tombstones import is_lost
 
 __all__ = ["Reading", "Readings", "Sources"]
 
@@ -290,6 +291,8 @@ class Readings:
             elif reading.state is State.READING and not self._is_close(reading):
                 self._search(reading, self._waves.final)
             elif reading.state is State.READING and reading.name == CATCH_UP:
+                if any(name in reading.session.unready for name in reading.session.revived):
+                    return  # they are not entered everywhere yet
                 self._join(reading)
             elif reading.state is State.READING:
                 reading.state = State.ENTERING
@@ -367,7 +370,11 @@ class Readings:
         """Everything up to `wanted` was put: what was put aside follows."""
         session = reading.session
         self.end(session.client, reading.name)
-        session.put(Outgoing([event], names) for event, names in reading.aside if event.stamp > reading.wanted)
+        session.put(
+            Outgoing([event], names)
+            for event, names in reading.aside
+            if event.stamp > reading.wanted or is_lost(event.attributes)
+        )
         self._tell(reading, is_live=True)
         self._host.flush(session)
 

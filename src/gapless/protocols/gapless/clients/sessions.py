@@ -26,6 +26,7 @@ from gapless.protocols.gapless.clients.outbox import Outbox, Outgoing
 from gapless.protocols.gapless.clients.session_state import Hearing, Presence, Turn, next_hearing, next_presence
 from gapless.protocols.gapless.messages import Cuts, SessionRecord
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
+from gapless.protocols.gapless.tombstones import tombstone
 
 __all__ = ["Session"]
 
@@ -93,6 +94,12 @@ class Session:
         """By subscription: the broker's clock when it began (see `SessionRecord`)."""
         self.anew: dict[str, int] = {}
         """By subscription that began afresh: in which attempt its client was told so, if it may not have heard it."""
+        self.revived: dict[str, None] = {}
+        """Subscriptions that were lost with more than f brokers, and go on: their client knows the cuts that count."""
+        self.lost: list[tuple[int, int]] = []
+        """What its client published and nobody holds any more, if it may not have heard that."""
+        self.told_lost = 0
+        """In which attempt it was told so."""
         self.notes: list[tuple[int, Note]] = []
         """What is to be told after that many deliveries."""
         self.read_texts: dict[str, str] = {}
@@ -173,6 +180,7 @@ class Session:
             self.behind,
             {name: self.began[name] for name in self.subscriptions if name in self.began},
             dict(self.anew),
+            list(self.lost),
         )
 
     @property
@@ -402,7 +410,8 @@ class Session:
 
     def take_publications(self, most: int) -> tuple[list[Event], list[Stretch]]:
         """The next publications out of the inbox that may go out, and which of them are alike."""
-        return self.inbox.take(most, [self.advertisements[name].filter.test for name in self.stable])
+        tests = [self.advertisements[name].filter.test for name in self.stable]
+        return self.inbox.take(most, tests, may_lose=len(self.stable) == len(self.advertisements))
 
     def find_void(self, brought: Mapping[str, SubscriptionProgress], heard: int) -> list[str]:
         """The subscriptions whose client knows cuts that do not count, or may know such.
@@ -425,6 +434,18 @@ class Session:
         """The client is told in this attempt that these begin afresh."""
         self.anew = {name: told for name, told in self.anew.items() if told > heard and name in self.subscriptions}
         self.anew.update(dict.fromkeys(names, self.attempt))
+
+    def lose(self, first: int, last: int, heard: int) -> list[Event]:
+        """Of what its client published, these numbers are lost, if there are any: tombstones for them.
+
+        What it was told before in an attempt that it has heard is not told again.
+        """
+        if self.told_lost and heard >= self.told_lost:
+            self.lost = []
+        if first > last:
+            return []
+        self.lost.append((first, last))
+        return [tombstone(self.client, seq) for seq in range(first, last + 1)]
 
     def cuts_missing(self, name: str, held: Cuts) -> Cuts:
         """What the broker knows of the subscription's cuts and the client does not."""

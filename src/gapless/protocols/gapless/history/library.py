@@ -12,6 +12,7 @@ from gapless.protocols.gapless.history.interval_search import IntervalSearch
 from gapless.protocols.gapless.history.retrieval import Retrieval, Source
 from gapless.protocols.gapless.history.store import History
 from gapless.protocols.gapless.messages import (
+    Cuts,
     Fetch,
     Fetched,
     FetchedIntervals,
@@ -20,6 +21,7 @@ from gapless.protocols.gapless.messages import (
     Interval,
     Ranges,
 )
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["LIBRARY", "Library", "Reader"]
 
@@ -28,6 +30,8 @@ LIBRARY = "library"
 TICK_US = 100_000
 LOOKED_UP_MAX = 1_000
 """So much may the disk be asked for at a time. Who gets no answer asks others, or again."""
+DONE_MAX = 10_000
+"""Of so many publishers it is remembered what has reached everyone."""
 INTERVALS_MAX = 1_000
 """So many intervals are told in one answer."""
 
@@ -77,6 +81,9 @@ class Library:
         self._searches: dict[int, tuple[Reader, IntervalSearch]] = {}
         self._number = 0
         self._is_ticking = False
+        self.done: Cuts = {}
+        """By publisher: the last event up to the position that has reached everyone, as far as it is known."""
+        self._done_until = 0
 
     # ---- what waves ask and tell --------------------------------------------------------------------------
 
@@ -95,6 +102,17 @@ class Library:
             self.index.note(interval)
             self.history.forget(interval.until - self._age_us if self._age_us else 0)
         self.index.forget(dropped)
+
+    def reach(self, position: int) -> None:
+        """Everything up to this position has reached everyone."""
+        if position <= self._done_until:
+            return
+        for interval in self.index.between(self._done_until, position):
+            for ranges in interval.admitted.values() if interval.until <= position else ():
+                for publisher, known in ranges.items():
+                    self.done[publisher] = max(known[-1][1], self.done.get(publisher, 0))
+        self._done_until = position
+        forget_oldest(self.done, DONE_MAX)
 
     # ---- reading ------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from gapless.protocols.gapless.history.mirror import Mirror, read_piece
 from gapless.protocols.gapless.history.runs import Run
 from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.ranges import add_range
+from gapless.protocols.gapless.tombstones import is_lost
 
 __all__ = ["History", "Page", "Run"]
 
@@ -239,7 +240,7 @@ class History:
             add_range(passed, run.publisher, run.first, run.last)
             size += len(run.events)
             upto = run.stamp
-            events += [event for event in _decode(run.events) if test(event.attributes)]
+            events += [event for event in _decode(run.events) if test(event.attributes) or is_lost(event.attributes)]
         return Page(held, passed, until if size < PAGE_BYTES else upto, events)
 
     def _runs(self, journal: str, since: int, rows: Sequence[HistoryRow]) -> Iterable[Run]:

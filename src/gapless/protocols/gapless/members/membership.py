@@ -53,6 +53,8 @@ class Membership:
         self._suspected: dict[str, int] = {}
         self._overdue: dict[str, int] = {}
         self._accusers: dict[str, dict[str, int]] = {}
+        self.forgotten: dict[str, int] = {}
+        """By broker: the last of its lives that will not return, as an operator said."""
         self._unsure: dict[str, None] = {}
         """Where a majority is needed: who is trusted again, but has not said since that this life still counts."""
 
@@ -85,6 +87,16 @@ class Membership:
             self.status.update(news)
             self.version += 1
         return news
+
+    def forget(self, forgotten: Mapping[str, int]) -> dict[str, int]:
+        """Nobody waits for these lives, nor for earlier ones; return what is news of that."""
+        news = {name: life for name, life in forgotten.items() if life > self.forgotten.get(name, -1)}
+        self.forgotten |= news
+        return news
+
+    def is_forgotten(self, name: str) -> bool:
+        """Whether the broker is out, and nobody has to wait for it."""
+        return self.excluded(name) and self.forgotten.get(name, -1) >= self.life(name)
 
     def is_news(self, status: Mapping[str, int]) -> bool:
         """Whether any of it is not known here yet."""
@@ -158,7 +170,7 @@ class Membership:
             return is_early or len(self.missing()) > self.f
         heard = sum(not self._is_silent(name) for name in self._watched)
         if self._needs_majority:
-            return not is_majority(self.overlay, self.f, self.name, 1 + heard)
+            return not self._is_majority(self.name, 1 + heard)
         suspected = sum(self.lives(name, life) for name, life in self._suspected.items())
         return suspected > max(1, self.f, heard)
 
@@ -167,8 +179,13 @@ class Membership:
         return not (self._needs_majority and self.is_cut_off())
 
     def missing(self) -> list[str]:
-        """The brokers around that are not to be heard."""
-        return [name for name in self._watched if self._is_silent(name)]
+        """The brokers around that are not to be heard, and may return."""
+        return [name for name in self._watched if self._is_silent(name) and not self.is_forgotten(name)]
+
+    def _is_majority(self, name: str, voices: int) -> bool:
+        """Whether so many are more than half of those around a broker who may ever be heard again."""
+        forgotten = sum(self.is_forgotten(other) for other in self.overlay.within(name, self.f + 1))
+        return is_majority(self.overlay, self.f, name, voices, forgotten)
 
     def _may_exclude(self, name: str, life: int) -> bool:
         hearing = [b for b in self.overlay.within(name, self.watch) if not self._is_silent(b)]
@@ -187,7 +204,7 @@ class Membership:
             return False
         agreeing = sum(accusers.get(b, -1) >= life for b in witnesses)
         if self._needs_majority:
-            return is_majority(self.overlay, self.f, name, 1 + agreeing)
+            return self._is_majority(name, 1 + agreeing)
         return self._overdue.get(name) == life or agreeing > 0
 
     def _is_silent(self, name: str) -> bool:

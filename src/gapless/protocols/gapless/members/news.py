@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
-from gapless.protocols.gapless.members.status import Statuses
+from gapless.protocols.gapless.members.status import Statuses, excluded_status
 from gapless.protocols.gapless.messages import Accuse
 from gapless.protocols.gapless.messages import Membership as MembershipNews
 
@@ -32,7 +32,13 @@ class StatusNews:
         """Tell a peer what is known here of those around it, and of itself."""
         around = (peer, *self._membership.overlay.within(peer, self._radius))
         status = self._membership.status
-        self._send(peer, MembershipNews({name: status[name] for name in around if name in status}))
+        forgotten = {name: life for name, life in self._membership.forgotten.items() if name in around}
+        self._send(peer, MembershipNews({name: status[name] for name in around if name in status}, forgotten))
+
+    def spread_forgotten(self, news: Mapping[str, int]) -> None:
+        """Tell everyone near that some will not return; whoever did not know it tells it on."""
+        for peer in self._near:
+            self._send(peer, MembershipNews({name: excluded_status(life) for name, life in news.items()}, dict(news)))
 
     def spread(self, news: Mapping[str, int], regions: Iterable[Region]) -> None:
         """Tell everyone near, and those who share one of these regions with it."""

@@ -9,9 +9,9 @@ from gapless.overlay import Overlay
 __all__ = ["is_majority", "too_small", "warn_if_too_small"]
 
 
-def is_majority(overlay: Overlay, f: int, broker: str, voices: int) -> bool:
-    """Whether so many of those around the broker are enough to exclude it."""
-    return 2 * voices > _size(overlay, f, broker)
+def is_majority(overlay: Overlay, f: int, broker: str, voices: int, forgotten: int = 0) -> bool:
+    """Whether so many of those around the broker are enough to exclude it, where so many others will not return."""
+    return 2 * voices > _size(overlay, f, broker) - forgotten
 
 
 def too_small(overlay: Overlay, f: int) -> list[str]:

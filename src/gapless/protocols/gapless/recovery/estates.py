@@ -15,9 +15,11 @@ from gapless.protocols.gapless.history.store import History
 from gapless.protocols.gapless.lives import broker_of, name_life, parse_life
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
-from gapless.protocols.gapless.messages import PUT_TOGETHER, Backup, BackupAll, Estate, Resolved, SessionRecord
+from gapless.protocols.gapless.messages import PUT_TOGETHER, Backup, BackupAll, Estate, Ranges, Resolved, SessionRecord
+from gapless.protocols.gapless.ranges import add_range
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan
 from gapless.protocols.gapless.retention.journal import Journal, JournalCopy
+from gapless.protocols.gapless.tombstones import is_lost
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Estates"]
@@ -52,6 +54,10 @@ class Estates:
         """By client: the life of another member that held its session in a hand-over."""
         self._successors: dict[str, str] = {}
         self._resolving: dict[tuple[str, int], int] = {}
+        self._reached_at: dict[tuple[str, int], int] = {}
+        """By broker and life: the position that everything had reached when that life was known to be over."""
+        self._lost: dict[str, Ranges] = {}
+        """By client: what hand-overs found to be lost of what it had published, until it comes and is told."""
         self._over: dict[str, None] = {}
         """The lives of which the disk knows that they are over, and that what they held is secured elsewhere."""
 
@@ -151,6 +157,7 @@ class Estates:
         for client, owner in plan.owners.items():
             self._remember(self._homes, client, self._current_life(owner))
         self._drop_outdated(plan)
+        self._note_lost(plan)
         for life, heir in plan.heirs.items():
             if heir == name:
                 self._resolving[life] = self._journal.number
@@ -218,6 +225,29 @@ class Estates:
                 return None
             home = self.heirs.get(home) or self._successors[broker]
         return None
+
+    def note_end(self, broker: str, reached: int) -> None:
+        """The broker is out, or returns: its last life, or the one before, is over."""
+        life = self._membership.life(broker)
+        over = life if self._membership.excluded(broker) else life - 1
+        self._reached_at.setdefault((broker, over), reached)
+        forget_oldest(self._reached_at, REMEMBERED_MAX)
+
+    def lost_at(self, home: str) -> int:
+        """The position that everything had reached while that life was there, as far as is known."""
+        broker, life = parse_life(home)
+        known = [reached for (name, over), reached in self._reached_at.items() if name == broker and over >= life]
+        return min(known, default=0)
+
+    def _note_lost(self, plan: TakeoverPlan) -> None:
+        for event in plan.events:
+            if is_lost(event.attributes):
+                add_range(self._lost.setdefault(event.publisher, {}), event.publisher, event.seq, event.seq)
+        forget_oldest(self._lost, REMEMBERED_MAX)
+
+    def tell_lost(self, client: str) -> list[tuple[int, int]]:
+        """What hand-overs found to be lost of what the client had published: told once."""
+        return self._lost.pop(client, {}).get(client, [])
 
     def find_elsewhere(self, client: str) -> str | None:
         """The life that was seen to hold the client's session, though this one should: it may have been given back."""

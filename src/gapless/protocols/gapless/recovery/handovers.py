@@ -157,7 +157,7 @@ class Handovers:
             return []
         if not handover.is_ready or len(handover.region.core) <= self._membership.f:
             return []
-        return handover.unheld(self._membership.status)
+        return [name for name in handover.unheld(self._membership.status) if not self._membership.is_forgotten(name)]
 
     def receive(self, peer: str, body: Sync) -> None:
         """A member's contribution."""
@@ -186,6 +186,8 @@ class Handovers:
         for peer, link in list(self._table.links.items()):
             if is_inside(region, self._name, link.via):
                 self._retired[peer] = self._table.links.pop(peer)
+        for broker in region.core:
+            self._estates.note_end(broker, self._waves.reached)
         self._waves.void(self._waves.number)
         self._table.set_intact(False)
         self.under_way[region.tag] = Handover(region, self._name)
@@ -225,6 +227,11 @@ class Handovers:
             owned={client: session.epoch for client, session in self._clients.sessions.items()},
             heirs=dict(self._estates.heirs),
             homes=self._estates.homes(),
+            inside={
+                item.publisher: self._clients.done(item.publisher)
+                for item in self._table.advertisements.values()
+                if not is_own(item.origin)
+            },
         )
 
     def _plan_return(self, broker: str, delay_us: int) -> None:
@@ -282,6 +289,7 @@ class Handovers:
             region,
             {item.name: item.filter for item in self._table.subscriptions.values()},
             with_logs="hand-over" not in self._options.switched_off,
+            with_tombstones="tombstones" not in self._options.switched_off,
         )
         plan = yield from plan_in_pieces(view, handover.contributions())
         takeover = Takeover(self._state, self._outlets, handover, plan, self._retired)

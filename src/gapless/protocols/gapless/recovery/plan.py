@@ -25,6 +25,7 @@ from gapless.protocols.gapless.recovery.handover import (
     give_up_sessions,
     join_admissions,
 )  # fmt: skip
+from gapless.protocols.gapless.recovery.holes import adopted, fill_holes, gone_publishers
 from gapless.protocols.gapless.recovery.inference import Inference
 from gapless.protocols.gapless.recovery.merge import find_pasts, merge_cuts, merge_logs
 from gapless.protocols.gapless.recovery.patterns import Patterns
@@ -48,6 +49,7 @@ class TakeoverView(msgspec.Struct, frozen=True):
     filters: Mapping[str, Filter]
     """Of the subscriptions that it knows, by name."""
     with_logs: bool = True
+    with_tombstones: bool = True
 
 
 class TakeoverPlan(msgspec.Struct, frozen=True):
@@ -83,6 +85,8 @@ class TakeoverPlan(msgspec.Struct, frozen=True):
     """For each of them: how far its past reaches."""
     entered: dict[Id, str]
     """The member, if any, through which each of them came in."""
+    adopted: set[Id]
+    """Those that this member has to note in its journal, since nobody has the journal that they were in."""
 
     def describe(self) -> Iterator[str]:
         """What the plan comes to, in sentences."""
@@ -123,6 +127,9 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     if view.with_logs:
         events = yield from merge_logs(logs, list(admissions.values()))
         pasts = yield from find_pasts(events, logs, list(admissions.values()))
+    if view.with_logs and view.with_tombstones:
+        gone = gone_publishers(contributions, {share.record.client: share.record.admitted for share in inherited})
+        events = fill_holes(events, pasts, gone, contributions)
     yield from _note_later_publishers(contributions, inherited, known_cuts, patterns, events if is_return else [])
     filters = yield from _collect_filters(view, contributions, inherited, patterns)
     inference = Inference(contributions, inherited, events, pasts, filters, known_cuts, patterns)
@@ -133,6 +140,8 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         for entry in sync.log
         if entry.entered
     }
+    is_first = view.name == next(iter(contributions))
+    adopts = adopted(events, contributions, admissions.values()) if is_first else set()
     return TakeoverPlan(
         region=view.region,
         contributions=contributions,
@@ -151,6 +160,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         events=events,
         pasts=pasts,
         entered=entered,
+        adopted=adopts,
     )
 
 

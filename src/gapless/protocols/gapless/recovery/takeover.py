@@ -349,11 +349,13 @@ class Takeover:
             for item in admissions
             if self.plan.heirs[life] == self._name or item.event.publisher in self.sessions
         }
+        own |= self.plan.adopted
         self._give_inherited_cuts()
         self._log.keep_pasts(self.plan.pasts, lambda via: is_inside(self.plan.region, self._name, via))
         places = self._log.places() if own else {}
         for event in self.plan.events:
             key = (event.publisher, event.seq)
+            self._journal.clock.see(event.stamp)
             member = self.plan.entered.get(key, self._name)
             via = self.plan.via if member == self._name else self._link_to(member).via
             is_new = event.seq > self._table.passed.get(event.publisher, 0)

@@ -13,8 +13,12 @@ import msgspec
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Cuts, LogEntry
 from gapless.protocols.gapless.retention.spans import Span, Spans
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["EventLog", "Logged"]
+
+DONE_MAX = 10_000
+"""Of so many publishers it is remembered what has reached everyone."""
 
 
 class Logged(msgspec.Struct, frozen=True, gc=False):
@@ -38,6 +42,8 @@ class EventLog:
         self._dropped = 0
         self._cuts: deque[tuple[int, int]] = deque()
         self._numbers = Spans()
+        self.done: Cuts = {}
+        """By publisher: the last event that was dropped. It has reached everyone, and so have all before it."""
 
     def __len__(self) -> int:
         return self._length
@@ -120,15 +126,19 @@ class EventLog:
             count = len(entry.events)
             self._dropped += count
             self._length -= count
+            last = entry.events[-1]
+            if last.seq > self.done.get(last.publisher, 0):
+                self.done[last.publisher] = last.seq
             if entry.number:
                 spans.append((entry.number, entry.number + count - 1))
                 self._numbers.remove(*spans[-1])
+        forget_oldest(self.done, DONE_MAX)
         return spans
 
     def share(self, is_inside: Callable[[str], bool]) -> list[LogEntry]:
         """The log for a hand-over; `is_inside` tells whether what came that way came from inside the region."""
         return [
-            LogEntry(event, entry.after is None and not is_inside(entry.via), entry.after)
+            LogEntry(event, entry.after is None and not is_inside(entry.via), entry.after, entry.number > 0)
             for entry in self._entries
             for event in entry.events
         ]

@@ -61,6 +61,10 @@ class Archive(Protocol):
         """It is known what was admitted everywhere, and what can be read no more."""
         ...
 
+    def reach(self, position: int) -> None:
+        """Everything up to this position has reached everyone."""
+        ...
+
 
 class Waves:
     """One broker's part in the waves."""
@@ -174,6 +178,7 @@ class Waves:
         self._admitted = self._archive.admitted(wave.final, wave.number)
         self._archive.note(wave.interval, wave.dropped)
         self.reached = max(self.reached, wave.reached)
+        self._archive.reach(self.reached)
         self._clock.see(wave.number)
         self._journalled = journalled
         self._forget(wave.done)

@@ -40,6 +40,7 @@ from gapless.protocols.gapless.messages import (
 )  # fmt: skip
 from gapless.protocols.gapless.routing.records import Advertisement, Link, Subscription
 from gapless.protocols.gapless.routing.representation import Representation
+from gapless.protocols.gapless.tombstones import is_lost
 from gapless.protocols.parts.filter_pairs import cover, overlap
 
 __all__ = ["RoutingTable"]
@@ -84,14 +85,20 @@ class RoutingTable:
 
     def match(self, event: Event) -> Iterable[Subscription]:
         """The subscriptions that the event matches, in the order in which they became known."""
+        if is_lost(event.attributes):
+            return list(self.subscriptions.values())
         return map(self.subscriptions.__getitem__, self._index.match(event.attributes))
 
     def match_names(self, attributes: Attributes) -> list[str]:
         """The names of the subscriptions that events with these attributes match, in the same order."""
+        if is_lost(attributes):
+            return list(self.subscriptions)
         return self._index.match(attributes)
 
     def match_many(self, batch: list[Attributes]) -> list[list[str]]:
         """The same for each of some attributes."""
+        if any(map(is_lost, batch)):
+            return [self.match_names(attributes) for attributes in batch]
         return self._index.match_many(batch)
 
     def covering(self, pattern: Filter) -> Iterable[Subscription]:
@@ -274,6 +281,8 @@ class RoutingTable:
         """Let subscriptions that were there before the advertisement start with its first event.
 
         No markers: further on towards the subscriber they know it from the advertisement itself, which is flooded.
+        If the publisher was lost with its broker, and is found again, the cut that was there before counts: nobody had
+        taken its advertisement back.
         """
         publisher, link = advertisement.publisher, advertisement.origin
         others = [ad.filter for ad in self._publishers[publisher].values() if ad is not advertisement]
@@ -284,9 +293,10 @@ class RoutingTable:
                 and overlap(advertisement.filter, subscription.filter)
                 and not any(overlap(pattern, subscription.filter) for pattern in others)
             ):
-                subscription.cuts[publisher] = advertisement.first
+                first = min(advertisement.first, subscription.former.get(publisher, advertisement.first))
+                subscription.cuts[publisher] = first
                 if subscription.origin is None:
-                    self._tell_client(subscription, {publisher: advertisement.first})
+                    self._tell_client(subscription, {publisher: first})
 
     def move_advertisement(self, advertisement: Advertisement, origin: Link | None) -> None:
         """The advertisement comes over another link now."""
