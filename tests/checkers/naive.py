@@ -71,11 +71,34 @@ class NaiveJudge:
             key=lambda row: row.step,
         )
         history = self._accept(subscription, cuts, rows)
+        self._false_losses(subscription, {row.event_id for row in rows})
         if self.run.guarantee != "best-effort":
             came = {row.event_id for row in rows}
             self._orders(subscription, history)
             self._missing(subscription, cuts, history, came)
         return len(history)
+
+    def _false_losses(self, subscription: SubscriptionRow, came: set[str]) -> None:
+        told = [row for row in self.trace.skipped if row.subscription_id == subscription.subscription_id]
+        named = set()
+        for row in told:
+            known = [event.seq for event in self.trace.events if event.publisher == row.publisher]
+            numbers = range(row.from_seq, row.to_seq + 1)
+            named |= {f"{row.publisher}:{seq}" for seq in numbers if seq in known and f"{row.publisher}:{seq}" in came}
+            never = [seq for seq in numbers if known and seq not in known and row.publisher not in self.cut_short]
+            if never:
+                named.add(f"{row.publisher}:{never[0]}")
+        for event in named:
+            publisher = event.rpartition(":")[0]
+            self.found["false-loss", subscription.client, subscription.subscription_id, event, publisher] += 1
+
+    def _is_told(self, subscription: SubscriptionRow, event: EventRow) -> bool:
+        return any(
+            row.subscription_id == subscription.subscription_id
+            and row.publisher == event.publisher
+            and row.from_seq <= event.seq <= row.to_seq
+            for row in self.trace.skipped
+        )
 
     def _name(self, kind: str, subscription: SubscriptionRow, event: str | None) -> None:
         publisher = self.events[event].publisher if event in self.events else None
@@ -131,6 +154,8 @@ class NaiveJudge:
             self._name("unobserved", subscription, None)
         for event in self.trace.events:
             if event.event_id in came or not self._matches(subscription, event) or self._may_not_have_left(event):
+                continue
+            if self._is_told(subscription, event):
                 continue
             cut = cuts.get(event.publisher)
             numbers = [other.seq for other in history if other.publisher == event.publisher]

@@ -103,7 +103,7 @@ def test_what_each_guarantee_forbids() -> None:
     assert JUDGED["gcd"] == set(ANOMALY_KINDS)
     assert JUDGED["gcd"] - JUDGED["gfd"] == {"causal-inversion", "late-start", "missing-effect"}
     assert JUDGED["gcd"] - JUDGED["topic-causal"] == {"late-start", "missing-effect"}
-    assert JUDGED["best-effort"] == {"spurious", "duplicate", "false-past"}
+    assert JUDGED["best-effort"] == {"spurious", "duplicate", "false-loss", "false-past"}
 
 
 # ---- unknown ----------------------------------------------------------------------------------------------

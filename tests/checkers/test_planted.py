@@ -15,7 +15,7 @@ from gapless.checkers import Anomaly, Verdict, check
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.protocol import Guarantee
-from gapless.trace import PastRow, Trace
+from gapless.trace import PastRow, SkippedRow, Trace
 
 from .model import Call, Model, Run, record
 from .naive import NaiveJudge
@@ -463,3 +463,39 @@ def test_a_forged_certificate_is_a_false_past(how: str, guarantee: Guarantee) ->
         assert [(a.kind, a.event, a.publisher) for a in verdict.anomalies] == [("false-past", event_id, publisher)]
         planted += 1
     assert planted >= 15
+
+
+def test_a_loss_that_was_told_is_no_gap_and_is_counted_apart() -> None:
+    told = 0
+    for seed in SEEDS:
+        run = Model(seed).run()
+        outcome = drop_in_the_middle(run, random.Random(seed))
+        if outcome is None:
+            continue
+        changed, event_id = outcome
+        trace = record(changed)
+        (anomaly,) = check(trace).anomalies
+        publisher, _, seq = event_id.rpartition(":")
+        trace.skipped.append(SkippedRow(trace.runs[0].run, str(anomaly.subscription), publisher, int(seq), int(seq)))
+        verdict = check(trace)
+        assert verdict.status == "valid", verdict.reason
+        assert verdict.told_losses == 1
+        told += 1
+    assert told >= 10
+
+
+def test_a_loss_is_false_that_was_delivered_or_never_published() -> None:
+    for seed in SEEDS:
+        run = Model(seed).run()
+        if not deliveries(run):
+            continue
+        trace = record(run)
+        row = next(row for row in trace.history if row.kind == "deliver")
+        publisher, _, seq = row.event_id.rpartition(":")
+        last = max(event.seq for event in trace.events if event.publisher == publisher)
+        name = str(row.subscription_id)
+        trace.skipped.append(SkippedRow(trace.runs[0].run, name, publisher, int(seq), int(seq)))
+        trace.skipped.append(SkippedRow(trace.runs[0].run, name, publisher, last + 1, last + 3))
+        verdict = check(trace)
+        assert named(verdict) == [("false-loss", row.event_id), ("false-loss", f"{publisher}:{last + 1}")]
+        assert NaiveJudge(trace).judge()[0] == "invalid"

@@ -14,6 +14,7 @@ from gapless.checkers.late_start import find_late_starts
 from gapless.checkers.matching import Matching
 from gapless.checkers.missing_effect import find_missing_effects
 from gapless.checkers.progress import find_unobserved, silence
+from gapless.checkers.told_loss import count_told, find_false_losses
 from gapless.checkers.verdict import JUDGED, Anomaly, AnomalyKind, Status, Verdict
 from gapless.trace import EventRow, Trace
 
@@ -39,6 +40,7 @@ class _Judge:
         self._anomalies: list[Anomaly] = []
         self._silences: list[str] = []
         self._accepted = 0
+        self._told = 0
         self._order = CausalOrder(self._relation)
         self._orders: CausalOrders | None = None
         if self._forbids("missing-effect"):
@@ -55,6 +57,9 @@ class _Judge:
             history, anomalies = accept(subscription, evidence.events, self._matching.events(subscription.row.filter))
             self._anomalies += anomalies
             self._accepted += len(history.events)
+            if history.skipped:
+                self._told += count_told(history)
+                self._anomalies += find_false_losses(history, evidence)
             if self._forbids("gap"):
                 self._judge_delivery(history)
         self._anomalies += find_strays(evidence)
@@ -71,6 +76,7 @@ class _Judge:
             deliveries=sum(len(subscription.deliveries) for subscription in evidence.subscriptions)
             + len(evidence.strays),
             cut_short=evidence.cut_short.sentences(),
+            told_losses=self._told,
         )
 
     def _judge_delivery(self, history: AcceptedHistory) -> None:

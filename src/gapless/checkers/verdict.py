@@ -13,6 +13,7 @@ that fits in the order of `ANOMALY_KINDS`; the module that finds an anomaly defi
 | `unobserved` | `progress` | due at the quiet end of a run, and never came |
 | `late-start` | `late_start` | missing before the cut, though it was published when the subscription was active |
 | `missing-effect` | `missing_effect` | missing before the cut, though a cause of it was delivered |
+| `false-loss` | `told_loss` | told to be lost, though it was delivered or never published |
 | `false-past` | `certificate` | the table `pasts` does not say what the table `history` says |
 
 What is judged depends on the guarantee that the run claims: see `JUDGED`. `false-past` is about the trace, not
@@ -30,17 +31,17 @@ __all__ = ["ANOMALY_KINDS", "JUDGED", "Anomaly", "AnomalyKind", "Status", "Verdi
 
 AnomalyKind: TypeAlias = Literal[
     "spurious", "duplicate", "fifo-inversion", "gap", "causal-inversion", "unobserved", "late-start", "missing-effect",
-    "false-past",
+    "false-loss", "false-past",
 ]  # fmt: skip
 Status: TypeAlias = Literal["valid", "invalid", "unknown"]
 
 ANOMALY_KINDS: tuple[AnomalyKind, ...] = (
     "spurious", "duplicate", "fifo-inversion", "gap", "causal-inversion", "unobserved", "late-start", "missing-effect",
-    "false-past",
+    "false-loss", "false-past",
 )  # fmt: skip
 """All kinds, in order of precedence."""
 
-_ALWAYS: frozenset[AnomalyKind] = frozenset({"spurious", "duplicate", "false-past"})
+_ALWAYS: frozenset[AnomalyKind] = frozenset({"spurious", "duplicate", "false-loss", "false-past"})
 _GFD: frozenset[AnomalyKind] = _ALWAYS | {"fifo-inversion", "gap", "unobserved"}
 
 JUDGED: dict[Guarantee, frozenset[AnomalyKind]] = {
@@ -85,6 +86,8 @@ class Verdict(msgspec.Struct, frozen=True):
     deliveries: int
     cut_short: tuple[str, ...] = ()
     """Clients of which the trace does not hold all, a sentence each."""
+    told_losses: int = 0
+    """Events that subscriptions will not get and were told so, once for each subscription. They are no anomalies."""
 
     @property
     def counts(self) -> dict[AnomalyKind, int]:

@@ -14,7 +14,7 @@ from gapless_spark.audit.encoding import Encoded, place_of, publisher_at
 from gapless_spark.audit.pairs import OTHER
 from gapless_spark.audit.sentences import event_name, sentence
 
-__all__ = ["Namer", "anomaly_rows", "claims_about_nothing", "false_claims", "never_active", "spurious"]
+__all__ = ["Namer", "anomaly_rows", "claims_about_nothing", "false_claims", "false_losses", "never_active", "spurious"]
 
 
 class Namer:
@@ -121,6 +121,32 @@ def _strays(deliveries: DataFrame, encoded: Encoded) -> DataFrame:
     flaw = F.coalesce(sentence("the subscription belongs to {owner}"), F.lit("the subscription was never requested"))
     columns = {"subscription_id": F.coalesce("odd_s", "known_s"), "exists": F.col("listed").isNotNull(), "flaw": flaw}
     return strays.withColumns(columns).select(*_WRONG)
+
+
+# ---- what was told to be lost ---------------------------------------------------------------------------------
+
+
+def false_losses(encoded: Encoded, namer: Namer) -> list[DataFrame]:
+    """What subscriptions were told to be lost, and was delivered to them, or never published."""
+    if encoded.skipped is None:
+        return []
+    told = encoded.skipped.select("s", "p", "from_seq", "to_seq")
+    came = encoded.acts.where("NOT publishes AND mine AND p IS NOT NULL").select("s", "p", "seq").distinct()
+    listed = encoded.events.select("p", "seq")
+    delivered = came.join(listed, ["p", "seq"], "left_semi").join(told, ["s", "p"])
+    delivered = delivered.where("seq BETWEEN from_seq AND to_seq").select("s", "p", "seq").distinct()
+    ends = encoded.events.groupBy("p").agg(F.max("seq").alias("last"))
+    beyond = told.join(ends, "p").where("to_seq > last")
+    if encoded.cut_short is not None:
+        beyond = beyond.join(encoded.cut_short.select("p").distinct(), "p", "left_anti")
+    beyond = beyond.select("s", "p", F.greatest(F.col("from_seq"), F.col("last") + 1).alias("seq"))
+    found = []
+    for frame, flaw in ((delivered, "was delivered"), (beyond, "was never published")):
+        named = namer.name(namer.subscription(frame), "p", "publisher")
+        named = named.withColumn("event", event_name("publisher", "seq"))
+        said = sentence("{client} was told that {event} is lost for {subscription_id}, but it {flaw}", flaw=F.lit(flaw))
+        found.append(anomaly_rows(named, F.lit("false-loss"), F.array("event"), said))
+    return found
 
 
 # ---- what is missing ------------------------------------------------------------------------------------------

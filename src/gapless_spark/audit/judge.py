@@ -214,6 +214,7 @@ class _Judge:
         relations = relate(self._encoded, self._ghosts())
         found = [anomalies.never_active(self._encoded), *self._spurious(), *self._false_pasts(relations)]
         found += self._about_pairs(relations)
+        found += anomalies.false_losses(self._encoded, self._namer)
         table = materialise(reduce(DataFrame.union, found))
         return Audit(materialise(_verdicts(self._encoded, table, self._summary)), table, self._encoded.keeper)
 
