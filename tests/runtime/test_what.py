@@ -29,7 +29,7 @@ from gapless.runtime.access import Access
 from gapless.runtime.codec import Codec, message_types
 from gapless.runtime.event_loop import run
 from gapless.runtime.network_file import SecurityEntry, check_network
-from gapless.runtime.probe import ask_for_report, ask_to_end
+from gapless.runtime.probe import ask_for_report, ask_to_end, ask_to_forget
 
 from .logged import logged
 from .secure import STEADY, Secure, secure, until
@@ -184,6 +184,9 @@ def test_status_and_operating_are_rights(tmp_path: Path) -> None:
             await client.subscribe("topic = 'news'")
             with pytest.raises(DeniedError, match="user ann may not end sessions; that takes operate = true"):
                 await ask_to_end(address, client.name, timeout_s=30, access=ann)
+            with pytest.raises(DeniedError, match="user ann may not say that a broker will not return"):
+                await ask_to_forget(address, "b0", timeout_s=30, access=ann)
+            assert not (await ask_to_forget(address, "b0", timeout_s=30, access=admin))["forgotten"]
             assert (await ask_to_end(address, client.name, timeout_s=30, access=admin))["ended"]
             await client.close()
 

@@ -24,9 +24,11 @@ Reports = Mapping[str, dict[str, Any] | None]
 ADVICE = {
     "start": "start the brokers that it names, or correct their addresses in the network's file",
     "hand-over": "look at the brokers that it names: they have not said what they have",
-    "return": "start or reconnect one of those it names; nothing is lost if one of them comes back with its data",
+    "return": "start or reconnect one of those it names; nothing is lost if one of them comes back with its data; "
+    "if none ever will: gapless network forget NAME",
     "cut-off": "mend its network, or start the brokers that it misses; its clients are sent to others",
-    "unheard": "mend the connection between the two, or start the one that is not heard",
+    "unheard": "mend the connection between the two, or start the one that is not heard; if it will never return: "
+    "gapless network forget NAME",
     "away": "look for a connection of this broker that carries in one direction only",
     "client": "let that client take what it was delivered, or end it: gapless client end NAME",
 }

@@ -37,10 +37,14 @@ traces = typer.Typer(help="Handle traces of live networks.\n\nStart with:  [bold
 clients = typer.Typer(
     help="Handle clients of a live network.\n\n[bold]gapless status[/bold] says which of them hold the others up."
 )
+networks = typer.Typer(
+    help="Handle brokers of a live network.\n\n[bold]gapless doctor[/bold] says which of them others wait for."
+)
 app.add_typer(sim, name="sim", epilog=EPILOG)
 app.add_typer(filters, name="filter", epilog=EPILOG)
 app.add_typer(traces, name="trace", epilog=NETWORK_EPILOG)
 app.add_typer(clients, name="client", epilog=NETWORK_EPILOG)
+app.add_typer(networks, name="network", epilog=NETWORK_EPILOG)
 app.add_typer(lab, name="lab", epilog=LAB_EPILOG)
 app.add_typer(security, name="security", epilog=NETWORK_EPILOG)
 app.add_typer(data, name="data", epilog=DATA_EPILOG)
@@ -371,6 +375,28 @@ def client_end(
     from gapless.cli.client_end import end_client
 
     return end_client(name, local(url, credentials), config, credentials, as_json=json)
+
+
+@networks.callback()
+def network() -> None:
+    """Handle brokers of a live network."""
+
+
+@networks.command("forget", epilog="Exit codes: 0 the others go on, 1 it is up or is none of them, 64 nobody answers.")
+def network_forget(
+    name: Annotated[str, typer.Argument(metavar="BROKER", help="The broker, as the network's file names it.")],
+    url: Url = LOCAL,
+    config: NetworkFile = None,
+    credentials: CredentialsFile = None,
+    json: Json = False,
+) -> int:
+    """Say that a broker will not return. Whoever waits for it goes on; what only it had is lost, and that is told.
+
+    Example:  [bold]gapless network forget b3 --config network.toml[/bold]
+    """
+    from gapless.cli.network_forget import forget_broker
+
+    return forget_broker(name, local(url, credentials), config, credentials, as_json=json)
 
 
 @app.command(epilog=NETWORK_EPILOG)

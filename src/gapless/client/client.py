@@ -42,6 +42,7 @@ from gapless.names import Confirmation, MoveName, NamedSubscription
 from gapless.protocol import (
     ClientPlace,
     Confirmed,
+    PublicationsLost,
     Publish,
     Published,
     PublishedMany,
@@ -93,6 +94,11 @@ class Client:
             self._serial = standing.attempt  # so that nothing of the process before has the same name
             self._node.take_over(standing.home, standing.attempt, standing.seq)
             self._publishing.unsafe.published = self._publishing.unsafe.confirmed = standing.seq
+        self.lost_publications: list[tuple[int, int]] = []
+        """What this client published, was told to be safe, and is lost all the same, because more brokers failed than
+        may: the first and last number of each range."""
+        self.on_publications_lost: Callable[[list[tuple[int, int]]], None] | None = None
+        """Called with such ranges when they become known."""
         self._rejection: Rejected | None = None
         self._holdings = Holdings(self, paces=self._spec.paces, window=self._node.delivery_window)
         self._subscriptions = self._holdings.subscriptions
@@ -105,6 +111,7 @@ class Client:
             Published: self._publishing.on_published,
             PublishedMany: self._publishing.on_published_many,
             Confirmed: self._publishing.on_confirmed,
+            PublicationsLost: self._on_publications_lost,
             Rejected: self._on_rejected,
             **self._holdings.handlers,
         }
@@ -512,6 +519,16 @@ class Client:
             self._links.give(news)
 
     # ---- effects ------------------------------------------------------------------------------------------
+
+    def _on_publications_lost(self, effect: PublicationsLost) -> None:
+        """More brokers failed than may. Who should have got these events is told; so is who published them."""
+        shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in effect.ranges)
+        logging.getLogger("gapless.client").warning(
+            "publications that were confirmed are lost", extra={"client": self.name, "numbers": shown}
+        )
+        self.lost_publications.extend(effect.ranges)
+        if self.on_publications_lost is not None:
+            self.on_publications_lost(effect.ranges)
 
     def _on_rejected(self, effect: Rejected) -> None:
         if self._rejection is None:

@@ -128,6 +128,10 @@ class Introduction:
         """Nobody asks."""
         return {}
 
+    def forget_broker(self, broker: str) -> dict[str, Any]:
+        """Nobody asks."""
+        return {}
+
     def close(self) -> None:
         """Look no further."""
         if self._looking is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from gapless.disk import DiskContents
 from gapless.errors import ConfigError
-from gapless.protocol import BrokerNode, BrokerPlace, Expel, HistoryRead, Persisted, Start
+from gapless.protocol import BrokerNode, BrokerPlace, Expel, Forget, HistoryRead, Persisted, Start
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
 from gapless.runtime.broker_disk import BrokerDisk
@@ -291,6 +291,23 @@ class Broker:
     def end_client(self, client: str) -> dict[str, Any]:
         """Let an operator end the session of a client that holds everybody up; the client is told."""
         return self._sent_away.end_client(client)
+
+    def forget_broker(self, broker: str) -> dict[str, Any]:
+        """An operator says that a broker will not return: nobody waits for it any more, and what is lost is told."""
+        reason = ""
+        if not self.config.spec.forgets:
+            reason = f"brokers of protocol {self.config.spec.name!r} wait for nobody"
+        elif broker == self.name:
+            reason = f"{broker!r} is this broker, and is there"
+        elif broker not in self.config.overlay:
+            reason = f"there is no broker {broker!r} in this network"
+        elif self._node is None:
+            reason = f"{self.name!r} has not begun yet"
+        if reason:
+            return {"forgotten": False, "reason": reason}
+        self.logger.warning("an operator said that a broker will not return", extra={"peer": broker})
+        self._links.give(Forget(broker))
+        return {"forgotten": True, "reason": ""}
 
     # ---- how it is ----------------------------------------------------------------------------------------
 

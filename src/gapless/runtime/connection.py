@@ -21,6 +21,7 @@ from gapless.runtime.wire import (
     BYE,
     DENIED,
     END,
+    FORGET,
     HELLO,
     MESSAGES,
     PING,
@@ -50,6 +51,8 @@ TLS_RECORD = 0x1603
 """How a TLS handshake begins."""
 
 HOLD_MIN_S = 0.001
+QUESTIONS = {ASK: "see how brokers are", END: "end sessions", FORGET: "say that a broker will not return"}
+"""What a probe may ask, and what that is."""
 LOOK_AGAIN_S = 3_600.0
 """Clocks are set right now and then, so a moment far away is awaited in steps."""
 
@@ -108,6 +111,8 @@ class ConnectionListener(Protocol):
     def report(self) -> dict[str, Any]: ...
 
     def end_client(self, client: str) -> dict[str, Any]: ...
+
+    def forget_broker(self, broker: str) -> dict[str, Any]: ...
 
     def is_readable(self, connection: "Connection") -> bool: ...
 
@@ -195,7 +200,7 @@ class Connection(FrameStream):
         elif self.target is None and kind == HELLO and self.hello is None:
             self.hello = decode_hello(body)
             self._links.asked(self, self.hello)
-        elif kind in (ASK, END) and self.identity is not None and self.hello is not None and self.hello.role == PROBE:
+        elif kind in QUESTIONS and self.identity is not None and self.hello is not None and self.hello.role == PROBE:
             self._serve_probe(self.identity, kind, body)
         else:
             raise WireError("a connection begins with a greeting")
@@ -203,12 +208,14 @@ class Connection(FrameStream):
     def _serve_probe(self, identity: Identity, kind: int, body: memoryview) -> None:
         right = "status" if kind == ASK else "operate"
         if not self._links.permits(identity, right):
-            what = "see how brokers are" if kind == ASK else "end sessions"
-            self.refuse("denied", f"{identity.text} may not {what}; that takes {right} = true in the users' file")
+            may_not = f"{identity.text} may not {QUESTIONS[kind]}"
+            self.refuse("denied", f"{may_not}; that takes {right} = true in the users' file")
         elif kind == ASK:
             self.write((frame(REPORT, self._links.report()),))
-        else:
+        elif kind == END:
             self.write((frame(REPORT, self._links.end_client(decode_name(body))),))
+        else:
+            self.write((frame(REPORT, self._links.forget_broker(decode_name(body))),))
 
     def await_expiry(self, identity: Identity) -> None:
         """Let the connection go on as long as the proof of its identity is valid."""

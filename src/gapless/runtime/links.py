@@ -261,6 +261,10 @@ class Links:
         """An operator wants this client's session to end."""
         return self._owner.end_client(client)
 
+    def forget_broker(self, broker: str) -> dict[str, Any]:
+        """An operator says that a broker will not return."""
+        return self._owner.forget_broker(broker)
+
     # ---- the end of a connection --------------------------------------------------------------------------
 
     def _disconnect(self, link: Link) -> None:

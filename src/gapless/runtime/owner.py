@@ -39,3 +39,6 @@ class Owner(Protocol):
 
     def end_client(self, client: str) -> dict[str, Any]:
         """An operator wants this client's session to end; whether it was here."""
+
+    def forget_broker(self, broker: str) -> dict[str, Any]:
+        """An operator says that a broker will not return; whether anything comes of it."""

@@ -17,6 +17,7 @@ from gapless.runtime.tls import why_dialling_failed
 from gapless.runtime.wire import (
     ASK,
     END,
+    FORGET,
     PROBE,
     REFUSAL,
     REPORT,
@@ -29,7 +30,7 @@ from gapless.runtime.wire import (
     greeting,
 )
 
-__all__ = ["ask_for_report", "ask_to_end", "probe"]
+__all__ = ["ask_for_report", "ask_to_end", "ask_to_forget", "probe"]
 
 NOT_OURS = "whoever listens there is no Gapless broker"
 
@@ -101,6 +102,11 @@ async def ask_for_report(address: str, *, timeout_s: float = 2.0, access: Access
 async def ask_to_end(address: str, client: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
     """Let a broker end the session of a client: whether it did (`ended`), and if not, the `reason`."""
     return await _answer(address, frame(END, client), timeout_s, access)
+
+
+async def ask_to_forget(address: str, broker: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
+    """Tell a broker that another will not return: whether it heeds that (`forgotten`), and if not, the `reason`."""
+    return await _answer(address, frame(FORGET, broker), timeout_s, access)
 
 
 async def _answer(address: str, question: bytes, timeout_s: float, access: Access) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from gapless.errors import WireError
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = [
-    "ASK", "BROKER", "BYE", "CLIENT", "DENIED", "END", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE", "REFUSAL",
-    "REPORT", "UNREADABLE", "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_denial", "decode_hello",
-    "decode_name", "decode_refusal", "decode_welcome", "frame", "greeting",
+    "ASK", "BROKER", "BYE", "CLIENT", "DENIED", "END", "FORGET", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE",
+    "REFUSAL", "REPORT", "UNREADABLE", "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_denial",
+    "decode_hello", "decode_name", "decode_refusal", "decode_welcome", "frame", "greeting",
 ]  # fmt: skip
 
 VERSION = 2
@@ -28,9 +28,9 @@ TOKEN_MAX = 16_384
 
 HEADER = Struct(">IB")
 
-HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END, DENIED = range(1, 11)
+HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END, DENIED, FORGET = range(1, 12)
 """The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a client's session;
-`DENIED` tells a client that a call of it is refused."""
+`DENIED` tells a client that a call of it is refused; `FORGET` tells a broker that another will not return."""
 
 BROKER, CLIENT, PROBE = "broker", "client", "probe"
 """Who dials. A probe asks, and takes no part."""
@@ -170,11 +170,11 @@ def decode_welcome(body: memoryview) -> Welcome:
 
 
 def decode_name(body: memoryview) -> str:
-    """The name of a client."""
+    """The name of a client, or of a broker."""
     try:
         return _name.decode(body)
     except UNREADABLE:
-        raise WireError("a client is named by a string") from None
+        raise WireError("a client or broker is named by a string") from None
 
 
 def decode_denial(body: memoryview) -> tuple[str, str]:
