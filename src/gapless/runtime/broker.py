@@ -301,7 +301,7 @@ class Broker:
             reason = f"{broker!r} is this broker, and is there"
         elif broker not in self.config.overlay:
             reason = f"there is no broker {broker!r} in this network"
-        elif self._node is None:
+        elif self.node is None:
             reason = f"{self.name!r} has not begun yet"
         if reason:
             return {"forgotten": False, "reason": reason}
