@@ -21,6 +21,7 @@ has them in order, too.
 from collections.abc import Iterable, Mapping, Sequence
 
 from gapless.events import Event
+from gapless.protocols.gapless.lives import broker_of
 from gapless.protocols.gapless.messages import Admission, Cuts, Sync
 from gapless.protocols.gapless.tombstones import tombstone
 
@@ -36,6 +37,8 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
     And those that are `inherited` in a state that is older than what is known to have passed: they were found on an old
     disk, and what they had admitted up to a number is in that journal, or has reached everyone.
     """
+    if not _has_lost_journal(contributions):
+        return {}
     known = set(inherited)
     for sync in contributions.values():
         known |= sync.owned.keys() | sync.homes.keys()
@@ -48,6 +51,18 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
             elif inherited.get(publisher, NEVER) < sync.passed.get(publisher, 0):
                 found[publisher] = max(reached, inherited[publisher], found.get(publisher, 0))
     return found
+
+
+def _has_lost_journal(contributions: Mapping[str, Sync]) -> bool:
+    """Whether nobody has the journal of some broker of the region, nor knows its heir, nor has it its memory.
+
+    If there is none, who is not known any more has left in good order. The smallest story: p takes its advertisement
+    back, and the broker that should tell that dies. Beyond it p is still known, and nothing of p is lost.
+    """
+    held = {estate.broker for sync in contributions.values() for estate in sync.estates}
+    held |= {broker_of(life) for sync in contributions.values() for life in sync.heirs}
+    held |= {member for member, sync in contributions.items() if sync.passed or sync.log}
+    return any(name not in held for sync in contributions.values() for name in sync.core)
 
 
 def fill_holes(
