@@ -66,8 +66,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     keeps_disks: bool = False
     """Whether brokers use a disk where their place has one."""
     copes_with: frozenset[str] = frozenset()
-    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, disk, blackout, partition, beyond-f,
-    loss, duplication, relink. (Beyond f, what cannot be kept is told.)"""
+    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, disk, blackout, partition, loss,
+    duplication, relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()
     """What its nodes send, as tagged array-like structs; empty means all those in the package's module `messages`."""
     client_messages: tuple[type[msgspec.Struct], ...] = ()

@@ -143,8 +143,10 @@ def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
             raise ScenarioError(f"faults: {refusal(spec, kind)}")
         if kind in DISK_KINDS and not spec.keeps_disks:
             raise ScenarioError(f"faults: {kind} is for protocols that use disks, and {spec.name!r} does not")
-        if kind in (PARTITION, BEYOND) and kind not in spec.copes_with:
+        if kind == PARTITION and kind not in spec.copes_with:
             raise ScenarioError(f"faults: {refusal(spec, kind)}")
+        if kind == BEYOND and not spec.forgets:
+            raise ScenarioError(f"faults: {kind} is for protocols that tell what is lost, and {spec.name!r} does not")
 
 
 def _try_seeds(

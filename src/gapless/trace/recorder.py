@@ -213,6 +213,7 @@ class Recorder:
         An event has no smaller stamp than the time when it was published, and its publisher's later ones have larger
         ones. What was delivered to nobody shows no stamp.
         """
+        self._leave_out_delivered()
         if not (self._spans or self._gaps):
             return
         stamps = Stamps()
@@ -223,6 +224,7 @@ class Recorder:
                 stamps.delivered(event)
         for name, gap in self._gaps:
             self.skip(name, {publisher: [stamps.between(publisher, *gap)] for publisher in stamps.publishers})
+        self._leave_out_delivered()
         for name, (since, until) in self._spans.items():
             last = self._ends[name][0] if name in self._complete else {}
             for publisher in stamps.publishers:
@@ -232,6 +234,19 @@ class Recorder:
                 elif name in self._complete and until < 0:
                     safe = [seq for at, seq in self._confirmed.get(publisher, ()) if at < self._requests[name][2]]
                     last[publisher] = max([last.get(publisher, 0), *safe])
+
+    def _leave_out_delivered(self) -> None:
+        """Of what was between two positions it is not known what it was: it may have come before. And what one opening
+        of a named subscription was told to be lost, another may have got."""
+        vague = {name for name, _ in self._gaps} | {name for name in self._skipped if name.startswith(NAME_CLIENT)}
+        for name in vague & self._skipped.keys():
+            came = {(event.publisher, event.seq) for _, event, told, _ in self._acts if told == name}
+            for publisher, ranges in self._skipped[name].items():
+                ranges[:] = [
+                    (seq, seq)
+                    for seq in sorted({seq for first, last in ranges for seq in range(first, last + 1)})
+                    if (publisher, seq) not in came
+                ]
 
     def _start(self, name: str, publisher: str, first: int) -> int:
         opening = self._openings.of(name)

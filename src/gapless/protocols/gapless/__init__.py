@@ -56,6 +56,6 @@ PROTOCOL = ProtocolSpec(
     messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),
-    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition", "beyond-f"}),
+    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition"}),
     warns=_warn,
 )
