@@ -41,6 +41,7 @@ INTERNAL = {
     "release",
     "skip",
     "reach",
+    "withdraw",
 }
 
 

@@ -391,6 +391,13 @@ def sub(
         str | None,
         typer.Option(metavar="NAME", help="Go on where the subscription of that name stopped, whoever had it."),
     ] = None,
+    share: Annotated[
+        bool, typer.Option("--share", help="Share the named subscription: each event goes to one of those who do.")
+    ] = False,
+    redeliver: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="With --share: what one has not printed for S seconds goes to another (30)."),
+    ] = None,
     rate: Annotated[
         bool, typer.Option("--rate", help="Print events a second instead of events, and the total at the end.")
     ] = False,
@@ -407,11 +414,13 @@ def sub(
     What was published in the last ten minutes:  [bold]gapless sub --since 10m --until now[/bold]
 
     Today, and tomorrow with what came meanwhile:  [bold]gapless sub --name billing[/bold]
+
+    In several terminals, each event in one of them:  [bold]gapless sub --name billing --share[/bold]
     """
     from gapless.cli.sub import Span, subscribe
 
     return subscribe(
-        local(url, credentials), text, Span(since, until, name), count, seconds,
+        local(url, credentials), text, Span(since, until, name, share, redeliver), count, seconds,
         credentials=credentials, rate=rate, quiet=quiet, as_json=json,
     )  # fmt: skip
 

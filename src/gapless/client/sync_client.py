@@ -20,6 +20,7 @@ from gapless.client.connecting import connect as connect_asynchronously
 from gapless.client.feed import Feed
 from gapless.client.loop_thread import LoopThread
 from gapless.client.milestones import Milestones
+from gapless.client.naming import REDELIVER_S
 from gapless.client.positions import Since
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.subscription import OnFull
@@ -75,6 +76,8 @@ class Client:
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
+        share: bool = False,
+        redeliver_s: float = REDELIVER_S,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -90,6 +93,8 @@ class Client:
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
+        share: bool = False,
+        redeliver_s: float = REDELIVER_S,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -104,6 +109,8 @@ class Client:
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
+        share: bool = False,
+        redeliver_s: float = REDELIVER_S,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -113,8 +120,8 @@ class Client:
         The choices are those of the asynchronous client.
         """
         subscribe = partial(
-            self._inner.subscribe, filter, since=since, name=name, confirm=confirm, replace=replace, on_full=on_full,
-            queue=queue, ready=ready,
+            self._inner.subscribe, filter, since=since, name=name, confirm=confirm, replace=replace, share=share,
+            redeliver_s=redeliver_s, on_full=on_full, queue=queue, ready=ready,
         )  # fmt: skip
         if type is None:
             return Subscription(self._loop, self._loop.run(subscribe()))
