@@ -13,6 +13,10 @@ class Line:
     def __init__(self, broker: str) -> None:
         self.broker = broker
         self.attempt = 0
+        self.now = 0
+        """In microseconds."""
+        self.is_attached = False
+        """Whether that broker holds the session, and has said so."""
         self.effects: list[Effect] = []
 
     def send(self, message: Any) -> None:
