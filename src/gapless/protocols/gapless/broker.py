@@ -138,6 +138,7 @@ class GaplessBroker(BrokerNode):
                     life.clients.caught_sight(item.peer)
             case Start():
                 life.members.start()
+                life.names.start()
             case EndSession():
                 life.clients.end(item.client)
                 life.wave_course.echo_if_due()

@@ -5,7 +5,7 @@ to it (all, if there are fewer). A record is changed only if a majority of them 
 survives f of them, and nobody has to know who lives.
 
 A keeper that has started again may have forgotten what it had agreed to: it comes without memory, or with an old disk.
-It agrees to nothing before it has asked the others, when somebody first wants something of it, and has heard
+It agrees to nothing before it has asked the others, as soon as it is there, and has heard
 
 - so many who know that they have lost nothing that one of them was part of whatever majority it was part of itself; or
 - all of them: then nobody knows more; or

@@ -114,6 +114,16 @@ class Names:
 
     # ---- brokers ------------------------------------------------------------------------------------------
 
+    def start(self) -> None:
+        """A keeper that may have forgotten something asks at once.
+
+        The smallest story: of three keepers one dies and comes back without memory, then another dies for good. Who has
+        waited until somebody wanted a name hears one keeper only, and may not agree to anything ever again.
+        """
+        if self._register.is_keeper and not self._register.is_sure and not self._ticks:
+            self._recover()
+            self._drain()
+
     def receive(self, peer: str, message: NameMessage) -> None:
         """Another broker asks, or answers."""
         self._take(peer, message)
