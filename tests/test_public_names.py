@@ -17,8 +17,9 @@ ROOT = Path(__file__).parents[1]
 
 ERRORS = {
     "CallError", "ClosedError", "ConfigError", "ConnectError", "DeniedError", "EventError", "ExperimentError",
-    "FilterError", "GaplessError", "MisfitError", "NoReplyError", "OverlayError", "ProtocolError", "ScenarioError",
-    "SlowConsumerError", "SparkError", "StorageError", "SubscriptionEndedError", "TraceError", "WireError",
+    "FilterError", "GaplessError", "GivenAwayError", "MisfitError", "NoReplyError", "OverlayError", "ProtocolError",
+    "ScenarioError", "SlowConsumerError", "SparkError", "StorageError", "SubscriptionEndedError", "TraceError",
+    "WireError",
 }  # fmt: skip
 CLIENT = {
     "Advertisement", "Change", "Changes", "Client", "Connecting", "Credentials", "Request", "Requests", "Subscription",

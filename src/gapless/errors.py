@@ -19,6 +19,7 @@ __all__ = [
     "ExperimentError",
     "FilterError",
     "GaplessError",
+    "GivenAwayError",
     "MisfitError",
     "NoReplyError",
     "OverlayError",
@@ -136,6 +137,18 @@ class SkippedError(GaplessError):
         super().__init__(message)
         self.lost = lost
         self.gap = gap
+
+
+class GivenAwayError(GaplessError):
+    """What was to be confirmed of a named subscription that a group shares is another's by now: it was not confirmed in
+    time, or this client was out of sight. All else that was to be confirmed with it is.
+
+    `events` names it: `publisher:number`.
+    """
+
+    def __init__(self, message: str, events: list[str]) -> None:
+        super().__init__(message)
+        self.events = events
 
 
 class StorageError(GaplessError):

@@ -7,8 +7,8 @@ import msgspec
 
 __all__ = [
     "LISTING",
-    "Confirm", "Confirmation", "Confirming", "ListNames", "MoveName", "NameChanged", "NamedSubscription", "NamesListed",
-    "Opened",
+    "Confirm", "Confirmation", "Confirming", "Joined", "ListNames", "MoveName", "NameChanged", "NamedSubscription",
+    "NamesListed", "Opened", "Revoked",
 ]  # fmt: skip
 
 Confirmation: TypeAlias = Literal["taken", "manual"]
@@ -66,6 +66,22 @@ class Confirming(msgspec.Struct, frozen=True):
     is_kept: bool
 
 
+class Joined(msgspec.Struct, frozen=True):
+    """A client is one of the group that shares a named subscription; everything up to that position is confirmed."""
+
+    subscription: str
+    name: str
+    position: int
+
+
+class Revoked(msgspec.Struct, frozen=True):
+    """Of a named subscription that a group shares: what came with these deliveries to the client was given to another,
+    and cannot be confirmed any more."""
+
+    subscription: str
+    counts: Sequence[int]
+
+
 class NamedSubscription(msgspec.Struct, frozen=True):
     """A named subscription, as an operator sees it."""
 
@@ -77,6 +93,8 @@ class NamedSubscription(msgspec.Struct, frozen=True):
     """Who opened it last and has not left; empty if nobody."""
     lag_s: float
     """How far its position lies behind the newest, in seconds."""
+    is_shared: bool = False
+    """Whether a group shares it; then `client` is the one that deals out what comes."""
 
 
 class NamesListed(msgspec.Struct, frozen=True):

@@ -4,8 +4,10 @@ import asyncio
 import json
 import subprocess
 import sys
+from typing import Any
 
 from gapless.cli.names import lag_text
+from gapless.cli.status import remarks
 from gapless.client import connect
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
@@ -54,6 +56,63 @@ def test_what_was_printed_does_not_come_again_and_the_name_can_be_listed_moved_a
             assert "--name goes on where it stopped, so leave out --since" in both[2]
 
     run(main())
+
+
+def test_two_that_share_a_name_print_each_event_once() -> None:
+    async def main() -> None:
+        async with local(chain(3)) as network, connect(network.at("b0"), name="ann") as ann:
+            await ann.advertise("n > 0")
+            words = ("sub", "n > 0", "--name", "billing", "--share", "--redeliver", "60", "--seconds", "20")
+            printing = [asyncio.create_task(gapless(network, *words)) for _ in range(2)]
+            while not (found := await ann.named_subscriptions()) or not found[0].client:
+                await asyncio.sleep(0.1)
+            for number in range(1, 21):
+                await ann.publish({"n": number})
+                await asyncio.sleep(0.2)
+            code, out, _ = await gapless(network, "subscriptions")
+            assert code == 0
+            assert "a group, for which" in " ".join(out.split())
+            ends = await asyncio.gather(*printing)
+            assert [code for code, _, _ in ends] == [0, 0], ends
+            assert all("this is one of those who share it" in errors for _, _, errors in ends)
+            lines = [json.loads(line)["attributes"]["n"] for _, out, _ in ends for line in out.splitlines()]
+            assert sorted(lines) == list(range(1, 21))
+            alone = await gapless(network, "sub", "--share")
+            assert (alone[0], "--share is for a named subscription: say --name NAME, too" in alone[2]) == (64, True)
+
+    run(main())
+
+
+def test_status_says_for_which_name_history_is_kept() -> None:
+    async def main() -> None:
+        options: dict[str, Any] = {"history_keeps_names": True, "history_bytes": 20_000}
+        async with local(chain(3), **options) as network, connect(network.at("b0"), name="ann") as ann:
+            await ann.advertise("n > 0")
+            await (await ann.subscribe("n > 0", name="billing")).close()
+            for number in range(1, 61):
+                await ann.publish({"n": number}, bytes(500))
+            while "beyond its bound" not in (out := " ".join((await gapless(network, "status"))[1].split())):
+                await asyncio.sleep(0.2)
+            assert "MiB of history beyond its bound for the named subscription 'billing', which lies" in out
+            subscription = await ann.subscribe("n > 0", name="billing")
+            found: list[object] = []
+            while len(found) < 60:
+                found += await subscription.take()
+            assert len(found) == 60
+
+    run(asyncio.wait_for(main(), 120))
+
+
+def test_status_says_what_is_held_by_fewer_than_it_should_be() -> None:
+    report = {
+        "f": 1, "links": {}, "waits": [], "paused": False,
+        "overview": {"history": {"held_by_few": ["b0", "b1"], "final": 0}},
+    }  # fmt: skip
+    [remark] = remarks({"b1": report, "b2": None})
+    assert remark == (
+        "the history of b0, b1 is held by fewer than f + 1 = 2 brokers: b1 is reading it again, or too few are there "
+        "to hold it"
+    )
 
 
 def test_a_lag_reads_as_people_say_it() -> None:

@@ -42,6 +42,7 @@ INTERNAL = {
     "release",
     "skip",
     "reach",
+    "withdraw",
 }
 
 

@@ -287,3 +287,13 @@ def test_protocols_for_topics_have_larger_and_longer_ones_too(scale: str) -> Non
         scenario = generate(seed, "vcube", scale=scale)
         assert len(overlay_of(scenario.network).brokers) in (8, 16, 32)
         check_scenario(scenario)
+
+
+def test_a_cut_and_a_suspicion_of_the_same_two_are_told_apart() -> None:
+    """Of two brokers, one suspects the other while they are cut off from each other, and a blackout follows."""
+    for seed in (5397, 5783):
+        scenario = generate(seed, "gapless", "all")
+        check_scenario(scenario)
+        for begin, end in ((Cut, Heal), (Suspect, Trust)):
+            begun = sum(isinstance(fault, begin) for fault in scenario.faults)
+            assert sum(isinstance(fault, end) for fault in scenario.faults) <= begun

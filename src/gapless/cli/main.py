@@ -450,6 +450,13 @@ def sub(
         Path | None,
         typer.Option(metavar="DIR", help="What gapless archive keeps there comes first. Needs --since."),
     ] = None,
+    share: Annotated[
+        bool, typer.Option("--share", help="Share the named subscription: each event goes to one of those who do.")
+    ] = False,
+    redeliver: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="With --share: what one has not printed for S seconds goes to another (30)."),
+    ] = None,
     rate: Annotated[
         bool, typer.Option("--rate", help="Print events a second instead of events, and the total at the end.")
     ] = False,
@@ -468,11 +475,13 @@ def sub(
     Today, and tomorrow with what came meanwhile:  [bold]gapless sub --name billing[/bold]
 
     Also what brokers have dropped:  [bold]gapless sub "topic = 'trade'" --since 30d --archive trades[/bold]
+
+    In several terminals, each event in one of them:  [bold]gapless sub --name billing --share[/bold]
     """
     from gapless.cli.sub import Span, subscribe
 
     return subscribe(
-        local(url, credentials), text, Span(since, until, name, archive), count, seconds,
+        local(url, credentials), text, Span(since, until, name, archive, share, redeliver), count, seconds,
         credentials=credentials, rate=rate, quiet=quiet, as_json=json,
     )  # fmt: skip
 

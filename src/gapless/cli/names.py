@@ -71,9 +71,15 @@ def _table(found: list[NamedSubscription]) -> Table:
         table.add_column(heading, overflow="fold")
     for each in found:
         table.add_row(
-            Text(each.name), Text(each.filter), str(each.position), lag_text(each.lag_s), Text(each.client or "nobody")
+            Text(each.name), Text(each.filter), str(each.position), lag_text(each.lag_s), Text(_listener(each))
         )
     return table
+
+
+def _listener(each: NamedSubscription) -> str:
+    if not each.client:
+        return "nobody"
+    return f"a group, for which {each.client} deals" if each.is_shared else each.client
 
 
 def lag_text(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """`gapless status`: who is up, and how it is."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.cli.exit_codes import INVALID, VALID
+from gapless.cli.names import lag_text
 from gapless.cli.terminal import output_console, print_json
 from gapless.client.bootstrap import find_network
 from gapless.errors import ConfigError, ConnectError, WireError
@@ -21,6 +22,7 @@ from gapless.runtime.probe import ask_for_report
 __all__ = ["network_addresses", "remarks", "reports_of", "show_status", "state_text", "status_table"]
 
 PATIENCE_S = 2.0
+SHOWN = 5
 
 
 def show_status(url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
@@ -127,6 +129,7 @@ def state_text(report: Mapping[str, Any]) -> Text:
 def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
     """What is out of the ordinary: suspicions, stand-ins, what is waited for, clients held back."""
     told: dict[str, None] = {}
+    last_name = _last_name(reports)
     for name, report in reports.items():
         if report is None:
             continue
@@ -140,6 +143,37 @@ def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
         for wait in report["waits"]:
             if wait["is_long"]:
                 told[f"{name} {wait['text']}"] = None
+        told.update(dict.fromkeys(_history_remarks(name, report, last_name)))
         if report["paused"]:
             told[f"{name} holds its clients back: too much waits to be sent"] = None
     return list(told)
+
+
+def _history_remarks(name: str, report: Mapping[str, Any], last_name: str) -> Iterator[str]:
+    history = report["overview"].get("history", {})
+    few = history.get("held_by_few", [])
+    if few:
+        shown = ", ".join(few[:SHOWN]) + (", …" if len(few) > SHOWN else "")
+        count = report["f"] + 1
+        yield (
+            f"the history of {shown} is held by fewer than f + 1 = {count} brokers: {name} is reading it again, or too "
+            "few are there to hold it"
+        )
+    if history.get("kept_for_names"):
+        size = history["kept_for_names"] / 2**20
+        yield f"{name} keeps {size:,.1f} MiB of history beyond its bound {last_name}"
+
+
+def _last_name(reports: Mapping[str, dict[str, Any] | None]) -> str:
+    """For which named subscription history is kept."""
+    found: list[tuple[int, str, float]] = []
+    for report in reports.values():
+        history = {} if report is None else report["overview"].get("history", {})
+        if history.get("last_name"):
+            name, position = history["last_name"]
+            found.append((position, name, max(0, history["final"] - position) / 1e6))
+    if not found:
+        return "for named subscriptions"
+    _, name, lag_s = min(found)
+    lag = lag_text(lag_s)
+    return f"for the named subscription {name!r}, which lies {lag} behind; move or end it if nobody needs it"

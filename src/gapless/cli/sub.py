@@ -14,8 +14,9 @@ import msgspec
 from gapless.cli.event_lines import event_line
 from gapless.cli.exit_codes import INTERRUPTED, PIPE_CLOSED
 from gapless.client import Subscription, connect
+from gapless.client.naming import REDELIVER_S
 from gapless.client.positions import Since
-from gapless.errors import CallError, SkippedError
+from gapless.errors import CallError, GivenAwayError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.runtime.event_loop import run
@@ -37,6 +38,9 @@ class Span(msgspec.Struct, frozen=True):
     """Instead: where the subscription of that name stopped."""
     archive: Path | None = None
     """What that holds is read there."""
+    share: bool = False
+    """Whether others may have a part of it at the same time."""
+    redeliver_s: float | None = None
 
     def begin(self) -> Since | None:
         """From which position on; None if from now on."""
@@ -47,6 +51,10 @@ class Span(msgspec.Struct, frozen=True):
             )
         if self.archive is not None and self.since is None:
             raise CallError("--archive needs --since: it holds what was published before")
+        if self.share and self.name is None:
+            raise CallError("--share is for a named subscription: say --name NAME, too")
+        if self.redeliver_s is not None and not self.share:
+            raise CallError("--redeliver is for a named subscription that a group shares: say --share, too")
         if self.until is not None and self.since is None:
             raise CallError("--until needs --since: what is published from now on has no end; see also --seconds")
         return None if self.since is None else _position(self.since)
@@ -79,7 +87,10 @@ async def _subscribe(
         if span.until is not None and since is not None:
             subscription = await client.read(text, since=since, until=span.end(), archive=span.archive)
         elif span.name is not None:
-            subscription = await client.subscribe(text, name=span.name, confirm="manual")
+            redeliver_s = REDELIVER_S if span.redeliver_s is None else span.redeliver_s
+            subscription = await client.subscribe(
+                text, name=span.name, confirm="manual", share=span.share, redeliver_s=redeliver_s
+            )
         else:
             subscription = await client.subscribe(text, since=since, archive=span.archive)
         if not quiet:
@@ -132,8 +143,16 @@ async def _take(
         if not give(events):
             return PIPE_CLOSED
         if subscription.title:
-            await subscription.confirm()  # what was printed does not come again
+            await _confirm(subscription)
     return 0
+
+
+async def _confirm(subscription: Subscription) -> None:
+    """What was printed does not come again, but for what was printed too late."""
+    try:
+        await subscription.confirm()
+    except GivenAwayError as error:
+        print(f"gapless sub: {error}", file=sys.stderr, flush=True)
 
 
 def _tell_begin(subscription: Subscription, span: Span) -> None:
@@ -141,6 +160,7 @@ def _tell_begin(subscription: Subscription, span: Span) -> None:
     begin = f"it starts with {cuts}" if cuts else "nobody publishes such events yet"
     if span.name is not None:
         begin = f"{span.name} goes on after position {subscription.position}"
+        begin += ", and this is one of those who share it" if span.share else ""
     elif span.since is not None:
         begin = f"what was published since {span.since}" + (", then what is published" if span.until is None else "")
     print(f"subscribed; {begin}", file=sys.stderr, flush=True)

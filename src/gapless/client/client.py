@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, get_args, overload
 
+import msgspec
+
 from gapless.client.advertisement import Advertisement
 from gapless.client.archived import log_seam, open_past
 from gapless.client.arguments import check_choice, check_count, check_text, check_timeout
@@ -25,7 +27,7 @@ from gapless.client.hold_up import HoldUp
 from gapless.client.holdings import Holdings
 from gapless.client.introduction import Introduction
 from gapless.client.milestones import Milestones, Survey
-from gapless.client.naming import check_name_of, check_naming, find_named
+from gapless.client.naming import REDELIVER_S, check_name_of, check_naming, check_sharing, find_named
 from gapless.client.positions import Since, position_of
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import Publishing
@@ -167,6 +169,8 @@ class Client:
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
+        share: bool = False,
+        redeliver_s: float = REDELIVER_S,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -183,6 +187,8 @@ class Client:
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
+        share: bool = False,
+        redeliver_s: float = REDELIVER_S,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -198,6 +204,8 @@ class Client:
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
+        share: bool = False,
+        redeliver_s: float = REDELIVER_S,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -221,6 +229,10 @@ class Client:
         `await subscription.confirm(upto)`, each with all that came before it. One client at a time has it; who had it
         before gets a `SubscriptionEndedError`. With another filter than before it is refused, unless `replace` is set.
 
+        With `share=True` a group has it, all who open it so, and each event goes to one of them. What a member has not
+        confirmed within `redeliver_s` goes to another, as does what one has that leaves or dies; to confirm it then
+        raises a `GivenAwayError`. What you get comes in causal order, but for what is given again (`event.is_again`).
+
         `on_full` says what happens if you do not take the events (see `gapless.client.subscription`): `block`, the
         default where the protocol can hold back, or `fail` when more than `queue` of them wait. With a `type`, a
         msgspec struct or a dataclass, you get values of that type instead of events (see `gapless.client.reader`).
@@ -228,20 +240,22 @@ class Client:
         settings = self._settings_of(filter, on_full, queue)
         check_choice("ready", ready, get_args(Ready))
         title = check_naming(self._spec, name, confirm, replace=replace, has_since=since is not None, ready=ready)
+        check_sharing(name, redeliver_s, share=share)
         position = -1 if since is None else self._position_of("since", since)
         again: Any = partial(
-            self.subscribe, filter, name=name, confirm=confirm, replace=replace, on_full=on_full, queue=queue,
-            ready=ready,
+            self.subscribe, filter, name=name, confirm=confirm, replace=replace, share=share, redeliver_s=redeliver_s,
+            on_full=on_full, queue=queue, ready=ready,
         )  # fmt: skip
         made = self._made(settings, again, type)
         if title:
             made.title = title
-            made.confirmations = Confirmations(made.name, self._tell, is_manual=confirm == "manual")
+            made.confirmations = Confirmations(made.name, self._tell, is_manual=confirm == "manual", is_shared=share)
         if archive is not None:
             if since is None:
                 raise CallError("an archive holds what was published before: say since when you want it (since=…)")
             return self._begin_in(archive, made, ready, position, None)
-        return await self._begin(made, ready, position, replace=replace)
+        sharing = redeliver_s if share else None
+        return await self._begin(made, ready, position, replace=replace, redeliver_s=sharing)
 
     async def named_subscriptions(self) -> list[NamedSubscription]:
         """The named subscriptions of the network, by name: filter, position, how far behind, and who listens."""
@@ -368,13 +382,23 @@ class Client:
         return TypedSubscription(self, self._pacing.took, *settings, partial(again, type=kind), Reader(kind))
 
     async def _begin(
-        self, subscription: S, ready: Ready = "whole", since: int = -1, until: int = 0, *, replace: bool = False
+        self,
+        subscription: S,
+        ready: Ready = "whole",
+        since: int = -1,
+        until: int = 0,
+        *,
+        replace: bool = False,
+        redeliver_s: float | None = None,
     ) -> S:
+        """With `redeliver_s`, a group shares it."""
         title = subscription.title
         confirm: Confirmation = (
             "manual" if title else "taken"
         )  # the application is nearer to what it took than the node
         call = Subscribe(subscription.name, subscription.filter, ready, since, until, title, confirm, replace)
+        if redeliver_s is not None:
+            call = msgspec.structs.replace(call, share=True, redeliver_s=redeliver_s)
         subscription.position, subscription.is_live = max(0, since), since < 0
         if self._recording is not None:
             self._recording.subscribes(subscription.name, subscription.filter, self._spec.ready(call))

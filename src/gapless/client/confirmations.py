@@ -7,21 +7,27 @@ again, for whoever opens the name next.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gapless.client.unsafe import fulfil, refuse
-from gapless.errors import CallError, GaplessError
+from gapless.errors import CallError, GaplessError, GivenAwayError
 from gapless.events import Event
 from gapless.names import Confirm
 
 __all__ = ["Confirmable", "Confirmations"]
+
+SHOWN = 5
+REVOKED_MAX = 10_000
+"""Of how many events that were given to others it is remembered until the application hears of it."""
 
 
 class Confirmable(Event, frozen=True, gc=True, eq=False):
     """An event of a named subscription that its application confirms."""
 
     confirmations: Any = None
+    is_again: bool = False
+    """Whether another of the group that shares the subscription may have got it before."""
 
     async def confirm(self) -> None:
         """Confirm it, and all that came before it. Returns when it will not come again."""
@@ -31,7 +37,10 @@ class Confirmable(Event, frozen=True, gc=True, eq=False):
 class Confirmations:
     """Of one named subscription."""
 
-    def __init__(self, subscription: str, give: Callable[[Confirm], None], *, is_manual: bool) -> None:
+    def __init__(
+        self, subscription: str, give: Callable[[Confirm], None], *, is_manual: bool, is_shared: bool = False
+    ) -> None:
+        self.is_shared = is_shared
         self._subscription = subscription
         self._give = give
         self._is_manual = is_manual
@@ -43,12 +52,20 @@ class Confirmations:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._error: GaplessError | None = None
         self._is_telling = False
+        self._again: set[tuple[str, int]] = set()
+        """In a group: what waits to be taken that another may have got before."""
+        self._names: dict[int, str] = {}
+        """In a group, by delivery: what was taken and is not confirmed."""
+        self._revoked: dict[int, str] = {}
+        """What of it is another's by now, until the application hears of it."""
 
     # ---- for the subscription -----------------------------------------------------------------------------
 
     def took(self, number: int, event: Event) -> None:
         """The application has taken this."""
         self._last = number
+        if self.is_shared:
+            self._names[number] = event.id
         if self._is_manual:
             self._taken.append((number, event.publisher, event.seq, event.stamp))
         elif not self._is_telling:
@@ -65,15 +82,28 @@ class Confirmations:
         """The event as its application gets it."""
         if not self._is_manual:
             return event
-        return Confirmable(event.publisher, event.seq, event.attributes, event.payload, event.stamp, self)
+        key = (event.publisher, event.seq)
+        is_again = key in self._again
+        self._again.discard(key)
+        return Confirmable(event.publisher, event.seq, event.attributes, event.payload, event.stamp, self, is_again)
 
     # ---- for the application ------------------------------------------------------------------------------
 
     async def confirm(self, upto: Event | int | None) -> None:
         """Confirm all that was taken, or all up to an event or a position."""
         number = self._number(upto)
-        if number <= self._kept:
-            return
+        if number > self._kept:
+            await self._ask(number)
+        gone = [self._revoked.pop(revoked) for revoked in sorted(self._revoked) if revoked <= number]
+        if gone:
+            more = ", …" if len(gone) > SHOWN else ""
+            raise GivenAwayError(
+                f"{', '.join(gone[:SHOWN])}{more} was not confirmed in time, or this client was out of sight: another "
+                "of the group has got it",
+                gone,
+            )
+
+    async def _ask(self, number: int) -> None:
         if self._error is not None:
             raise self._error
         while self._taken and self._taken[0][0] <= number:
@@ -100,9 +130,25 @@ class Confirmations:
 
     # ---- for the client -----------------------------------------------------------------------------------
 
+    def come_again(self, event: Event) -> None:
+        """Another of the group may have got it before."""
+        if self._is_manual:
+            self._again.add((event.publisher, event.seq))
+
+    def revoke(self, counts: Iterable[int]) -> None:
+        """What came with these deliveries is another's by now."""
+        for count in counts:
+            name = self._names.pop(count, None)
+            if name is not None:  # else the application has not taken it
+                self._revoked[count] = name
+        while len(self._revoked) > REVOKED_MAX:
+            del self._revoked[next(iter(self._revoked))]
+
     def kept(self, count: int) -> None:
         """All up to this delivery is confirmed."""
         self._kept = max(self._kept, count)
+        for number in [number for number in self._names if number <= self._kept]:
+            del self._names[number]
         waiting, self._waiting = self._waiting, []
         for number, future in waiting:
             if number <= self._kept:

@@ -11,7 +11,18 @@ from gapless.client.subscription import BaseSubscription
 from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import CallError, ClosedError, DeniedError, GaplessError, SkippedError, SubscriptionEndedError
 from gapless.events import Event
-from gapless.names import LISTING, Confirming, ListNames, MoveName, NameChanged, NamedSubscription, NamesListed, Opened
+from gapless.names import (
+    LISTING,
+    Confirming,
+    Joined,
+    ListNames,
+    MoveName,
+    NameChanged,
+    NamedSubscription,
+    NamesListed,
+    Opened,
+    Revoked,
+)
 from gapless.protocol import (
     Activated,
     Advertise,
@@ -70,6 +81,8 @@ class Holdings:
             Ended: self._on_ended,
             Opened: self._on_opened,
             Confirming: self._on_confirming,
+            Joined: self._on_joined,
+            Revoked: self._on_revoked,
             NamesListed: self._on_listed,
             NameChanged: self._on_changed,
         }
@@ -167,6 +180,9 @@ class Holdings:
 
     def deny(self, name: str, reason: str) -> None:
         """The broker does not let us have this, or not any more."""
+        whole, _, line = name.rpartition("#")
+        if line.isdigit() and whole in {*self._starting, *self.subscriptions}:
+            name = whole  # a group has lines of its own
         error = DeniedError(reason)
         if name in self._stable:
             refuse(self._stable[name], error)
@@ -216,6 +232,10 @@ class Holdings:
             self.subscriptions[effect.subscription].cuts.clear()
 
     def _on_deliver(self, effect: Deliver) -> None:
+        if effect.is_again:
+            subscription = self.subscriptions.get(effect.subscription)
+            if subscription is not None and subscription.confirmations is not None:
+                subscription.confirmations.come_again(effect.event)
         self._put(effect.subscription, [effect.event])
 
     def _on_deliver_many(self, effect: DeliverMany) -> None:
@@ -272,6 +292,17 @@ class Holdings:
         subscription = self.subscriptions.get(effect.subscription)
         if effect.is_kept and subscription is not None and subscription.confirmations is not None:
             subscription.confirmations.kept(effect.count)
+
+    def _on_joined(self, effect: Joined) -> None:
+        subscription = self.subscriptions.get(effect.subscription)
+        if subscription is not None:
+            subscription.reach(effect.position, is_live=True)
+
+    def _on_revoked(self, effect: Revoked) -> None:
+        subscription = self.subscriptions.get(effect.subscription)
+        if subscription is not None and subscription.confirmations is not None:
+            subscription.confirmations.revoke(effect.counts)
+            subscription.withdraw(frozenset(effect.counts))
 
     def _on_listed(self, effect: NamesListed) -> None:
         told = self._listing.get(effect.request)

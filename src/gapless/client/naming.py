@@ -7,9 +7,12 @@ from gapless.errors import CallError
 from gapless.names import Confirmation, NamedSubscription
 from gapless.protocol import ProtocolSpec
 
-__all__ = ["check_name_of", "check_naming", "find_named"]
+__all__ = ["REDELIVER_S", "check_name_of", "check_naming", "check_sharing", "find_named"]
 
 NAME_MAX = 200
+REDELIVER_S = 30.0
+"""In a group, unless its member says otherwise: what is not confirmed for so long is given to another."""
+REDELIVER_MIN_S, REDELIVER_MAX_S = 0.1, 86_400.0
 
 
 def check_name_of(spec: ProtocolSpec, name: object) -> str:
@@ -42,6 +45,18 @@ def check_naming(
     if ready != "whole":
         raise CallError("a named subscription has no starting cut to wait for; leave out ready")
     return check_name_of(spec, name)
+
+
+def check_sharing(name: str | None, redeliver_s: object, *, share: bool) -> None:
+    """Whether a group can share it so."""
+    if share and name is None:
+        raise CallError("share=True is for named subscriptions: say name='…', too")
+    if not share and redeliver_s != REDELIVER_S:
+        raise CallError("redeliver_s is for named subscriptions that a group shares: say share=True, too")
+    if isinstance(redeliver_s, bool) or not isinstance(redeliver_s, int | float):
+        raise CallError(f"redeliver_s is a number of seconds, and not of type {type(redeliver_s).__name__}")
+    if not REDELIVER_MIN_S <= redeliver_s <= REDELIVER_MAX_S:
+        raise CallError(f"redeliver_s goes from {REDELIVER_MIN_S:g} s to {REDELIVER_MAX_S:,.0f} s, not {redeliver_s:g}")
 
 
 def find_named(name: str, found: list[NamedSubscription]) -> NamedSubscription:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gapless.names import Confirming, Joined, Opened, Revoked
 from gapless.protocol import (
     Confirmed,
     CutFixed,
@@ -58,14 +59,24 @@ class Recording:
         notes: dict[type, Callable[[Any], None]] = {
             Published: lambda effect: recorder.publish(effect.event, now_us(), began_us=self._began_us),
             Confirmed: lambda effect: recorder.confirm(effect.seq),
-            Deliver: lambda effect: recorder.deliver(effect.event, effect.subscription, now_us()),
+            Deliver: lambda effect: recorder.deliver(
+                effect.event, effect.subscription, now_us(), is_again=effect.is_again
+            ),
             PublishedMany: self._published_many,
             DeliverMany: self._delivered_many,
             CutFixed: lambda effect: recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq),
             CutsVoided: lambda effect: recorder.void_cuts(effect.subscription),
             Ended: lambda effect: recorder.end(effect.subscription, effect.last_seq, now_us()),
             Rejected: self._rejected,
-            Skipped: lambda effect: recorder.skip(effect.subscription, effect.lost),
+            Skipped: lambda effect: recorder.skip(effect.subscription, effect.lost, effect.gap),
+            Opened: lambda effect: recorder.open_name(
+                effect.subscription, effect.name, effect.generation, effect.position, effect.got, now_us()
+            ),
+            Joined: lambda effect: recorder.join_group(effect.subscription, effect.name, effect.position, now_us()),
+            Confirming: lambda effect: recorder.confirming(
+                effect.subscription, effect.count, now_us(), is_kept=effect.is_kept
+            ),
+            Revoked: lambda effect: recorder.revoke(effect.subscription, effect.counts),
         }
         return {
             kind: self._both(notes[kind], handler) if kind in notes else handler for kind, handler in handlers.items()

@@ -14,7 +14,7 @@ ended says so with a `SubscriptionEndedError`, after the last event before the g
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -293,6 +293,13 @@ class BaseSubscription(ABC, Generic[T]):
             self._give_up()
             return False
         return True
+
+    def withdraw(self, numbers: Container[int]) -> None:
+        """These deliveries are another's by now: what the application has not taken it does not get."""
+        before = len(self._queue)
+        self._queue = deque(item for item in self._queue if item[0] not in numbers)
+        if len(self._queue) < before:
+            self._took()
 
     def skip(self, number: int, error: SkippedError) -> None:
         """Something is missing before the delivery of that number."""

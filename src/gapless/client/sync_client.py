@@ -20,6 +20,7 @@ from gapless.client.connecting import connect as connect_asynchronously
 from gapless.client.feed import Feed
 from gapless.client.loop_thread import LoopThread
 from gapless.client.milestones import Milestones
+from gapless.client.naming import REDELIVER_S
 from gapless.client.positions import Since
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.subscription import OnFull
@@ -76,6 +77,8 @@ class Client:
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
+        share: bool = False,
+        redeliver_s: float = REDELIVER_S,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -92,6 +95,8 @@ class Client:
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
+        share: bool = False,
+        redeliver_s: float = REDELIVER_S,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -107,6 +112,8 @@ class Client:
         name: str | None = None,
         confirm: Confirmation = "taken",
         replace: bool = False,
+        share: bool = False,
+        redeliver_s: float = REDELIVER_S,
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
@@ -117,7 +124,7 @@ class Client:
         """
         subscribe = partial(
             self._inner.subscribe, filter, since=since, archive=archive, name=name, confirm=confirm, replace=replace,
-            on_full=on_full, queue=queue, ready=ready,
+            share=share, redeliver_s=redeliver_s, on_full=on_full, queue=queue, ready=ready,
         )  # fmt: skip
         if type is None:
             return Subscription(self._loop, self._loop.run(subscribe()))

@@ -27,6 +27,8 @@ class ConfirmableEvent(Event, frozen=True, gc=True, eq=False):
     """An event of a named subscription that its application confirms."""
 
     subscription: Any = None
+    is_again: bool = False
+    """Whether another of the group that shares the subscription may have got it before."""
 
     def confirm(self) -> None:
         """Confirm it, and all that came before it. Returns when it will not come again."""
@@ -112,7 +114,7 @@ class BaseSubscription(Generic[T]):
     def _wrap(self, item: Any) -> T:
         if isinstance(item, Confirmable):
             item = ConfirmableEvent(
-                item.publisher, item.seq, item.attributes, item.payload, item.stamp, subscription=self
+                item.publisher, item.seq, item.attributes, item.payload, item.stamp, self, item.is_again
             )
         wrapped: T = item
         return wrapped

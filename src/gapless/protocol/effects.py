@@ -7,7 +7,7 @@ import msgspec
 
 from gapless.disk import Change
 from gapless.events import Event
-from gapless.names import Confirming, NameChanged, NamesListed, Opened
+from gapless.names import Confirming, Joined, NameChanged, NamesListed, Opened, Revoked
 from gapless.protocol.inputs import Advertise, Message, Publish, ReadHistory, Subscribe, Unadvertise, Unsubscribe
 
 __all__ = [
@@ -74,6 +74,8 @@ class Deliver(msgspec.Struct, frozen=True, gc=False):
 
     event: Event
     subscription: str
+    is_again: bool = False
+    """Whether another may have got it before, of a group that shares a named subscription."""
 
 
 class PublishedMany(msgspec.Struct, frozen=True, gc=False):
@@ -187,6 +189,8 @@ Effect: TypeAlias = (
     | Rejected
     | Opened
     | Confirming
+    | Joined
+    | Revoked
     | NamesListed
     | NameChanged
 )

@@ -119,6 +119,10 @@ class Subscribe(msgspec.Struct, frozen=True):
     confirm: Confirmation = "taken"
     replace: bool = False
     """Whether a named subscription may have had another filter before."""
+    share: bool = False
+    """Whether a group shares the named subscription: each event goes to one of those who opened it."""
+    redeliver_s: float = 30.0
+    """In a group: what is not confirmed for so long is given to another."""
 
 
 class Unsubscribe(msgspec.Struct, frozen=True):

@@ -28,6 +28,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """A subscription or an advertisement that it ends."""
     is_whole: bool = False
     """Whether the client has no other subscriptions and advertisements than these."""
+    is_exact: bool = False
+    """Whether narrower filters would not do: what comes is chosen by somebody else."""
 
 
 class Judging(msgspec.Struct, frozen=True):

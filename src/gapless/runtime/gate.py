@@ -241,7 +241,7 @@ class Gate:
             if not why and name in asked.histories and not user.history:
                 why = f"user {user.name!r} may not read what was published before; subscribe without `since`"
             if not why and not user.may_subscribe.covers(text):
-                narrow = user.may_subscribe.narrow(text) if user.outside == "narrow" else None
+                narrow = None if asked.is_exact or user.outside != "narrow" else user.may_subscribe.narrow(text)
                 if narrow is None:
                     why = _outside(user, "subscribe to", text, user.may_subscribe)
                 else:

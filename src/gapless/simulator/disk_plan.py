@@ -161,9 +161,9 @@ def _spans(faults: tuple[Fault, ...]) -> list[_Span]:
 def _names(fault: Fault) -> tuple[str, ...]:
     match fault:
         case Crash() | Restart():
-            return (fault.broker,)
+            return ("crash", fault.broker)
         case Cut() | Heal():
-            return fault.between
+            return ("cut", *fault.between)
         case Suspect() | Trust():
-            return (fault.observer, fault.target)
+            return ("suspect", fault.observer, fault.target)
     return ()

@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 from gapless.errors import ScenarioError
-from gapless.names import Confirm, Confirming, NameChanged, NamesListed, Opened
+from gapless.names import Confirm, Confirming, Joined, NameChanged, NamesListed, Opened, Revoked
 from gapless.overlay import Overlay
 from gapless.protocol import (
     Activated,
@@ -301,7 +301,7 @@ class Simulation:
     def _effect_handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
         silent = (
             Published, CutFixed, CutsVoided, Activated, Ended, Advertised, Confirmed, Skipped, CaughtUp, Opened,
-            Confirming, NamesListed, NameChanged,
+            Confirming, NamesListed, NameChanged, Joined, Revoked,
         )  # fmt: skip
         handlers: dict[type, Callable[[Slot, Any, int], None]] = dict.fromkeys(silent, _ignore)
         if self._recording is not None:

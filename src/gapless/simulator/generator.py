@@ -28,7 +28,8 @@ from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
 from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
 from gapless.simulator.generator_scales import SCALES, GeneratorLimits, Scale, choose_scale
 from gapless.simulator.generator_trees import draw_tree
-from gapless.simulator.name_plan import draw_names
+from gapless.simulator.group_plan import GROUP_MS, draw_group
+from gapless.simulator.name_plan import draw_keeping, draw_names
 from gapless.simulator.partition_plan import PARTITION, PartitionPlan, survivable
 from gapless.simulator.rolling_plan import RollingPlan
 from gapless.simulator.scenario import (
@@ -138,6 +139,7 @@ class _Draft:
             self._draw_far()
         if known is not None and known.keeps_names and not self._is_beyond:
             self._draw_names()
+            options = {**draw_keeping(self._seed), **options}
         self._actions.sort(key=lambda action: action.at_ms)
         plan = FaultPlan(rng, self._tree, self._hazards(), rolling)
         network = self._with_losses()
@@ -211,6 +213,8 @@ class _Draft:
         is_reading = any(getattr(action, "since_ms", -1) >= 0 or _is_named(action) for action in self._actions)
         reading_ms = _READING_MS if is_reading else 0.0
         slowest_ms = max(client.consume_ms for client in self._clients)
+        if any(isinstance(action, SubscribeAction) and action.share for action in self._actions):
+            reading_ms += GROUP_MS
         return self._limits.settle_ms * (3 if "loss" in self._kinds else 1) + reading_ms + 600 * slowest_ms
 
     # ---- the network
@@ -412,6 +416,7 @@ class _Draft:
         clients = [client for client in self._clients if client.name not in leaving]
         filters = [_filter_text(topic, values) for topic in (None, *_TOPICS) for values in _RANGES[:2]]
         self._actions += draw_names(self._seed, clients, self._end_ms, filters)
+        self._actions += draw_group(self._seed, clients, self._end_ms, filters)
 
     def _draw_far(self) -> None:
         """Let some clients be so far away that they ask again before the answer has come; with dice of their own."""

@@ -6,10 +6,11 @@ they take, some when they are told to.
 """
 
 import random
+from typing import Any
 
 from gapless.simulator.scenario import Action, Client, ConfirmAction, SubscribeAction, UnsubscribeAction
 
-__all__ = ["draw_names"]
+__all__ = ["draw_keeping", "draw_names"]
 
 WITH_NAMES = 0.25
 """The share of runs with named subscriptions."""
@@ -24,6 +25,11 @@ def draw_names(seed: int, clients: list[Client], end_ms: float, filters: list[st
     for number in range(rng.choice([1, 1, 2])):
         found += _draw_name(rng, f"n{number}", clients, end_ms, rng.choice(filters))
     return found
+
+
+def draw_keeping(seed: int) -> dict[str, Any]:
+    """Whether history waits for them."""
+    return {"history_keeps_names": True} if random.Random(f"{seed}/keeping").random() < 0.3 else {}
 
 
 def _draw_name(rng: random.Random, name: str, clients: list[Client], end_ms: float, text: str) -> list[Action]:

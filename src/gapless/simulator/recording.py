@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gapless.names import Confirming, Opened
+from gapless.names import Confirming, Joined, Opened, Revoked
 from gapless.protocol import (
     Activated,
     Confirmed,
@@ -51,6 +51,8 @@ class Recording:
             Skipped: self._skipped,
             Opened: self._opened,
             Confirming: self._confirming,
+            Joined: self._joined,
+            Revoked: self._revoked,
         }
 
     def subscribed(self, client: str, call: Subscribe, now: int) -> None:
@@ -68,7 +70,7 @@ class Recording:
         self._recorder.publish(slot.name, effect.event, now)
 
     def _delivered(self, slot: Slot, effect: Deliver, now: int) -> None:
-        self._recorder.deliver(slot.name, effect.event, effect.subscription, now)
+        self._recorder.deliver(slot.name, effect.event, effect.subscription, now, is_again=effect.is_again)
 
     def _cut_fixed(self, slot: Slot, effect: CutFixed, now: int) -> None:
         self._recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq)
@@ -90,6 +92,12 @@ class Recording:
 
     def _confirming(self, slot: Slot, effect: Confirming, now: int) -> None:
         self._recorder.confirming(effect.subscription, effect.count, now, is_kept=effect.is_kept)
+
+    def _joined(self, slot: Slot, effect: Joined, now: int) -> None:
+        self._recorder.join_group(effect.subscription, effect.name, effect.position, now)
+
+    def _revoked(self, slot: Slot, effect: Revoked, now: int) -> None:
+        self._recorder.revoke(effect.subscription, effect.counts)
 
     def _ended(self, slot: Slot, effect: Ended, now: int) -> None:
         self._recorder.end(effect.subscription, effect.last_seq, now, is_complete=effect.is_complete)

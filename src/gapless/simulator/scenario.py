@@ -80,7 +80,8 @@ attributes = { topic = "price", amount = 7 }
 `[[actions]]`
 : `at_ms`, `client` and `do`:
   `subscribe` (`subscription`, `filter`, and if you like `ready`: `whole`, or `first`, as the papers count; see
-  `protocol.Ready`; `name`, `confirm` and `replace` for a named one), `unsubscribe` (`subscription`), `confirm`
+  `protocol.Ready`; `name`, `confirm` and `replace` for a named one, `share` and `redeliver_s` if a group shares it),
+  `unsubscribe` (`subscription`), `confirm`
   (`subscription`: all that was delivered for a named one with `confirm = "manual"`),
   `advertise` (`advertisement`, `filter`), `unadvertise` (`advertisement`),
   `publish` (`attributes`; `count` and `every_ms` repeat it), `leave`.
@@ -212,6 +213,10 @@ class SubscribeAction(_Action, frozen=True, tag="subscribe"):
     """If it is a named subscription: which. It goes on where the one before it with the same name was confirmed."""
     confirm: Confirmation = "taken"
     replace: bool = False
+    share: bool = False
+    """Whether a group shares it: each event goes to one of those who subscribe so."""
+    redeliver_s: float = 30.0
+    """In a group: what is not confirmed for so long is given to another."""
 
 
 class ConfirmAction(_Action, frozen=True, tag="confirm"):

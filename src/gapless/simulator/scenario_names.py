@@ -20,6 +20,10 @@ def check_names(scenario: Scenario, spec: ProtocolSpec) -> None:
             raise ScenarioError(f"{place}.name: {action.name!r} goes on after what was confirmed; leave out since_ms")
         if not action.name and (action.confirm != "taken" or action.replace):
             raise ScenarioError(f"{place}: only a named subscription is confirmed or replaced; give it a name")
+        if not action.name and action.share:
+            raise ScenarioError(f"{place}.share: only a named subscription is shared by a group; give it a name")
+        if action.redeliver_s <= 0:
+            raise ScenarioError(f"{place}.redeliver_s: {action.redeliver_s:g} is not more than 0")
         if action.name and action.confirm == "manual":
             manual[action.client, action.subscription] = action
     for number, confirm in enumerate(scenario.actions):

@@ -91,7 +91,10 @@ def _put(row: Any, simulation: Simulation, at: int) -> None:
 def _(row: parts.SubscribeAction, simulation: Simulation, at: int) -> None:
     since = -1 if row.since_ms < 0 else microseconds(row.since_ms)
     until = -1 if row.until_ms < 0 else microseconds(row.until_ms)
-    call = Subscribe(row.subscription, row.filter, row.ready, since, until, row.name, row.confirm, row.replace)
+    call = Subscribe(
+        row.subscription, row.filter, row.ready, since, until, row.name, row.confirm, row.replace, row.share,
+        row.redeliver_s,
+    )  # fmt: skip
     simulation.call(row.client, call, at=at)
 
 

@@ -44,7 +44,9 @@ class Opening(msgspec.Struct):
 class Openings:
     """All of one run."""
 
-    def __init__(self) -> None:
+    def __init__(self, slack_us: int = 0) -> None:
+        """`slack_us`: how far the clocks of two clients may differ."""
+        self._slack_us = slack_us
         self._by_subscription: dict[str, Opening] = {}
 
     def __bool__(self) -> bool:
@@ -91,7 +93,11 @@ class Openings:
                     (number for number, event, _ in own if number > opening.confirmed and event.id in later),
                     default=upto + 1,
                 )
-                asked = [count for at, count in opening.asked if at <= following[0].opened_us and count < again]
+                asked = [
+                    count
+                    for at, count in opening.asked
+                    if at <= following[0].opened_us + self._slack_us and count < again
+                ]
                 upto = max([opening.confirmed, *asked])
             found += [(client, event, client, at) for number, event, at in own if number <= upto]
         return found

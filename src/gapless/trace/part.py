@@ -1,6 +1,6 @@
 """One client's part of a trace, read: what it says happened, as rows, and how far it goes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,16 @@ class Part:
     subscriptions: dict[str, SubscriptionRow] = field(default_factory=dict)
     cuts: dict[tuple[str, str], CutRow] = field(default_factory=dict)
     skipped: list[SkippedRow] = field(default_factory=list)
+    stamps: list[int] = field(default_factory=list)
+    """Of what was delivered, by step; 0 of what was published."""
+    again: list[bool] = field(default_factory=list)
+    openings: dict[str, list[records.NameOpened]] = field(default_factory=dict)
+    """By subscription, as all that follows: what is said of names."""
+    members: dict[str, list[records.GroupJoined]] = field(default_factory=dict)
+    confirmations: dict[str, list[records.Confirming]] = field(default_factory=dict)
+    revoked: dict[str, list[records.Revoked]] = field(default_factory=dict)
+    told_skipped: dict[str, list[records.Skipped]] = field(default_factory=dict)
+    ends: dict[str, records.Ended] = field(default_factory=dict)
     confirmed_seq: int = 0
     last_ms: float | None = None
     is_closed: bool = False
@@ -42,6 +52,15 @@ class Part:
     def ms(self, time_us: int) -> float:
         """A moment, by the clock of the trace."""
         return (time_us - self.start_us) / 1000
+
+    def us(self, time_ms: float) -> int:
+        """A moment of the trace, by the clock on the wall."""
+        return self.start_us + round(time_ms * 1000)
+
+    def naming(self) -> Iterator[Sequence[records.NameOpened | records.GroupJoined]]:
+        """All that it says of being one of those who have a name."""
+        yield from self.openings.values()
+        yield from self.members.values()
 
     def add(self, record: records.Record) -> None:
         """The next thing that happened."""
@@ -75,12 +94,26 @@ class Part:
 
     def _ended(self, record: records.Ended) -> None:
         self._change(record.subscription, ended_ms=self._pass(record.time_us))
+        self.ends[record.subscription] = record
         for publisher, seq in record.last_seq.items():
             key = (record.subscription, publisher)
             if key in self.cuts:
                 self.cuts[key] = msgspec.structs.replace(self.cuts[key], to_seq=seq)
 
+    def _name_opened(self, record: records.NameOpened) -> None:
+        self.openings.setdefault(record.subscription, []).append(record)
+
+    def _group_joined(self, record: records.GroupJoined) -> None:
+        self.members.setdefault(record.subscription, []).append(record)
+
+    def _confirming(self, record: records.Confirming) -> None:
+        self.confirmations.setdefault(record.subscription, []).append(record)
+
+    def _revoked(self, record: records.Revoked) -> None:
+        self.revoked.setdefault(record.subscription, []).append(record)
+
     def _skipped(self, record: records.Skipped) -> None:
+        self.told_skipped.setdefault(record.subscription, []).append(record)
         self.skipped += [
             SkippedRow(self.name, record.subscription, publisher, first, last)
             for publisher, ranges in record.lost.items()
@@ -94,7 +127,8 @@ class Part:
         self._act("publish", event_id, None, record.time_us)
 
     def _delivered(self, record: records.Delivered) -> None:
-        self._act("deliver", f"{record.publisher}:{record.seq}", record.subscription, record.time_us)
+        event_id = f"{record.publisher}:{record.seq}"
+        self._act("deliver", event_id, record.subscription, record.time_us, record.stamp, record.is_again)
 
     def _confirmed(self, record: records.Confirmed) -> None:
         self.confirmed_seq = max(self.confirmed_seq, record.seq)
@@ -102,8 +136,13 @@ class Part:
     def _closed(self, record: records.Closed) -> None:
         self.is_closed = True
 
-    def _act(self, kind: Any, event_id: str, subscription_id: str | None, time_us: int) -> None:
+    def _act(
+        self, kind: Any, event_id: str, subscription_id: str | None, time_us: int, stamp: int = 0,
+        is_again: bool = False,
+    ) -> None:  # fmt: skip
         time_ms = self._pass(time_us)
+        self.stamps.append(stamp)
+        self.again.append(is_again)
         self.history.append(
             HistoryRow(self.name, self.client, len(self.history), kind, event_id, subscription_id, time_ms)
         )
@@ -130,6 +169,10 @@ _TAKEN_BY: dict[type, Callable[[Part, Any], None]] = {
     records.CutsVoided: Part._cuts_voided,
     records.Ended: Part._ended,
     records.Skipped: Part._skipped,
+    records.NameOpened: Part._name_opened,
+    records.GroupJoined: Part._group_joined,
+    records.Confirming: Part._confirming,
+    records.Revoked: Part._revoked,
     records.Published: Part._published,
     records.Delivered: Part._delivered,
     records.Confirmed: Part._confirmed,

@@ -9,6 +9,7 @@ A disk that is full is no reason to stop the client. Its part ends there, like t
 import hashlib
 import logging
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -70,18 +71,46 @@ class PartRecorder:
         """The subscription is over, with this ending cut."""
         self._write(records.Ended(subscription_id, last_seq, now_us))
 
-    def skip(self, subscription_id: str, lost: dict[str, list[tuple[int, int]]]) -> None:
-        """The subscription was told that it will not get these numbers of these publishers."""
-        self._write(records.Skipped(subscription_id, lost))
+    def skip(
+        self, subscription_id: str, lost: dict[str, list[tuple[int, int]]], gap: tuple[int, int] | None = None
+    ) -> None:
+        """The subscription was told that it will not get these numbers of these publishers, nor anything between two
+        positions."""
+        self._write(records.Skipped(subscription_id, lost, gap))
+
+    def open_name(
+        self, subscription_id: str, name: str, generation: int, position: int, got: dict[str, int], now_us: int
+    ) -> None:
+        """The subscription is a named one, and goes on after a position, without these numbers of these publishers."""
+        self._write(records.NameOpened(subscription_id, name, generation, position, got, now_us))
+
+    def join_group(self, subscription_id: str, name: str, position: int, now_us: int) -> None:
+        """The client is in the group that shares a named subscription."""
+        self._write(records.GroupJoined(subscription_id, name, position, now_us))
+
+    def confirming(self, subscription_id: str, count: int, now_us: int, *, is_kept: bool) -> None:
+        """All up to that delivery to the client is about to be confirmed for a named subscription, or known to be.
+
+        What it was delivered is on disk before: nobody else will get it.
+        """
+        self._write(records.Confirming(subscription_id, count, is_kept, now_us))
+        if not is_kept:
+            self.flush()
+
+    def revoke(self, subscription_id: str, counts: Sequence[int]) -> None:
+        """What came with these deliveries to the client is another's of its group."""
+        self._write(records.Revoked(subscription_id, list(counts)))
 
     def publish(self, event: Event, now_us: int, *, began_us: int | None = None) -> None:
         """The client published; the call began at `began_us`, if not now."""
         self._write(records.Published(event.seq, event.attributes, now_us if began_us is None else began_us, now_us))
         self.flush()
 
-    def deliver(self, event: Event, subscription_id: str, now_us: int) -> None:
-        """An event was handed to the client's application."""
-        self._write(records.Delivered(event.publisher, event.seq, subscription_id, now_us))
+    def deliver(self, event: Event, subscription_id: str, now_us: int, *, is_again: bool = False) -> None:
+        """An event was handed to the client's application; in a group, maybe once more."""
+        self._write(
+            records.Delivered(event.publisher, event.seq, subscription_id, now_us, event.stamp, is_again)
+        )  # fmt: skip
 
     def confirm(self, seq: int) -> None:
         """The client's events up to this number are safe."""

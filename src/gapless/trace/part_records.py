@@ -12,8 +12,8 @@ from gapless.protocol import Ready
 from gapless.trace.rows import RunRow
 
 __all__ = [
-    "Activated", "Closed", "Confirmed", "CutFixed", "CutsVoided", "Delivered", "Ended", "Opened", "Published",
-    "Record", "Refused", "Skipped", "Subscribed", "decode", "encode",
+    "Activated", "Closed", "Confirmed", "Confirming", "CutFixed", "CutsVoided", "Delivered", "Ended", "GroupJoined",
+    "NameOpened", "Opened", "Published", "Record", "Refused", "Revoked", "Skipped", "Subscribed", "decode", "encode",
 ]  # fmt: skip
 
 
@@ -89,6 +89,9 @@ class Delivered(_Record, frozen=True):
     seq: int
     subscription: str
     time_us: int
+    stamp: int = 0
+    is_again: bool = False
+    """In a group that shares a named subscription: whether another may have got it before."""
 
 
 class Confirmed(_Record, frozen=True):
@@ -102,6 +105,43 @@ class Skipped(_Record, frozen=True):
 
     subscription: str
     lost: dict[str, list[tuple[int, int]]]
+    gap: tuple[int, int] | None = None
+
+
+class NameOpened(_Record, frozen=True):
+    """The subscription is a named one, and goes on after a position, without these numbers of publishers."""
+
+    subscription: str
+    name: str
+    generation: int
+    position: int
+    got: dict[str, int]
+    time_us: int
+
+
+class GroupJoined(_Record, frozen=True):
+    """The client is in the group that shares a named subscription."""
+
+    subscription: str
+    name: str
+    position: int
+    time_us: int
+
+
+class Confirming(_Record, frozen=True):
+    """Of a named subscription, all up to that delivery to the client is about to be confirmed, or is."""
+
+    subscription: str
+    count: int
+    is_kept: bool
+    time_us: int
+
+
+class Revoked(_Record, frozen=True):
+    """In a group: these deliveries to the client are another's."""
+
+    subscription: str
+    counts: list[int]
 
 
 class Closed(_Record, frozen=True):
@@ -120,6 +160,10 @@ Record: TypeAlias = (
     | Delivered
     | Confirmed
     | Skipped
+    | NameOpened
+    | GroupJoined
+    | Confirming
+    | Revoked
     | Closed
 )
 

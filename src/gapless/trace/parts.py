@@ -22,6 +22,7 @@ import msgspec
 
 from gapless.errors import TraceError
 from gapless.trace.certificate import KnownPasts
+from gapless.trace.live_names import enter_names
 from gapless.trace.part import Part, client_of, read_part
 from gapless.trace.part_recorder import PARTS, SUFFIX
 from gapless.trace.part_records import Record
@@ -39,6 +40,7 @@ def merge_parts(directory: Path | str, *, quiesced: bool, clock_skew_ms: float |
     parts = _read_parts(Path(directory))
     run = _common_run(parts, str(directory))
     skew_ms = _skew(parts, clock_skew_ms, str(directory))
+    parts = enter_names(msgspec.structs.replace(run, quiesced=quiesced), parts, skew_ms)
     history, cut_short = _known_acts(run.run, parts)
     return Trace(
         runs=[msgspec.structs.replace(run, quiesced=quiesced, clock_skew_ms=skew_ms)],

@@ -6,7 +6,8 @@ milliseconds, steps, the certificate) is worked out in `finish`.
 A run is recorded by one recorder, which must be told of a publication before any of its deliveries.
 """
 
-from itertools import count
+from collections.abc import Sequence
+from itertools import count, pairwise
 
 import msgspec
 
@@ -14,7 +15,8 @@ from gapless.events import Event
 from gapless.protocol import Guarantee, Ready
 from gapless.trace.attributes_text import attributes_to_text
 from gapless.trace.certificate import KnownPasts
-from gapless.trace.names import NAME_CLIENT, Opening, Openings
+from gapless.trace.groups import GROUP_CLIENT, Groups
+from gapless.trace.names import NAME_CLIENT, Act, Opening, Openings
 from gapless.trace.rows import (
     CutRow,
     EventRow,
@@ -46,7 +48,9 @@ class Recorder:
         f: int,
         options: str = "{}",
         with_messages: bool = False,
+        slack_us: int = 0,
     ) -> None:
+        """`slack_us`: how far the clocks of two clients may differ."""
         self._run = RunRow(run, protocol, guarantee, scenario, seed, brokers, f, False, options)
         self._with_messages = with_messages
         self._requests: dict[str, tuple[str, str, int]] = {}
@@ -60,7 +64,9 @@ class Recorder:
         self._spans: dict[str, tuple[int, int]] = {}
         self._confirmed: dict[str, list[tuple[int, int]]] = {}
         self._acts: list[tuple[str, Event, str | None, int]] = []
-        self._openings = Openings()
+        self._known: list[tuple[str, int, int]] = []
+        self._openings = Openings(slack_us)
+        self._groups = Groups(slack_us)
         self._messages: list[tuple[str, str, str, int, int | None, int]] = []
 
     def subscribe(
@@ -95,6 +101,16 @@ class Recorder:
     def confirming(self, subscription_id: str, count: int, now_us: int, *, is_kept: bool) -> None:
         """All up to that delivery to its client is about to be confirmed for a named subscription, or known to be."""
         self._openings.confirming(subscription_id, count, now_us, is_kept=is_kept)
+        if is_kept:
+            self._groups.kept(subscription_id, count, now_us)
+
+    def join_group(self, subscription_id: str, name: str, position: int, now_us: int) -> None:
+        """The subscription's client is in the group that shares a named one, all of which is confirmed up to there."""
+        self._groups.joined(subscription_id, name, position, now_us)
+
+    def revoke(self, subscription_id: str, counts: Sequence[int]) -> None:
+        """What came with these deliveries to its client is another member's of the group."""
+        self._groups.revoked(subscription_id, counts)
 
     def refuse(self, subscription_id: str) -> None:
         """The protocol rejected the subscription: there is none."""
@@ -121,8 +137,10 @@ class Recorder:
         assert client == event.publisher, f"{client} cannot publish {event.id}"
         self._acts.append((client, event, None, now_us))
 
-    def deliver(self, client: str, event: Event, subscription_id: str, now_us: int) -> None:
-        """An event was handed to the client's application, for one subscription."""
+    def deliver(self, client: str, event: Event, subscription_id: str, now_us: int, *, is_again: bool = False) -> None:
+        """An event was handed to the client's application, for one subscription; in a group, maybe once more."""
+        if is_again:
+            self._groups.again.add(len(self._acts))
         self._acts.append((client, event, subscription_id, now_us))
 
     def skip(
@@ -135,6 +153,16 @@ class Recorder:
         told = self._skipped.setdefault(subscription_id, {})
         for publisher, ranges in lost.items():
             told.setdefault(publisher, []).extend(ranges)
+
+    def know(self, client: str, seq: int, now_us: int) -> None:
+        """An event of the client was published no sooner than that; the act itself is told by `act`."""
+        self._known.append((client, seq, now_us))
+
+    def act(self, client: str, event: Event, subscription_id: str | None, now_us: int, *, is_again: bool) -> None:
+        """What a client did, of which all else is known elsewhere; it published if there is no subscription."""
+        if is_again:
+            self._groups.again.add(len(self._acts))
+        self._acts.append((client, event, subscription_id, now_us))
 
     def confirm(self, client: str, seq: int, now_us: int) -> None:
         """The client was told that its events up to this number are safe."""
@@ -158,6 +186,8 @@ class Recorder:
     def finish(self, *, quiesced: bool) -> Trace:
         """The trace of the run. `quiesced`: it ended in silence, with all faults healed."""
         run = msgspec.structs.replace(self._run, quiesced=quiesced)
+        if self._groups:
+            self._enter_groups()
         if self._openings:
             self._enter_names()
         events, history, pasts = self._played_back()
@@ -207,6 +237,59 @@ class Recorder:
             stitched += acts
         self._acts += stitched
 
+    def _enter_groups(self) -> None:
+        """Let each group have a subscription of its own, and judge its members by their parts (see `trace.groups`)."""
+        given = self._groups.given(self._acts)
+        whole_acts: list[Act] = []
+        for name, members in self._groups.by_name().items():
+            if not all(member in self._ends for member in members):
+                self._enter_group(name, members)
+                whole_acts += self._groups.whole(name, given.get(name, {}))
+        first: dict[str, dict[str, set[int]]] = {member: {} for member in self._groups.members}
+        for place in range(len(self._acts)):
+            client, event, subscription, at = self._acts[place]
+            if subscription is None or subscription not in first:
+                continue
+            if place in self._groups.again:
+                subscription = self._enter_again(subscription, place)
+                self._acts[place] = (client, event, subscription, at)
+                first[subscription] = {}
+            first[subscription].setdefault(event.publisher, set()).add(event.seq)
+        last = self._last_numbers()
+        for subscription, got in first.items():
+            for publisher, seq in last.items():
+                self._cuts[subscription, publisher] = 1
+                rest = _numbers_between(sorted(got.get(publisher, ())), seq)
+                self.skip(subscription, {publisher: rest})
+        self._acts += whole_acts
+
+    def _enter_group(self, name: str, members: list[str]) -> None:
+        whole = GROUP_CLIENT + name
+        _, text, asked_us = self._requests[members[0]]
+        self._requests[whole] = (whole, text, asked_us)
+        self._ready[whole] = self._ready[members[0]]
+        self._spans[whole] = (self._groups.members[members[0]].position, 0)
+        self._active_us[whole] = min(self._active_us[member] for member in members if member in self._active_us)
+        for member in members:
+            self._gaps += [(whole, gap) for told, gap in self._gaps if told == member]
+            self.skip(whole, self._skipped.get(member, {}))
+
+    def _enter_again(self, subscription: str, place: int) -> str:
+        """A subscription for one event that was given again."""
+        name = f"{subscription}/again-{place}"
+        self._requests[name] = self._requests[subscription]
+        self._ready[name] = self._ready[subscription]
+        self._active_us[name] = self._active_us[subscription]
+        if subscription in self._ends:
+            self._ends[name] = ({}, self._ends[subscription][1])
+        return name
+
+    def _last_numbers(self) -> dict[str, int]:
+        last: dict[str, int] = {}
+        for _, event, _, _ in self._acts:
+            last[event.publisher] = max(last.get(event.publisher, 0), event.seq)
+        return last
+
     def _cut_histories(self) -> None:
         """Where subscriptions that read history have to begin and to end, by what is known of stamps and times.
 
@@ -217,11 +300,13 @@ class Recorder:
         if not (self._spans or self._gaps):
             return
         stamps = Stamps()
+        for client, seq, now_us in self._known:
+            stamps.published(client, seq, now_us)
         for client, event, subscription_id, now_us in self._acts:
-            if subscription_id is None:
-                stamps.published(client, event.seq, now_us)
-            else:
+            if subscription_id is not None:
                 stamps.delivered(event)
+            elif not self._known:
+                stamps.published(client, event.seq, now_us)
         for name, gap in self._gaps:
             self.skip(name, {publisher: [stamps.between(publisher, *gap)] for publisher in stamps.publishers})
         self._leave_out_delivered()
@@ -303,3 +388,9 @@ class Recorder:
 
 def _ms(time_us: int | None) -> float | None:
     return None if time_us is None else time_us / 1000
+
+
+def _numbers_between(numbers: list[int], last: int) -> list[tuple[int, int]]:
+    """All from 1 to the last that are none of these, as ranges."""
+    edges = [0, *numbers, last + 1]
+    return [(low + 1, high - 1) for low, high in pairwise(edges) if high - low > 1]

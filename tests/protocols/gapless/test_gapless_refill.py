@@ -44,3 +44,31 @@ def test_without_it_what_its_holders_have_lost_is_gone(monkeypatch: pytest.Monke
     trace = one_after_the_other(("b2", "b1"))
     assert check(trace).status == "unknown", "it got nothing"
     assert {(row.from_seq, row.to_seq) for row in trace.skipped} == {(1, 300)}
+
+
+def test_while_it_is_read_again_operators_are_told_that_too_few_hold_it() -> None:
+    """B2 comes back with nothing; its own journal and those that it backs up are with one broker less until it has read
+    them."""
+    simulation = Simulation(chain(5), find_protocol("gapless"), f=1)
+    simulation.add_client("alice", "b2")
+    simulation.call("alice", Advertise("a", "TRUE"), at=0)
+    simulation.call("alice", PublishMany([Publish({"x": n}) for n in range(5_000)]), at=SECOND)
+    simulation.crash("b2", at=5 * SECOND)
+    simulation.restart("b2", at=7 * SECOND)
+    told: list[tuple[str, ...]] = []
+
+    def look() -> None:
+        for node in simulation.broker_nodes():
+            overview = node.overview()
+            if overview["history"]["held_by_few"]:
+                told.append(tuple(overview["history"]["held_by_few"]))
+
+    for at in range(7 * SECOND, 12 * SECOND, SECOND // 50):
+        simulation.agenda.call(at, look)
+    ends: list[int] = []
+    simulation.agenda.call(19 * SECOND, lambda: ends.append(len(told)))
+    simulation.agenda.call(19 * SECOND, look)
+    simulation.agenda.call(19 * SECOND, lambda: ends.append(len(told)))
+    simulation.run(settle=15 * SECOND)
+    assert any("b2" in journals for journals in told)
+    assert ends[0] == ends[1], "at the end all is held again"

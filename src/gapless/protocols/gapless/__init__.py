@@ -11,7 +11,7 @@ line or above.
     tree_course             backup_course  what travels along the tree; journals that others hold
     event_course            wave_course    how events go their way, and waves
     site        streams                    what lasts through all lives; who is listened to
-    names/                                 named subscriptions: their records
+    names/                     groups/     named subscriptions: their records; those that a group of clients shares
     recovery/                              going round the dead, and back
     clients/                               sessions, admission, delivery
     history/                               what was admitted, to be read again

@@ -139,6 +139,7 @@ class GaplessBroker(BrokerNode):
                     life.clients.caught_sight(item.peer)
             case Start():
                 life.members.start()
+                life.names.start()
             case EndSession():
                 life.clients.end(item.client)
                 life.wave_course.echo_if_due()
@@ -242,7 +243,13 @@ class GaplessBroker(BrokerNode):
     def overview(self) -> dict[str, Any]:
         """What an operator wants to know: who is out, who stands in, what is going on."""
         life = self._lives.now
-        return overview(life.state, life.handovers, life.number, self._site.near, is_away=self._lives.is_away)
+        found = overview(life.state, life.handovers, life.number, self._site.near, is_away=self._lives.is_away)
+        found["history"]["held_by_few"] = life.refill.held_by_few()
+        if life.floor is not None:
+            last = life.floor.last()
+            found["history"]["kept_for_names"] = life.library.history.beyond
+            found["history"]["last_name"] = None if last is None else [last.name, last.position]
+        return found
 
     def has_session(self, client: str) -> bool:
         """Whether the client's session is here."""

@@ -5,7 +5,7 @@ from typing import TypeAlias, get_args
 import msgspec
 
 from gapless.events import Event
-from gapless.protocols.gapless.messages import NameRecord, Ranges
+from gapless.protocols.gapless.messages import GroupDeal, GroupReport, NameRecord, Ranges
 from gapless.protocols.parts.messages import Cuts
 from gapless.protocols.parts.messages import Message as _Message
 
@@ -141,7 +141,14 @@ class ClientOpen(_Said, frozen=True):
     name: str
     filter: str
     replace: bool = False
-    """Whether it may have had another filter."""
+    """Whether it may have had another filter, or been shared by a group or not."""
+    share: bool = False
+    """Whether a group shares it: who has it is not ended, but asked for a part."""
+    redeliver_us: int = 0
+    """In a group: what is not confirmed for so long is given to another."""
+    beyond: int = -1
+    """In a group, of which the client is a member already: who has it in this generation, or an earlier one, does not
+    answer."""
 
 
 class ClientConfirm(_Said, frozen=True):
@@ -157,6 +164,22 @@ class ClientConfirm(_Said, frozen=True):
     """No stamp of these is larger."""
     is_leaving: bool = False
     """The client wants no more of it."""
+    done: Ranges = msgspec.field(default_factory=dict)
+    """In a group: what else is confirmed, beyond the position and those numbers."""
+    lease_us: int = 0
+    """In a group: for so long the client goes on to deal without being heard."""
+
+
+class ClientHand(_Message, frozen=True):
+    """To another client of the same group: pass this on."""
+
+    attempt: int
+    subscription: str
+    name: str
+    client: str
+    """Who is meant, and where it is."""
+    broker: str
+    word: GroupReport | GroupDeal
 
 
 class ClientNames(_Said, frozen=True):
@@ -176,11 +199,13 @@ class ClientMove(_Said, frozen=True):
     position: int
 
 
+LEASE_US = 3_000_000
+"""For so long, at least, who deals for a group goes on without being heard by the keepers of names."""
 NEWEST = -1
 """As the end of a reading: all that was confirmed before it began."""
 CLIENT_MESSAGES = (
     Attach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
-    ClientOpen, ClientConfirm, ClientNames, ClientMove,
+    ClientOpen, ClientConfirm, ClientNames, ClientMove, ClientHand,
 )  # fmt: skip
 """All that a broker takes from a client."""
 
@@ -294,9 +319,20 @@ class NameMoved(_Said, frozen=True):
     reason: str
 
 
+class NameHanded(_Message, frozen=True):
+    """Another client of the same group says so."""
+
+    attempt: int
+    subscription: str
+    client: str
+    """Which one, and where it is."""
+    broker: str
+    word: GroupReport | GroupDeal
+
+
 Answer: TypeAlias = (
     Invite | Attached | Redirect | NotYet | Gone | Expired | Delivery | Cut | Unsubscribed | Reached | Behind
-    | Stable | Safe | NameOpened | NameRefused | NameKept | NameLost | NamesTold | NameMoved
+    | Stable | Safe | NameOpened | NameRefused | NameKept | NameLost | NamesTold | NameMoved | NameHanded
 )  # fmt: skip
 """All that a broker says to a client."""
 ANSWERS = get_args(Answer)

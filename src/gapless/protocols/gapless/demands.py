@@ -11,6 +11,7 @@ from gapless.protocols.gapless.client_messages import (
     Attach,
     ClientAdvertise,
     ClientConfirm,
+    ClientHand,
     ClientMove,
     ClientNames,
     ClientOpen,
@@ -33,10 +34,10 @@ def demand(message: Any) -> Demand | None:
         return Demand({message.subscription: message.filter}, histories)
     if kind is ClientOpen:
         name = message.subscription
-        return Demand({name: message.filter}, [name], {name: message.name})
+        return Demand({name: message.filter}, [name], {name: message.name}, is_exact=message.share)
     if kind is ClientMove:
         return Demand({message.request: message.filter}, [message.request], {message.request: message.name})
-    if kind is ClientConfirm:
+    if kind is ClientConfirm or kind is ClientHand:
         return Demand(named={message.subscription: message.name})
     if kind is ClientNames:
         return Demand(listing=f"{LISTING}{message.request}")

@@ -19,6 +19,7 @@ from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.member_course import MemberCourse
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.messages import BackupHeld, Body, Cuts, TreeBody
+from gapless.protocols.gapless.names.floor import Floor
 from gapless.protocols.gapless.names.service import Names
 from gapless.protocols.gapless.recovery.estates import Estates
 from gapless.protocols.gapless.recovery.found import Found
@@ -62,6 +63,7 @@ class Life:
         self.journal = Journal(self.streams.send, self.clock)
         self.library = _library(site, self.journal, self.membership, found)
         self.journal.keep = self._keep
+        self.floor = Floor(site.register, self.library.history) if site.options.history_keeps_names else None
         self.waves = Waves(
             self.log.cut,
             self._forget,
@@ -70,6 +72,7 @@ class Life:
             self.clock,
             self.library,
             knows_beginning=is_first or (found is not None and found.is_used),
+            names=self.floor,
         )
         self.refill = _refill(site, self.library, self.waves, self.membership, is_first=is_first)
 
@@ -108,6 +111,7 @@ class Life:
             self.clock,
             send=site.send,
             set_timer=site.emit,
+            is_broker=site.overlay.__contains__,
         )
 
         # Going round the dead, and back.

@@ -126,6 +126,10 @@ class Interval(_Message, frozen=True):
     admitted: dict[str, Ranges]
 
 
+NOBODY = 1 << 62
+"""As the lowest position of all named subscriptions: there are none."""
+
+
 class Wave(_Message, frozen=True):
     """From the root to all: a consistent cut of the network, and a position."""
 
@@ -141,6 +145,8 @@ class Wave(_Message, frozen=True):
     """What was admitted up to `final` and after the final position before it, if the root knows."""
     dropped: int = 0
     """Somebody may have dropped from its history what was admitted up to this position."""
+    named: int = 0
+    """No named subscription wants anything up to this position any more, as far as a majority of the keepers knows."""
 
 
 class Echo(_Message, frozen=True):
@@ -158,6 +164,10 @@ class Echo(_Message, frozen=True):
     """By journal below: what was admitted after the final position that the wave told."""
     dropped: int = 0
     """Somebody below may have dropped from its history what was admitted up to this position."""
+    named: int = NOBODY
+    """The lowest position of a named subscription that a keeper of names below knows of."""
+    keepers: int = 0
+    """How many keepers there are below."""
 
 
 class Hurry(_Message, frozen=True):
@@ -450,6 +460,15 @@ class NameRecord(_Message, frozen=True):
     """It was ended."""
     latest: int = 0
     """No stamp of what is confirmed beyond the position is larger."""
+    is_shared: bool = False
+    """It is shared by a group: the client that listens deals out to all who are in it."""
+    redeliver_us: int = 0
+    """In a group: what is not confirmed for so long is given to another."""
+    done: Ranges = msgspec.field(default_factory=dict)
+    """In a group: what else is confirmed, beyond the position and those numbers."""
+    lease_us: int = 0
+    """In a group: for so long the client that deals goes on without being heard by the keepers. As it is opened: for so
+    long the one before may go on."""
 
 
 class NameEntry(_Message, frozen=True):
@@ -515,10 +534,59 @@ class NameTaken(_Message, frozen=True):
     reason: str
 
 
-NameMessage: TypeAlias = AskName | KeepName | NameAnswer | AskNames | NamesAnswer | NameTaken
+class GroupReport(_Message, frozen=True):
+    """From a member of a group to the one that deals: what it has, and how far it is done with it."""
+
+    generation: int
+    line: str
+    """Which joining of that member."""
+    received: int
+    """It has all that it was dealt up to this number."""
+    confirmed: int
+    """It is done with all up to this one."""
+    holds: list[tuple[str, int, int]] | None = None
+    """When it joins: what it got from an earlier dealer and has not been told to be confirmed, by publisher, number and
+    stamp. These count as dealt already, as numbers 1, 2, 3…"""
+    latest: int = 0
+    """No stamp of what it was ever dealt is larger."""
+    refused: list[int] = msgspec.field(default_factory=list)
+    """It has heard that what it was dealt under these numbers is another's."""
+    is_leaving: bool = False
+
+
+class GroupDeal(_Message, frozen=True):
+    """From the one that deals to a member of the group."""
+
+    generation: int
+    line: str
+    after: int
+    """What was dealt since this number is here; each line has numbers of its own."""
+    upto: int
+    items: list[tuple[int, Event, bool]]
+    """By number; and whether it may have been dealt before, to whomever. What is not here was taken back."""
+    kept: int
+    """All that the member was done with up to this number is confirmed, but for what is another's."""
+    refused: list[int]
+    """What was dealt to it under these numbers is another's by now."""
+    is_over: bool = False
+    """The line is not known, or is no more."""
+
+
+class HandName(_Message, frozen=True):
+    """To the broker of a client in a group: pass this on to it."""
+
+    name: str
+    client: str
+    """Who says so, and where it is."""
+    broker: str
+    to: str
+    word: GroupReport | GroupDeal
+
+
+NameMessage: TypeAlias = AskName | KeepName | NameAnswer | AskNames | NamesAnswer | NameTaken | HandName
 
 BROKER_MESSAGES = (
     Frame, Ack, Resume, Fenced, FetchIntervals, FetchedIntervals, Fetch, Fetched,
-    AskName, KeepName, NameAnswer, AskNames, NamesAnswer, NameTaken,
+    AskName, KeepName, NameAnswer, AskNames, NamesAnswer, NameTaken, HandName,
 )  # fmt: skip
 """All that a broker says to another; the rest travels in frames."""

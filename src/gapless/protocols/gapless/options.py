@@ -75,6 +75,10 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     history_s: float = 0.0
     """How old history may become, in seconds, before it is dropped, wherever it is; 0 if it may become any age."""
 
+    history_keeps_names: bool = False
+    """Whether what a named subscription has not confirmed is kept beyond these bounds: of any age, and up to four times
+    as many bytes. Off, because one name that nobody opens any more would fill the disks of all."""
+
     journal_bytes: int = 1024 * 1024
     """How much a broker appends to a journal on its disk before it writes the journal anew: without what is done."""
 

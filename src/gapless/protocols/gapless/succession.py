@@ -74,3 +74,4 @@ class Succession:
         for name in suspected:
             self.now.membership.suspect(name)
         self.now.members.start()
+        self.now.names.start()

@@ -14,6 +14,7 @@ from gapless.protocols.gapless.client.held_subscription import HeldSubscription
 from gapless.protocols.gapless.client.line import Line
 from gapless.protocols.gapless.client.named_client import NamedClient
 from gapless.protocols.gapless.client_messages import ClientGot, Delivery
+from gapless.protocols.gapless.groups.client import GroupClient
 from gapless.protocols.gapless.messages import Cuts
 from gapless.protocols.gapless.tombstones import is_lost
 
@@ -23,7 +24,9 @@ __all__ = ["Deliveries"]
 class Deliveries:
     """Those of one client."""
 
-    def __init__(self, line: Line, held: Mapping[str, HeldSubscription], named: NamedClient) -> None:
+    def __init__(
+        self, line: Line, held: Mapping[str, HeldSubscription], named: NamedClient, groups: GroupClient
+    ) -> None:
         self.received = 0
         """The number of the broker's last delivery."""
         self.clock = 0
@@ -33,14 +36,17 @@ class Deliveries:
         self._line = line
         self._held = held
         self._named = named
+        self._groups = groups
+        self._paced = 0
+        """The last event that a broker waits for: not what a group was dealt, which is confirmed apart."""
         self._taken = 0
         self._untaken: deque[tuple[int, int]] = deque()
         """What is not taken: `count` after a delivery, and its number."""
 
     def begin_anew(self) -> None:
         """The next broker counts on from what the application has not taken."""
-        self.received = self.count - self._taken
-        self._untaken = deque([(self.count, self.received)])
+        self.received = max(0, self._paced - self._taken)
+        self._untaken = deque([(self._paced, self.received)])
 
     def receive(self, message: Delivery) -> None:
         """Hand over what has not come before."""
@@ -55,8 +61,16 @@ class Deliveries:
         is_run = len(events) > 1 and len(asked) == 1
         if not is_run or not self._deliver_run(asked[0][1], events):
             self._deliver_each(asked, events)
-        self._untaken.append((self.count, self.received))
-        self._tell_taken()
+        self._untaken.append((self._paced, self.received))
+        self._groups.work()
+        self.tell_taken()
+
+    def deal(self, effect: Deliver) -> int:
+        """The application is given what it was dealt in a group; returns which delivery that is."""
+        self.count += 1
+        self.clock = max(self.clock, effect.event.stamp)
+        self._line.emit(effect)
+        return self.count
 
     def _tell_lost(self, asked: list[tuple[str, HeldSubscription, Cuts]], events: list[Event]) -> list[Event]:
         """Tell of tombstones, each in its place; return what follows the last of them."""
@@ -80,7 +94,13 @@ class Deliveries:
         """Hand the events over as one, if they are of one publisher, in order, and none of them has come before."""
         first, last = events[0], events[-1]
         publisher = first.publisher
-        if held.is_behind or held.named is not None or held.got.get(publisher, 0) >= first.seq or held.skipped:
+        if (
+            held.is_behind
+            or held.named is not None
+            or held.dealer is not None
+            or held.skipped
+            or held.got.get(publisher, 0) >= first.seq
+        ):
             return False
         if held.was_behind and publisher not in held.cuts and not held.has_history:
             return False
@@ -90,6 +110,7 @@ class Deliveries:
         held.got[publisher] = last.seq
         self.clock = max(self.clock, last.stamp)
         self.count += len(events)
+        self._paced = self.count
         self._line.emit(DeliverMany(events, held.name))
         return True
 
@@ -105,7 +126,11 @@ class Deliveries:
                     if held.was_behind and publisher not in held.cuts and not held.has_history:
                         self._begin_with(held, event)
                     got[publisher] = seq
+                    if held.dealer is not None:
+                        held.dealer.delivered(event)
+                        continue
                     self.count += 1
+                    self._paced = self.count
                     self._line.emit(Deliver(event, name))
                     if held.named is not None:
                         self._named.delivered(held.named, self.count, event)
@@ -126,10 +151,14 @@ class Deliveries:
         """The application has taken so many events."""
         self._taken = count
         self._named.consumed(count)
-        self._tell_taken()
+        self._groups.consumed(count)
+        self.tell_taken()
 
-    def _tell_taken(self) -> None:
-        """Tell the broker up to which number the application has taken everything."""
+    def tell_taken(self) -> None:
+        """Tell the broker up to which number the application has taken everything; not while too much is to be dealt
+        out in a group."""
+        if self._groups.is_full:
+            return
         number = 0
         while self._untaken and self._untaken[0][0] <= self._taken:
             number = self._untaken.popleft()[1]

@@ -4,6 +4,7 @@ from gapless.events import Event
 from gapless.protocol import Ready
 from gapless.protocols.gapless.client.named import Named
 from gapless.protocols.gapless.client_messages import SubscriptionProgress
+from gapless.protocols.gapless.groups.dealer import Dealer
 from gapless.protocols.gapless.messages import Cuts, Ranges
 from gapless.protocols.gapless.ranges import add_range, without
 from gapless.protocols.parts.held import Held
@@ -34,6 +35,8 @@ class HeldSubscription(Held):
         """What will not come, and the application was told so."""
         self.is_ending = False
         self.named: Named | None = None
+        self.dealer: Dealer | None = None
+        """If it is read for a group: who deals it out. Then it is none of the application's."""
         self.reached = since
         """If it is named: all up to this position has come."""
 

@@ -14,7 +14,9 @@ class Line:
         self.broker = broker
         self.attempt = 0
         self.now = 0
-        """The clock, in microseconds."""
+        """In microseconds."""
+        self.is_attached = False
+        """Whether that broker holds the session, and has said so."""
         self.effects: list[Effect] = []
 
     def send(self, message: Any) -> None:

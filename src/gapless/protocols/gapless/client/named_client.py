@@ -64,8 +64,8 @@ class NamedClient:
 
     # ---- calls --------------------------------------------------------------------------------------------
 
-    def objection(self, call: Subscribe) -> str:
-        """Why the client cannot have it; nothing if it can."""
+    def objection(self, call: Subscribe, *, is_held: bool) -> str:
+        """Why the client cannot have it; nothing if it can. `is_held`: it is in a group of that name."""
         if len(call.name) > NAME_MAX:
             return f"a name has at most {NAME_MAX} characters, this one has {len(call.name):,}"
         if call.since >= 0 or call.until:
@@ -73,7 +73,7 @@ class NamedClient:
                 f"the named subscription {call.name!r} goes on after what was confirmed; subscribe without `since` and "
                 "`until`, or move it first"
             )
-        if any(named.call.name == call.name for named in self._named.values()):
+        if is_held or any(named.call.name == call.name for named in self._named.values()):
             return f"this client listens to the named subscription {call.name!r} already; close that one first"
         return ""
 
@@ -182,7 +182,7 @@ class NamedClient:
         if named is None:
             leaving = ClientConfirm(
                 self._attempt, message.subscription, record.name, record.generation, 1, record.position, record.got,
-                record.latest, True,
+                record.latest, True, record.done,
             )  # fmt: skip
             self._send(leaving)
         elif not named.is_open:
@@ -207,7 +207,7 @@ class NamedClient:
         found = self._found[message.request]
         for item in message.records:
             lag_s = max(0, message.position - item.position) / 1e6
-            found.append(NamedSubscription(item.name, item.filter, item.position, item.client, lag_s))
+            found.append(NamedSubscription(item.name, item.filter, item.position, item.client, lag_s, item.is_shared))
         if message.is_last:
             del self._questions[message.request], self._found[message.request]
             self._emit(NamesListed(message.request, found, message.position))

@@ -42,6 +42,7 @@ from gapless.protocols.gapless.client_messages import (
     Expired,
     Gone,
     Invite,
+    NameHanded,
     NameKept,
     NameLost,
     NameMoved,
@@ -55,6 +56,7 @@ from gapless.protocols.gapless.client_messages import (
     Stable,
     Unsubscribed,
 )
+from gapless.protocols.gapless.groups.client import GROUP_TIMERS
 from gapless.protocols.gapless.options import GaplessOptions
 
 __all__ = ["GaplessClient"]
@@ -69,16 +71,17 @@ class GaplessClient(ClientNode):
         self._line = Line(place.broker)
         self._search = SessionSearch(self._line, place.contacts, options.retry_ms * 1000, self._pack)
         self._publishing = Publishing(self._line, place.name, options.client_window)
-        self._subscriptions = Subscriptions(self._line)
+        self._subscriptions = Subscriptions(self._line, place.name)
         self._deliveries = self._subscriptions.deliveries
         self._named = self._subscriptions.named
+        self._groups = self._subscriptions.groups
 
     # ---- inputs -------------------------------------------------------------------------------------------
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
-        effects: list[Effect] = []
-        self._line.effects, self._line.now = effects, now
+        effects = self._line.effects = []
+        self._line.now = now
         self._handle(item)
         return effects
 
@@ -109,12 +112,15 @@ class GaplessClient(ClientNode):
             case TimerFired():
                 if item.key == CONFIRM:
                     self._named.tell_gathered()
+                elif item.key in GROUP_TIMERS:
+                    self._groups.timer_fired(item.key)
+                    self._deliveries.tell_taken()
                 else:
                     self._search.timed_out()
             case Trusted():
                 pass
             case Confirm():
-                self._named.confirm(item)
+                (self._groups if item.subscription in self._groups else self._named).confirm(item)
             case ListNames() | MoveName():
                 self._named.ask(item)
             case _:
@@ -147,8 +153,15 @@ class GaplessClient(ClientNode):
                 self._subscriptions.begin_anew(message.fresh)
                 self._publishing.attached()
                 self._named.attached(message.attempt)
+                self._groups.attached()
             case NotYet() | Gone():
                 self._search.put_off()
+            case NameHanded():
+                self._groups.receive(message)
+                self._deliveries.tell_taken()
+            case NameOpened() | NameRefused() | NameKept() | NameLost() if self._groups.has_line(message.subscription):
+                self._groups.receive(message)
+                self._deliveries.tell_taken()
             case NameOpened() | NameRefused() | NameKept() | NameLost() | NamesTold() | NameMoved():
                 self._named.receive(message)
             case Redirect():

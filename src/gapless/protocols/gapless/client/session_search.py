@@ -63,7 +63,7 @@ class SessionSearch:
 
     def attach(self) -> None:
         """Ask the broker that should hold the session."""
-        self.is_attached = False
+        self.is_attached = self._line.is_attached = False
         self._line.attempt += 1
         brought = self._pack()
         self._line.send(
@@ -110,7 +110,7 @@ class SessionSearch:
 
     def granted(self, message: Attached) -> None:
         """The session is here."""
-        self.is_attached = True
+        self.is_attached = self._line.is_attached = True
         self._served_at = self._line.now
         self._patience = 1
         self.home = message.home
@@ -136,7 +136,7 @@ class SessionSearch:
 
     def put_off(self) -> None:
         """Nobody can grant it now: ask again in a while."""
-        self.is_attached = False
+        self.is_attached = self._line.is_attached = False
         self._patience = 1
         self._set_timer()
 

@@ -2,7 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 
-from gapless.protocol import Activated, CaughtUp, CutFixed, CutsVoided, Ended, Rejected, Skipped, Subscribe, Unsubscribe
+from gapless.protocol import (
+    Activated,
+    CaughtUp,
+    CutFixed,
+    CutsVoided,
+    Deliver,
+    Ended,
+    Rejected,
+    Skipped,
+    Subscribe,
+    Unsubscribe,
+)
 from gapless.protocols.gapless.client.deliveries import Deliveries
 from gapless.protocols.gapless.client.held_subscription import HeldSubscription
 from gapless.protocols.gapless.client.line import Line
@@ -17,6 +28,8 @@ from gapless.protocols.gapless.client_messages import (
     SubscriptionProgress,
     Unsubscribed,
 )
+from gapless.protocols.gapless.groups.client import GroupClient
+from gapless.protocols.gapless.groups.dealer import Dealer
 from gapless.protocols.gapless.messages import Cuts, NameRecord
 
 __all__ = ["Subscriptions"]
@@ -25,17 +38,18 @@ __all__ = ["Subscriptions"]
 class Subscriptions:
     """Those of one client; what is particular about named ones is in `named`, what came for all in `deliveries`."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, client: str) -> None:
         self._line = line
         self._held: dict[str, HeldSubscription] = {}
         self.named = NamedClient(line, self)
-        self.deliveries = Deliveries(line, self._held, self.named)
+        self.groups = GroupClient(client, line, self)
+        self.deliveries = Deliveries(line, self._held, self.named, self.groups)
 
     def __len__(self) -> int:
         return len(self._held)
 
     def __contains__(self, subscription: str) -> bool:
-        return subscription in self._held or subscription in self.named
+        return subscription in self._held or subscription in self.named or subscription in self.groups
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """Names and filters."""
@@ -67,7 +81,7 @@ class Subscriptions:
     def expired(self) -> None:
         """The session is no more. What can be read again goes on from where it was; the rest ends."""
         for name, held in list(self._held.items()):
-            if held.named is not None:
+            if held.named is not None or held.dealer is not None:
                 held.since, held.is_behind, held.cuts = held.reached, False, {}
             elif held.since < 0 or held.is_behind:
                 self._end(name, held.last())
@@ -77,9 +91,11 @@ class Subscriptions:
     def subscribe(self, call: Subscribe) -> None:
         """Begin one, whose filter was checked."""
         if call.name:
-            reason = self.named.objection(call)
+            reason = self.named.objection(call, is_held=self.groups.holds(call.name))
             if reason:
                 self._line.emit(Rejected(call, reason))
+            elif call.share:
+                self.groups.subscribe(call)
             else:
                 self.named.subscribe(call)
         else:
@@ -95,8 +111,26 @@ class Subscriptions:
         self._held[call.subscription] = held
         self._line.send(ClientSubscribe(self._line.attempt, call.subscription, call.filter, record.position))
 
+    def listen(self, call: Subscribe, dealer: Dealer, record: NameRecord) -> None:
+        """Read for a group, from what is confirmed on."""
+        held = HeldSubscription(dealer.line, call.filter, call.ready, record.position, 0)
+        held.dealer, held.got = dealer, dict(record.got)
+        self._held[dealer.line] = held
+        self._line.send(ClientSubscribe(self._line.attempt, dealer.line, call.filter, record.position))
+
+    def deafen(self, line: str) -> None:
+        """Another reads for the group, or nobody has to."""
+        self._held.pop(line, None)
+
+    def deal(self, effect: Deliver) -> int:
+        """The application is given what it was dealt in a group; returns which delivery that is."""
+        return self.deliveries.deal(effect)
+
     def unsubscribe(self, call: Unsubscribe) -> None:
         """End one; a named one when what is confirmed is known."""
+        if call.subscription in self.groups:
+            self.groups.unsubscribe(call.subscription)
+            return
         held = self._held.get(call.subscription)
         if call.subscription in self.named and not (held is not None and held.is_ending):
             if not self.named.unsubscribe(call.subscription):
@@ -123,7 +157,7 @@ class Subscriptions:
                     self._line.emit(CutFixed(message.subscription, publisher, cut))
         if message.is_whole and not held.is_whole:
             held.is_whole, held.began = True, message.began
-        if not held.is_active and (message.is_whole or held.ready == "first"):
+        if not held.is_active and held.dealer is None and (message.is_whole or held.ready == "first"):
             held.is_active = True
             self._line.emit(Activated(message.subscription))
 
@@ -148,7 +182,13 @@ class Subscriptions:
             held.is_behind = held.is_behind and not message.is_live
             missed = held.miss(message.lost)
             if missed or message.gap:
-                self._line.emit(Skipped(name, missed, message.gap))
+                told = name if held.dealer is None else held.dealer.call.subscription
+                self._line.emit(Skipped(told, missed, message.gap))
+            if held.dealer is not None:
+                held.reached = max(held.reached, message.position)
+                held.dealer.reached(held.reached)
+                self.groups.work()
+                continue
             if held.named is not None and message.position > held.reached:
                 held.reached = message.position
                 self.named.reached(held.named, self.deliveries.count, message.position)
@@ -168,6 +208,7 @@ class Subscriptions:
         self._end(subscription, self._held[subscription].last(), reason=reason)
 
     def _end(self, name: str, last: Cuts, is_complete: bool = False, reason: str = "") -> None:
-        del self._held[name]
+        if self._held.pop(name).dealer is not None:
+            return
         self.named.ended(name)
         self._line.emit(Ended(name, last, is_complete, reason))

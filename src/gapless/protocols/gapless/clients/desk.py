@@ -390,6 +390,7 @@ class Desk:
                 self._read(session, message.subscription, message.filter, message.since, message.until)
         elif kind is ClientUnsubscribe:
             self._unsubscribe(session, message.subscription)
+            self.lagging.release(session)
         elif kind is ClientAdvertise:
             self._advertise(session, message.advertisement, message.filter, message.first)
             self.secure(session)

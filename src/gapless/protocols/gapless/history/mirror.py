@@ -17,12 +17,14 @@ from gapless.disk import HistoryRow
 from gapless.events import Event
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.history.runs import Run
-from gapless.protocols.gapless.messages import Ranges
+from gapless.protocols.gapless.messages import NOBODY, Ranges
 from gapless.protocols.gapless.ranges import add_range, without
 
-__all__ = ["Mirror", "read_piece"]
+__all__ = ["NAMED_FACTOR", "Mirror", "read_piece"]
 
 CHUNK_BYTES = 256 * 1024
+NAMED_FACTOR = 4
+"""So many times as much is kept, at most, while named subscriptions have not taken it."""
 RUN_BYTES = 100
 """What a run takes on the disk beside its events."""
 _decode = msgspec.msgpack.Decoder(list[Run]).decode
@@ -89,6 +91,11 @@ class Mirror:
         return 10 * self.size < 9 * self._bytes_max
 
     @property
+    def beyond(self) -> int:
+        """How many bytes there are beyond the bound."""
+        return max(0, self.size - self._bytes_max)
+
+    @property
     def batch(self) -> int:
         """The number of the batch with which the runs of this step go to the disk."""
         return self._disk.next
@@ -104,13 +111,15 @@ class Mirror:
             self._disk.admit(journal, min(stamps), last, sum(run.last - run.first + 1 for run in runs), runs)
             self.found(journal, last, runs)
 
-    def drop(self, before: int) -> int:
-        """Drop what is too much, and what is no younger than a stamp. Returns the last stamp that was dropped."""
+    def drop(self, before: int, floor: int = NOBODY) -> int:
+        """Drop what is too much, and what is no younger than a stamp; but what is younger than `floor` only if there
+        is far too much. Returns the last stamp that was dropped."""
         dropped = 0
         while self._chunks:
             journal = min(self._chunks, key=lambda name: self._chunks[name][0].last)
             chunk = self._chunks[journal][0]
-            if self.size <= self._bytes_max and chunk.last > before:
+            is_spare = chunk.last <= floor and (self.size > self._bytes_max or chunk.last <= before)
+            if not is_spare and self.size <= self._bytes_max * (1 if floor == NOBODY else NAMED_FACTOR):
                 break
             dropped = max(dropped, chunk.last)
             self._forget(journal)

@@ -81,6 +81,16 @@ class Refill:
         self.lacking.update(dict.fromkeys(journal for journal in wanted if journal not in self._held))
         self.go_on()
 
+    def held_by_few(self) -> list[str]:
+        """The journals in reach of which fewer brokers than should have all that can be read, as far as is known
+        here: this one is still reading them, or too few of those who could hold them are there."""
+        found = dict(self.lacking)
+        for journal in self._near:
+            alive = (holder for holder in self._holders(journal) if not self._is_out(holder))
+            if len(list(islice(alive, self._count))) < min(self._count, len(self._holders(journal))):
+                found[journal] = None
+        return sorted(found)
+
     def _leave(self, journal: str) -> None:
         if self._is_reading and journal == next(iter(self.lacking)):
             self._library.end(self)

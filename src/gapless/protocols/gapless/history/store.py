@@ -16,9 +16,9 @@ import msgspec
 
 from gapless.disk import HistoryRow
 from gapless.events import Attributes, Event, EventRun
-from gapless.protocols.gapless.history.mirror import Mirror, read_piece
+from gapless.protocols.gapless.history.mirror import NAMED_FACTOR, Mirror, read_piece
 from gapless.protocols.gapless.history.runs import Run
-from gapless.protocols.gapless.messages import Ranges
+from gapless.protocols.gapless.messages import NOBODY, Ranges
 from gapless.protocols.gapless.ranges import add_range
 from gapless.protocols.gapless.tombstones import is_lost
 
@@ -119,6 +119,8 @@ class History:
         """Puts it on the disk, too."""
         self.persisted = 0
         """The last batch that the disk has. What it does not have stays in memory."""
+        self.floor = NOBODY
+        """What has a larger stamp is kept for named subscriptions, unless there is far too much of it."""
         self.reads = 0
         """How often the disk was asked, through all lives."""
         self._bytes_max = bytes_max
@@ -155,8 +157,19 @@ class History:
         shelf.put(run)
         self._order.append((journal, batch))
         self.size += len(run.events) + RUN_BYTES
-        while self.size > self._bytes_max and self._order[0][1] <= self.persisted:
+        while self.size > self._bytes_max and self._order[0][1] <= self.persisted and not self._is_held():
             self._drop_oldest()
+
+    def _is_held(self) -> bool:
+        """Whether the oldest run is kept for named subscriptions."""
+        if self.mirror is not None or self._oldest().stamp <= self.floor:
+            return False
+        return self.size <= NAMED_FACTOR * self._bytes_max
+
+    @property
+    def beyond(self) -> int:
+        """How many bytes are kept beyond the bound, for named subscriptions."""
+        return self.mirror.beyond if self.mirror is not None else max(0, self.size - self._bytes_max)
 
     def keep_inherited(self, journal: str, events: list[Event]) -> int:
         """What another broker had admitted was noted in that journal; it may be here already, from an earlier life."""
@@ -190,10 +203,13 @@ class History:
 
     def forget(self, before: int) -> None:
         """What is no younger than a stamp is not wanted any more; and the disk may have too much."""
-        while self._order and self._order[0][1] <= self.persisted and self._oldest().stamp <= before:
+        wanted = before if self.mirror is not None else min(before, self.floor)
+        while self._order and self._order[0][1] <= self.persisted and self._oldest().stamp <= wanted:
+            self._drop_oldest()
+        while self.size > self._bytes_max and self._order[0][1] <= self.persisted and not self._is_held():
             self._drop_oldest()
         if self.mirror is not None:
-            self.dropped = max(self.dropped, self.mirror.drop(before))
+            self.dropped = max(self.dropped, self.mirror.drop(before, self.floor))
 
     def _oldest(self) -> Run:
         shelf = self._shelves[self._order[0][0]]

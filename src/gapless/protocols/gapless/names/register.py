@@ -5,14 +5,14 @@ to it (all, if there are fewer). A record is changed only if a majority of them 
 survives f of them, and nobody has to know who lives.
 
 A keeper that has started again may have forgotten what it had agreed to: it comes without memory, or with an old disk.
-It agrees to nothing before it has asked the others, when somebody first wants something of it, and has heard
+It agrees to nothing before it has asked the others, as soon as it is there, and has heard
 
 - so many who know that they have lost nothing that one of them was part of whatever majority it was part of itself; or
 - all of them: then nobody knows more; or
 - after `return_ms`, all but f of them, or all but f - 1 if it comes without memory: more do not come back.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -88,6 +88,12 @@ class Register:
         """Some of what it holds."""
         names = sorted(name for name in self.entries if name > after)[:PAGE]
         return NamesAnswer(request, after, self.is_sure, [self.entries[name] for name in names])
+
+    def records(self) -> Iterator[NameRecord]:
+        """All that it holds of names that are not over."""
+        for entry in self.entries.values():
+            if entry.record is not None and not entry.record.is_over:
+                yield entry.record
 
     def _entry(self, name: str) -> NameEntry:
         return self.entries.get(name) or NameEntry(name, NOTHING, NOTHING, None)

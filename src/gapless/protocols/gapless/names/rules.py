@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gapless.protocols.gapless.client_messages import ClientConfirm, ClientMove, ClientOpen
+from gapless.protocols.gapless.client_messages import LEASE_US, ClientConfirm, ClientMove, ClientOpen
 from gapless.protocols.gapless.messages import NameRecord
 
 __all__ = ["Change", "Refusal", "confirm", "move", "open_name"]
@@ -30,21 +30,45 @@ def open_name(call: ClientOpen, client: str, broker: str, position: int) -> Chan
     def change(record: NameRecord | None) -> NameRecord:
         generation = 0 if record is None else record.generation
         if record is None or record.is_over:
-            return NameRecord(call.name, call.filter, position, {}, generation + 1, 0, client, broker)
+            if call.beyond >= 0:
+                raise Refusal(f"the named subscription {call.name!r} was ended")
+            return NameRecord(
+                call.name, call.filter, position, {}, generation + 1, 0, client, broker, is_shared=call.share,
+                redeliver_us=call.redeliver_us,
+            )  # fmt: skip
         if record.filter != call.filter and not call.replace:
             raise Refusal(
                 f"the named subscription {call.name!r} has another filter, {record.filter!r}; subscribe with that one, "
                 "or with replace=True, or choose another name"
             )
+        if record.is_shared != call.share and not call.replace:
+            raise Refusal(_sharing(record))
+        if _is_dealt(record, call, client):
+            return record
         return msgspec.structs.replace(
-            record, filter=call.filter, generation=generation + 1, serial=0, client=client, broker=broker
-        )
+            record, filter=call.filter, generation=generation + 1, serial=0, client=client, broker=broker,
+            is_shared=call.share, redeliver_us=call.redeliver_us,
+            lease_us=0 if record.client in ("", client) else max(record.lease_us, LEASE_US),
+        )  # fmt: skip
 
     return change
 
 
-def confirm(call: ClientConfirm, client: str) -> Change:
-    """The client that listens has confirmed more, or wants no more."""
+def _is_dealt(record: NameRecord, call: ClientOpen, client: str) -> bool:
+    """Whether somebody else deals for the group, as far as the client knows: then it joins that one."""
+    is_group = record.is_shared and call.share and record.filter == call.filter
+    return is_group and record.client not in ("", client) and record.generation > call.beyond
+
+
+def _sharing(record: NameRecord) -> str:
+    name = record.name
+    if record.is_shared:
+        return f"a group shares the named subscription {name!r}; subscribe with share=True, or with replace=True"
+    return f"no group shares the named subscription {name!r}; subscribe without share, or with replace=True"
+
+
+def confirm(call: ClientConfirm, client: str, broker: str = "") -> Change:
+    """The client that listens, at that broker, has confirmed more, or wants no more."""
 
     def change(record: NameRecord | None) -> NameRecord:
         if record is None:
@@ -57,8 +81,9 @@ def confirm(call: ClientConfirm, client: str) -> Change:
             raise Refusal(f"the named subscription {call.name!r} is not open for {client!r}")
         who = "" if call.is_leaving else client
         return msgspec.structs.replace(
-            record, position=call.position, got=call.got, latest=call.latest, serial=call.serial, client=who
-        )
+            record, position=call.position, got=call.got, latest=call.latest, serial=call.serial, client=who,
+            done=call.done, broker=broker or record.broker, lease_us=0 if call.is_leaving else call.lease_us,
+        )  # fmt: skip
 
     return change
 
@@ -74,8 +99,9 @@ def move(call: ClientMove) -> Change:
         if record.filter != call.filter:
             raise Refusal(f"the named subscription {call.name!r} has got another filter meanwhile, {record.filter!r}")
         return NameRecord(
-            call.name, record.filter, max(0, call.position), {}, record.generation + 1, is_over=call.position < 0
-        )
+            call.name, record.filter, max(0, call.position), {}, record.generation + 1, is_over=call.position < 0,
+            is_shared=record.is_shared, redeliver_us=record.redeliver_us,
+        )  # fmt: skip
 
     return change
 

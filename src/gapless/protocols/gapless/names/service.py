@@ -16,12 +16,15 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from gapless.errors import CallError
 from gapless.filters import parse
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.bounds import NAME_MAX
 from gapless.protocols.gapless.client_messages import (
     ClientConfirm,
+    ClientHand,
     ClientMove,
     ClientNames,
     ClientOpen,
@@ -41,6 +44,7 @@ from gapless.protocols.gapless.lives import broker_of
 from gapless.protocols.gapless.messages import (
     AskName,
     AskNames,
+    HandName,
     KeepName,
     NameAnswer,
     NameMessage,
@@ -48,6 +52,7 @@ from gapless.protocols.gapless.messages import (
     NamesAnswer,
     NameTaken,
 )
+from gapless.protocols.gapless.names.groups import Groups
 from gapless.protocols.gapless.names.listing import Listing
 from gapless.protocols.gapless.names.proposals import Proposal, Proposals
 from gapless.protocols.gapless.names.register import Register
@@ -57,8 +62,8 @@ from gapless.protocols.gapless.retention.waves import Waves
 
 __all__ = ["NAME_CALLS", "NAME_MESSAGES", "Names"]
 
-NAME_CALLS = frozenset({ClientOpen, ClientConfirm, ClientNames, ClientMove})
-NAME_MESSAGES = frozenset({AskName, KeepName, NameAnswer, AskNames, NamesAnswer, NameTaken})
+NAME_CALLS = frozenset({ClientOpen, ClientConfirm, ClientNames, ClientMove, ClientHand})
+NAME_MESSAGES = frozenset({AskName, KeepName, NameAnswer, AskNames, NamesAnswer, NameTaken, HandName})
 PENDING_MAX = 200
 """Changes and questions of one client that are under way."""
 NUMBER_MAX = 1 << 53
@@ -80,8 +85,9 @@ class Names:
         *,
         send: Callable[[str, Any], None],
         set_timer: Callable[[SetTimer], None],
+        is_broker: Callable[[str], bool],
     ) -> None:
-        """`send` reaches brokers as well as clients."""
+        """`send` reaches brokers as well as clients; `is_broker` tells which are brokers."""
         self._broker = broker_of(home)
         self._options = options
         self._register = register
@@ -89,6 +95,7 @@ class Names:
         self._waves = waves
         self._send_away = send
         self._proposals = Proposals(home, register.keepers, lambda: clock.now, self._send, set_timer)
+        self._groups = Groups(self._broker, desk, waves, self._send, send, is_broker)
         self._listings: dict[int, Listing] = {}
         self._number = 0
         self._listening: dict[str, dict[str, tuple[str, int]]] = {}
@@ -106,6 +113,16 @@ class Names:
         """Since the register began to ask what it may have forgotten."""
 
     # ---- brokers ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A keeper that may have forgotten something asks at once.
+
+        The smallest story: of three keepers one dies and comes back without memory, then another dies for good. Who has
+        waited until somebody wanted a name hears one keeper only, and may not agree to anything ever again.
+        """
+        if self._register.is_keeper and not self._register.is_sure and not self._ticks:
+            self._recover()
+            self._drain()
 
     def receive(self, peer: str, message: NameMessage) -> None:
         """Another broker asks, or answers."""
@@ -134,6 +151,8 @@ class Names:
                 self._hear_names(peer, message)
             case NameTaken():
                 self._lose(message.client, message.name, message.generation, message.reason)
+            case HandName():
+                self._groups.hear(message)
 
     def _keep(self, peer: str, message: AskName | KeepName) -> None:
         register = self._register
@@ -213,6 +232,7 @@ class Names:
 
     def tell_reached(self) -> None:
         """Let the clients of live named subscriptions know a later position up to which they were delivered all."""
+        self._groups.go_on()
         if self._waves.reached <= self._told:
             return
         self._told = self._waves.reached
@@ -262,6 +282,8 @@ class Names:
                 self._confirm(session, message)
             case ClientMove():
                 self._move(session, message)
+            case ClientHand():
+                self._groups.say(session, message)
             case ClientNames():
                 self._list(session, message)
 
@@ -306,9 +328,14 @@ class Names:
                 self._send_away(session.client, NameRefused(session.attempt, call.subscription, refusal))
                 return
             if "named-position" in self._options.switched_off:
-                record = NameRecord(record.name, record.filter, self._waves.final, {}, record.generation)
-            self._listening.setdefault(session.client, {})[call.subscription] = (call.name, record.generation)
+                record = msgspec.structs.replace(record, position=self._waves.final, got={}, done={})
+            if record.is_shared:
+                self._groups.enter(session.client, call.name, call.subscription)
+            if record.client == session.client:
+                self._listening.setdefault(session.client, {})[call.subscription] = (call.name, record.generation)
             self._send_away(session.client, NameOpened(session.attempt, call.subscription, record))
+            if record == before[0]:
+                return
             reason = f"{session.client!r} has opened the named subscription {call.name!r}: one client at a time has it"
             self._tell_taken(before[0], record.generation, reason)
 
@@ -332,12 +359,14 @@ class Names:
         def done(record: NameRecord | None, refusal: str) -> None:
             if refusal or call.is_leaving:
                 self._listening.get(session.client, {}).pop(call.subscription, None)
+            elif record is not None and record.is_shared:
+                self._groups.enter(session.client, call.name, call.subscription)
             if refusal:
                 self._send_away(session.client, NameLost(session.attempt, call.subscription, refusal))
             else:
                 self._send_away(session.client, NameKept(session.attempt, call.subscription, call.serial))
 
-        self._propose(session, call.name, confirm(call, session.client), done)
+        self._propose(session, call.name, confirm(call, session.client, self._broker), done)
 
     def _move(self, session: Session, call: ClientMove) -> None:
         before: list[NameRecord | None] = [None]
@@ -385,8 +414,11 @@ def _check(client: str, message: Any) -> None:
         raise CallError(f"{client!r} uses a name of {len(message.name):,} characters: it has 1 to {NAME_MAX}")
     if isinstance(message, ClientOpen | ClientMove):
         parse(message.filter)
+    if isinstance(message, ClientOpen) and not 0 <= message.redeliver_us <= NUMBER_MAX:
+        raise CallError(f"{client!r} gives out again what was not confirmed for {message.redeliver_us} microseconds")
     if isinstance(message, ClientConfirm):
-        numbers = (message.generation, message.serial, message.position, message.latest, *message.got.values())
+        counts = (message.generation, message.serial, message.position, message.latest, message.lease_us)
+        numbers = (*counts, *message.got.values())
         if not all(0 <= number <= NUMBER_MAX for number in numbers):
             raise CallError(f"{client!r} confirms numbers that nobody can have counted to")
     if isinstance(message, ClientMove) and not -1 <= message.position <= NUMBER_MAX:

@@ -25,6 +25,10 @@ what lies between two positions knows when something is missing. A new root may 
 the first wave tells it (`Echo.final`), and is none itself. If all brokers have lost their memory since the last one,
 nobody knows what was admitted before: the first wave is a position, and whoever reads from before it is told.
 
+**Names.** If history waits for named subscriptions, each keeper of names tells with its echo the lowest position that
+it knows of, and the root tells everyone, if so many have told that one of them knows each name. What a keeper has not
+heard of yet only moved a position further, so nothing is dropped too soon.
+
 An event up to a final position was processed where it was admitted before the next wave came by there. So once that
 next one is done, everything up to the position has *reached* everyone.
 """
@@ -33,7 +37,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from gapless.protocols.gapless.clock import Clock
-from gapless.protocols.gapless.messages import Echo, Interval, Ranges, Wave
+from gapless.protocols.gapless.messages import NOBODY, Echo, Interval, Ranges, Wave
 
 __all__ = ["Archive", "Waves"]
 
@@ -66,6 +70,23 @@ class Archive(Protocol):
         ...
 
 
+class Names(Protocol):
+    """What a broker knows of named subscriptions, where history waits for them."""
+
+    @property
+    def majority(self) -> int:
+        """How many keepers have to tell so that nothing is left out."""
+        ...
+
+    def lowest(self) -> tuple[int, int]:
+        """The lowest position of those that are known here; and whether this is a keeper: 1, or 0."""
+        ...
+
+    def spare(self, position: int) -> None:
+        """What came after this position is not to be dropped for its age, or for room."""
+        ...
+
+
 class Waves:
     """One broker's part in the waves."""
 
@@ -79,8 +100,15 @@ class Waves:
         archive: Archive,
         *,
         knows_beginning: bool = True,
+        names: Names | None = None,
     ) -> None:
-        """`knows_beginning`: the broker is in its first life, or has a disk with all that it has known since."""
+        """`knows_beginning`: the broker is in its first life, or has a disk with all that it has known since. `names`,
+        if history waits for named subscriptions."""
+        self._names = names
+        self._named = 0
+        """At the root: what the last wave that came back told of named subscriptions."""
+        self._named_below = NOBODY
+        self._keepers_below = 0
         self._knows_beginning = knows_beginning
         self.number = 0
         self.final = 0
@@ -164,7 +192,7 @@ class Waves:
 
     def _next(self) -> Wave:
         number = self._started = max(self.number + 1, self._clock.next())
-        return Wave(number, self.final, self._before_done, self._done, self._interval, self.dropped)
+        return Wave(number, self.final, self._before_done, self._done, self._interval, self.dropped, self._named)
 
     def begin(self, wave: Wave, children: Iterable[str], sessions: dict[str, int], journalled: int = 0) -> bool:
         """The wave comes by: cut here, and wait for the children and for what the sessions still owe."""
@@ -176,6 +204,9 @@ class Waves:
         self.dropped = max(self.dropped, wave.dropped)
         self._dropped_below = self._archive.dropped()
         self._admitted = self._archive.admitted(wave.final, wave.number)
+        if self._names is not None:
+            self._named_below, self._keepers_below = self._names.lowest()
+            self._names.spare(wave.named)
         self._archive.note(wave.interval, wave.dropped)
         self.reached = max(self.reached, wave.reached)
         self._archive.reach(self.reached)
@@ -207,6 +238,8 @@ class Waves:
             self._final_below = max(self._final_below, echo.final)
             self._dropped_below = max(self._dropped_below, echo.dropped)
             self._admitted |= echo.admitted
+            self._named_below = min(self._named_below, echo.named)
+            self._keepers_below += echo.keepers
             self._busy |= echo.busy
             self._pressed |= echo.pressed
 
@@ -223,7 +256,10 @@ class Waves:
             del self._sessions[client]
         self.is_open = False
         pressed = self._pressed or self._is_pressed()
-        return Echo(self.number, self._busy, pressed, self._final_below, self._admitted, self._dropped_below)
+        return Echo(
+            self.number, self._busy, pressed, self._final_below, self._admitted, self._dropped_below,
+            self._named_below, self._keepers_below,
+        )  # fmt: skip
 
     def completed(self, echo: Echo) -> Wave | None:
         """At the root: everyone has echoed. Returns the wave to start at once, if there is need.
@@ -234,6 +270,8 @@ class Waves:
         was there to be read.
         """
         self.dropped = max(self.dropped, echo.dropped)
+        if self._names is not None:
+            self._named = echo.named if echo.keepers >= self._names.majority else 0
         if echo.final == NOTHING_KNOWN:
             self.final, self._interval = echo.number, None
         elif echo.final > self.final or not self._knows_position:

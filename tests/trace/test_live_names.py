@@ -1,0 +1,107 @@
+"""What several clients of one name got on a live network is judged as one stream, from their parts."""
+
+from pathlib import Path
+
+from gapless.checkers import check
+from gapless.events import Event
+from gapless.trace import PartRecorder, merge_parts
+from gapless.trace.rows import RunRow
+
+START_US = 1_800_000_000_000_000
+RUN = RunRow("net", "gapless", "gcd", "net", 0, 3, 1, False, "{}")
+EVENTS = [Event("p", seq, {"x": seq}, b"", START_US + 1_000_000 * seq) for seq in range(1, 7)]
+
+
+def speak(folder: Path) -> None:
+    speaker = PartRecorder(folder, RUN, "p")
+    for event in EVENTS:
+        speaker.publish(event, event.stamp - 10)
+    speaker.confirm(len(EVENTS))
+    speaker.close()
+
+
+def begin(folder: Path, client: str, at: int) -> PartRecorder:
+    made = PartRecorder(folder, RUN, client)
+    made.subscribe(f"{client}/s", "x > 0", at, ready="whole")
+    return made
+
+
+def listen(folder: Path, client: str, generation: int, after: int, seqs: list[int], kept: int | None) -> None:
+    """A client opens the name after some event, gets events, and confirms some; one that does not say is killed."""
+    at = START_US + 10_000_000 * generation
+    made = begin(folder, client, at)
+    made.open_name(f"{client}/s", "n", generation, START_US + 1_000_000 * after + 500_000, {}, at)
+    made.activate(f"{client}/s", at)
+    for seq in seqs:
+        made.deliver(EVENTS[seq - 1], f"{client}/s", at + 1)
+    if kept is None:
+        made.confirming(f"{client}/s", len(seqs), at + 2, is_kept=False)
+        return
+    made.confirming(f"{client}/s", kept, at + 2, is_kept=False)
+    made.confirming(f"{client}/s", kept, at + 3, is_kept=True)
+    made.end(f"{client}/s", {}, at + 4)
+    made.close()
+
+
+def judged(folder: Path) -> list[tuple[str, str | None]]:
+    trace = merge_parts(folder, quiesced=True)
+    return [(anomaly.kind, anomaly.event) for anomaly in check(trace).anomalies if anomaly.client == "name:n"]
+
+
+def test_one_goes_on_where_the_other_stopped(tmp_path: Path) -> None:
+    speak(tmp_path)
+    listen(tmp_path, "ann", 1, 0, [1, 2, 3, 4], 3)
+    listen(tmp_path, "bob", 2, 3, [4, 5, 6], 3)
+    trace = merge_parts(tmp_path, quiesced=True)
+    assert check(trace).status == "valid"
+    whole = [row.event_id for row in trace.history if row.client == "name:n"]
+    assert whole == [f"p:{seq}" for seq in range(1, 7)]
+
+
+def test_what_lies_between_them_is_missing(tmp_path: Path) -> None:
+    speak(tmp_path)
+    listen(tmp_path, "ann", 1, 0, [1, 2, 3, 4], 3)
+    listen(tmp_path, "bob", 2, 4, [5, 6], 2)
+    assert judged(tmp_path) == [("gap", "p:4")]
+
+
+def test_what_was_confirmed_and_comes_again_came_twice(tmp_path: Path) -> None:
+    speak(tmp_path)
+    listen(tmp_path, "ann", 1, 0, [1, 2, 3], 3)
+    listen(tmp_path, "bob", 2, 2, [3, 4, 5, 6], 4)
+    assert judged(tmp_path) == [("duplicate", "p:3")]
+
+
+def test_who_was_killed_may_have_confirmed_what_it_was_about_to(tmp_path: Path) -> None:
+    speak(tmp_path)
+    listen(tmp_path, "ann", 1, 0, [1, 2, 3], None)
+    listen(tmp_path, "bob", 2, 3, [4, 5, 6], 3)
+    assert judged(tmp_path) == []
+    trace = merge_parts(tmp_path, quiesced=True)
+    assert [row.client for row in trace.cut_short] == ["ann", "name:n"]
+
+
+def member(folder: Path, client: str, seqs: list[int], kept: int, again: list[int] | None = None) -> None:
+    at = START_US + 10_000_000
+    made = begin(folder, client, at)
+    made.join_group(f"{client}/s", "n", START_US + 500_000, at)
+    made.activate(f"{client}/s", at)
+    for seq in [*seqs, *(again or [])]:
+        made.deliver(EVENTS[seq - 1], f"{client}/s", at + seq, is_again=seq in (again or []))
+    made.confirming(f"{client}/s", kept, at + 20, is_kept=True)
+    made.close()
+
+
+def test_a_group_is_judged_by_what_its_members_got(tmp_path: Path) -> None:
+    for case, (ann, bob, again, found) in enumerate([
+        ([1, 3, 5], [2, 4, 6], [], []),
+        ([1, 3], [2, 4, 6], [], [("gap", "group:n")]),
+        ([1, 3, 5], [2, 4, 6], [3], [("duplicate", "group:n")]),
+        ([3, 1, 5], [2, 4, 6], [], [("fifo-inversion", "ann/s")]),
+    ]):  # fmt: skip
+        folder = tmp_path / str(case)
+        speak(folder)
+        member(folder, "ann", ann, len(ann))
+        member(folder, "bob", bob, len(bob) + len(again), again)
+        anomalies = check(merge_parts(folder, quiesced=True)).anomalies
+        assert [(anomaly.kind, anomaly.subscription) for anomaly in anomalies] == found, case

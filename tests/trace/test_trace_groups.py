@@ -1,0 +1,109 @@
+"""What a group got of a named subscription is judged as it is promised: to all of them, and to each."""
+
+import pytest
+
+from gapless.checkers import check
+from gapless.events import Event
+from gapless.trace import Recorder
+
+EVENTS = [Event("p", seq, {"x": seq}, b"", 100 * seq) for seq in range(1, 7)]
+ALL = [1, 2, 3, 4, 5, 6]
+
+
+def recorder() -> Recorder:
+    made = Recorder(
+        run="r", protocol="gapless", guarantee="gcd", scenario="s", seed=0, brokers=3, f=1, options="{}"
+    )  # fmt: skip
+    for event in EVENTS:
+        made.publish("p", event, event.stamp)
+    for client in ("ann", "bob"):
+        made.subscribe(client, client, "x > 0", 700, ready="whole")
+        made.join_group(client, "n", 50, 700)
+        made.activate(client, 700)
+    return made
+
+
+def give(made: Recorder, client: str, seqs: list[int], at: int, *, again: bool = False) -> None:
+    for seq in seqs:
+        made.deliver(client, EVENTS[seq - 1], client, at, is_again=again)
+
+
+def judged(made: Recorder) -> list[tuple[str, str | None]]:
+    return sorted({(anomaly.kind, anomaly.subscription) for anomaly in check(made.finish(quiesced=True)).anomalies})
+
+
+def test_each_event_went_to_one_of_them() -> None:
+    made = recorder()
+    give(made, "ann", [1, 3, 5], 1_000)
+    give(made, "bob", [2, 4, 6], 1_000)
+    assert judged(made) == []
+
+
+@pytest.mark.parametrize("seqs", [[2, 4], [4, 6]])
+def test_what_nobody_got_is_missing(seqs: list[int]) -> None:
+    made = recorder()
+    give(made, "ann", [1, 3, 5], 1_000)
+    give(made, "bob", seqs, 1_000)
+    assert [subscription for _, subscription in judged(made)] == ["group:n"]
+
+
+def test_what_was_not_confirmed_may_be_given_again_at_any_time() -> None:
+    made = recorder()
+    give(made, "ann", [1, 3, 5], 1_000)
+    give(made, "bob", [2, 4, 6], 1_000)
+    give(made, "bob", [5, 3], 2_000, again=True)
+    made.confirming("bob", 5, 3_000, is_kept=True)
+    assert judged(made) == []
+
+
+def test_two_were_told_that_the_same_is_confirmed() -> None:
+    made = recorder()
+    give(made, "ann", [1, 3, 5], 1_000)
+    give(made, "bob", [2, 4, 6], 1_000)
+    give(made, "bob", [3], 2_000, again=True)
+    made.confirming("bob", 4, 3_000, is_kept=True)
+    made.confirming("ann", 2, 4_000, is_kept=True)
+    assert judged(made) == [("duplicate", "group:n")]
+
+
+def test_what_was_taken_from_one_was_not_confirmed_by_it() -> None:
+    made = recorder()
+    give(made, "ann", [1, 3, 5], 1_000)
+    give(made, "bob", [2, 4, 6], 1_000)
+    give(made, "bob", [3], 2_000, again=True)
+    made.confirming("bob", 4, 3_000, is_kept=True)
+    made.revoke("ann", [2])
+    made.confirming("ann", 2, 4_000, is_kept=True)
+    assert judged(made) == []
+
+
+def test_what_one_knew_to_be_confirmed_is_given_to_nobody_else() -> None:
+    made = recorder()
+    give(made, "ann", [1, 3, 5], 1_000)
+    give(made, "bob", [2, 4, 6], 1_000)
+    made.confirming("ann", 2, 1_500, is_kept=True)
+    give(made, "bob", [3], 2_000, again=True)
+    assert judged(made) == [("duplicate", "group:n")]
+
+
+def test_a_member_gets_its_part_in_order() -> None:
+    made = recorder()
+    give(made, "ann", [1, 5, 3], 1_000)
+    give(made, "bob", [2, 4, 6], 1_000)
+    assert judged(made) == [("fifo-inversion", "ann")]
+
+
+def test_what_does_not_match_is_nobodys() -> None:
+    made = recorder()
+    made.publish("p", Event("p", 7, {"x": -1}, b"", 800), 800)
+    give(made, "ann", ALL, 1_000)
+    made.deliver("bob", Event("p", 7, {"x": -1}, b"", 800), "bob", 1_000)
+    assert ("spurious", "bob") in judged(made)
+
+
+def test_of_a_group_that_all_have_left_nothing_is_asked() -> None:
+    made = recorder()
+    give(made, "ann", [1], 1_000)
+    for client in ("ann", "bob"):
+        made.end(client, {}, 2_000)
+    assert judged(made) == []
