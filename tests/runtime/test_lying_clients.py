@@ -111,6 +111,7 @@ LIES: dict[str, tuple[Lie, str]] = {
     "an event of another between its own": (
         lambda honest: ClientPublish(2, [event(1), event(2, honest.publisher.name)]), "cannot publish in the name of",
     ),
+    "a tombstone": (lambda _: ClientPublish(2, [Event("liar", 1, {"": "lost"})]), "an attribute without a name"),
     "a number that jumps": (lambda _: ClientPublish(2, [event(1), event(7)]), "number 7, but number 2 is next"),
     "a number that goes back": (lambda _: ClientPublish(2, [event(1), event(1)]), "number 1, but number 2 is next"),
     "a number below nothing": (lambda _: ClientPublish(2, [event(-5)]), "number -5"),

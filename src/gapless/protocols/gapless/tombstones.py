@@ -8,11 +8,11 @@ stands in its place in every stream; and whoever has the event itself, or a late
 known. It matches every subscription, for nobody can tell; the client tells its application, if it had to expect it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gapless.events import Attributes, AttributeValue, Event
 
-__all__ = ["is_lost", "tombstone"]
+__all__ = ["has_lost", "is_lost", "tombstone"]
 
 NAMELESS = ""
 LOST: Attributes = {NAMELESS: "lost"}
@@ -26,3 +26,8 @@ def tombstone(publisher: str, seq: int, stamp: int = 0) -> Event:
 def is_lost(attributes: Mapping[str, AttributeValue]) -> bool:
     """Whether these are the attributes of a tombstone."""
     return NAMELESS in attributes
+
+
+def has_lost(events: Iterable[Event]) -> bool:
+    """Whether one of these is a tombstone: asked of every run, so without a call for each event."""
+    return bool([event for event in events if NAMELESS in event.attributes])

@@ -16,7 +16,7 @@ from gapless.protocols.gapless.client.named_client import NamedClient
 from gapless.protocols.gapless.client_messages import ClientGot, Delivery
 from gapless.protocols.gapless.groups.client import GroupClient
 from gapless.protocols.gapless.messages import Cuts
-from gapless.protocols.gapless.tombstones import is_lost
+from gapless.protocols.gapless.tombstones import has_lost, is_lost
 
 __all__ = ["Deliveries"]
 
@@ -56,7 +56,7 @@ class Deliveries:
         known = self._held
         asked = [(name, known[name], known[name].got) for name in message.subscriptions if name in known]
         events = message.events
-        if any(is_lost(event.attributes) for event in events):
+        if has_lost(events):
             events = self._tell_lost(asked, events)
         is_run = len(events) > 1 and len(asked) == 1
         if not is_run or not self._deliver_run(asked[0][1], events):

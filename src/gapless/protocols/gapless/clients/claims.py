@@ -6,7 +6,8 @@ sentence. All of it is looked at before anything is done, because what a step ca
 with it what others wait for.
 
 - *Numbers* only count what happened, so none is negative or beyond NUMBER_MAX: sums and products with them fit into 64
-  bits wherever they travel. Publications are the client's own, and their numbers do not jump.
+  bits wherever they travel. Publications are the client's own, and their numbers do not jump; nor does any of them
+  look like a tombstone, which only brokers make.
 - *Names* of subscriptions and advertisements that have a `/` belong to the client before it, so nobody can take, or
   take in advance, what is somebody else's.
 - *Texts* of all that a client asks for are bounded together, because the backups are told all of it with every change;
@@ -37,6 +38,7 @@ from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.lives import is_life
 from gapless.protocols.gapless.messages import Cuts
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.gapless.tombstones import has_lost
 
 __all__ = ["NUMBER_MAX", "Claims"]
 
@@ -64,7 +66,7 @@ class Claims:
         """A client looks for its session."""
         if message.attempt < 1:
             raise CallError(f"{client!r} attaches with attempt {message.attempt}: attempts are counted from 1")
-        _check_numbers(client, (message.attempt, message.first, message.unread, message.heard))
+        _check_numbers(client, (message.attempt, message.first, message.unread, message.heard, message.silent_us))
         _check_home(client, message.home)
         check_readings(client, sum(not progress.is_live for progress in message.brought))
         for progress in message.brought:
@@ -144,6 +146,8 @@ def _check_events(client: str, events: Sequence[Event], first: int) -> None:
     """The events are the client's, and follow on each other and on what came before."""
     if not events:
         return
+    if has_lost(events):
+        raise EventError(f"{client!r} publishes an attribute without a name; give it one")
     seq = events[0].seq
     if seq > first:
         raise EventError(f"{client!r} publishes number {seq}, but number {first} is next")

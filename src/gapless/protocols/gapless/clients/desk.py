@@ -209,6 +209,8 @@ class Desk:
             session.revived.update(dict.fromkeys(revived))
         passed = self._table.passed.get(session.client, 0)
         accounted = max(passed, session.queued, session.admitted, min(self.done(session.client), message.first - 1))
+        # Nobody lets out more than a window before all of it has reached everyone: what is older has, or is not ours.
+        accounted = max(accounted, message.first - 1 - self._options.window)
         if "tombstones" in self._options.switched_off:
             accounted = max(accounted, message.first - 1)
         tombstones = session.lose(accounted + 1, message.first - 1, message.heard)
