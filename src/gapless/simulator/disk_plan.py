@@ -114,11 +114,15 @@ class DiskPlan:
         most = rng.choice([5.0, detection.min_ms, 4 * detection.max_ms, 3_000.0])
         names = [name for name in self._overlay.brokers if back.get(name, -1.0) < begin]
         rng.shuffle(names)
+        states: dict[str, DiskState | Literal["never"]] = {}
         for name in names:
             rows.append(Crash(begin, name))
             back[name] = round(begin + rng.uniform(0.1, most), 3)
-            state = rng.choice(_STATES)
-            spent_ms = inf if state == "never" else back[name] + RECOVERIES * margin
+            states[name] = rng.choice(_STATES)
+        # Who lacks something is told by the others, and these have to be there.
+        all_back = max(back_ms for back_ms in back.values() if back_ms < inf)
+        for name, state in states.items():
+            spent_ms = inf if state == "never" else all_back + RECOVERIES * margin
             if state != "kept" and not budget.take(name, begin, spent_ms):
                 state = "kept"
             if state == "never":
