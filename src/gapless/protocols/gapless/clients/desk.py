@@ -72,10 +72,6 @@ class Homes(Protocol):
         """The position that everything had reached while that life was there, as far as is known."""
         ...
 
-    def may_return(self) -> bool:
-        """Whether brokers are missing that may come back with what they held, on their disks."""
-        ...
-
     def tell_lost(self, client: str) -> list[tuple[int, int]]:
         """What hand-overs found to be lost of what the client had published: told once."""
         ...
@@ -215,7 +211,7 @@ class Desk:
         accounted = max(passed, session.queued, session.admitted, min(self.done(session.client), message.first - 1))
         # Nobody lets out more than a window before all of it has reached everyone: what is older has, or is not ours.
         accounted = max(accounted, message.first - 1 - self._options.window)
-        if "tombstones" in self._options.switched_off or self._homes.may_return():
+        if "tombstones" in self._options.switched_off:
             accounted = max(accounted, message.first - 1)
         tombstones = session.lose(accounted + 1, message.first - 1, message.heard)
         session.lost = self._homes.tell_lost(session.client) + session.lost

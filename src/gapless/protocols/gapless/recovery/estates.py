@@ -239,10 +239,6 @@ class Estates:
         known = [reached for (name, over), reached in self._reached_at.items() if name == broker and over >= life]
         return min(known, default=0)
 
-    def may_return(self) -> bool:
-        """Whether brokers are missing that may come back with what they held, on their disks."""
-        return self._disk.is_there and bool(self._membership.missing())
-
     def _note_lost(self, plan: TakeoverPlan) -> None:
         for event in plan.events:
             if is_lost(event.attributes):
