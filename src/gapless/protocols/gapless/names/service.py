@@ -69,6 +69,10 @@ PENDING_MAX = 200
 NUMBER_MAX = 1 << 53
 RECORDS_AT_ONCE = 100
 TICK_US = 100_000
+HURRIED = 20
+PATIENT = 5
+"""For so many ticks a keeper that may have forgotten something asks at each; then at each fifth. The next that fails
+may be one of those who know."""
 
 
 class Names:
@@ -213,7 +217,7 @@ class Names:
             self._ticks += 1
             if self._ticks * TICK_US >= self._options.return_ms * 1000:
                 self._register.lose_patience()
-            if self._ticks % 5 == 0:
+            if self._ticks < HURRIED or self._ticks % PATIENT == 0:
                 self._register.recover(self._send)
             self._proposals.keep_ticking()
         for number, listing in list(self._listings.items()):
