@@ -25,7 +25,6 @@ FIRST_SEEDS = {
     "pivots": ("none", 677),
     "make-before-break": ("none", 3),
     "hand-over": ("crash", 0),
-    "held-start": ("crash", 675),
     "synced": ("blackout", 0),
     "named-position": ("none", 1),
     "majority": ("partition", 193),
@@ -34,12 +33,16 @@ FIRST_SEEDS = {
 }
 """By repair: the faults under which it is needed, and the first seed that shows it."""
 
+UNSEEN = {"held-start"}
+"""No run of the first 2,000 with crashes shows that it is missing: a subscription that is lost with its broker is revived
+now, and reads what it missed."""
+
 RUNS = 16
 SYMPTOMS = {"gap", "causal-inversion", "unobserved", "missing-effect", "late-start", "told-loss"}
 
 
 def test_every_repair_is_tried() -> None:
-    assert set(FIRST_SEEDS) == REPAIRS
+    assert set(FIRST_SEEDS) | UNSEEN == REPAIRS
 
 
 @pytest.mark.parametrize("repair", FIRST_SEEDS)
