@@ -34,8 +34,8 @@ FIRST_SEEDS = {
 """By repair: the faults under which it is needed, and the first seed that shows it."""
 
 UNSEEN = {"held-start"}
-"""No run of the first 2,000 with crashes shows that it is missing: a subscription that is lost with its broker is revived
-now, and reads what it missed."""
+"""No run of the first 2,000 with crashes shows that it is missing: a subscription that is lost with its broker is
+revived now, and reads what it missed."""
 
 RUNS = 16
 SYMPTOMS = {"gap", "causal-inversion", "unobserved", "missing-effect", "late-start", "told-loss"}
