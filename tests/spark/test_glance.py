@@ -31,7 +31,9 @@ def batches(table: pa.Table, few: tuple[str, ...] = ()) -> Iterator[pa.RecordBat
 
 
 def glanced(trace: Trace, shares: int) -> list[Judged] | None:
-    """What each share says; None if one is not sure."""
+    """What each share says; None if one is not sure. Nobody asks them about runs in which losses were told."""
+    if trace.skipped:
+        return None
     tables = {name: rows_to_table(name, getattr(trace, name)) for name in ("events", "pasts", "history")}
     try:
         found = []
