@@ -12,26 +12,42 @@ import gapless
 import gapless.client
 import gapless.errors
 import gapless.sync
+from tests.pages.page import blocks
 
 ROOT = Path(__file__).parents[1]
 
 ERRORS = {
-    "CallError", "ClosedError", "ConfigError", "ConnectError", "DeniedError", "EventError", "ExperimentError",
-    "FilterError", "GaplessError", "GivenAwayError", "MisfitError", "NoReplyError", "OverlayError", "ProtocolError",
-    "ScenarioError", "SlowConsumerError", "SparkError", "StorageError", "SubscriptionEndedError", "TraceError",
-    "WireError",
+    "ArchiveError", "CallError", "ClosedError", "ConfigError", "ConnectError", "DeniedError", "EventError",
+    "ExperimentError", "FilterError", "GaplessError", "GivenAwayError", "MisfitError", "NoEventError", "NoReplyError",
+    "OverlayError", "ProtocolError", "ScenarioError", "SkippedError", "SlowConsumerError", "SparkError", "StorageError",
+    "SubscriptionEndedError", "TraceError", "WireError",
 }  # fmt: skip
 CLIENT = {
-    "Advertisement", "Change", "Changes", "Client", "Connecting", "Credentials", "Request", "Requests", "Subscription",
+    "Advertisement", "Change", "Changes", "Client", "ConfirmableEvent", "ConfirmableSubscription", "Connecting",
+    "Credentials", "Milestones", "NamedSubscription", "Request", "Requests", "Since", "Standing", "Subscription",
     "TypedSubscription", "connect",
 }  # fmt: skip
+ALIKE = {"Change", "Credentials", "Milestones", "NamedSubscription", "Since", "Standing"}
+"""What is the same with an event loop and without."""
 
 
 def test_the_public_names_are_these() -> None:
     assert set(gapless.__all__) == ERRORS | CLIENT | {"Event", "__version__", "sync"}
     assert set(gapless.errors.__all__) == ERRORS
     assert set(gapless.client.__all__) == CLIENT
-    assert set(gapless.sync.__all__) == CLIENT - {"Change", "Connecting"}
+    assert set(gapless.sync.__all__) == CLIENT - {"Connecting"}
+    for name in ALIKE:
+        assert getattr(gapless.sync, name) is getattr(gapless, name)
+
+
+def test_every_error_is_public() -> None:
+    defined = {
+        name
+        for name, found in vars(gapless.errors).items()
+        if isinstance(found, type) and issubclass(found, gapless.GaplessError)
+    }
+    assert defined == set(gapless.errors.__all__)
+    assert {name for name in gapless.__all__ if name.endswith("Error")} == defined
 
 
 @pytest.mark.parametrize("name", gapless.__all__)
@@ -91,6 +107,19 @@ async def main() -> None:
             reveal_type(trade)  # program.Trade
             print(trade.amont)  # error: "Trade" has no attribute "amont"
         await client.publish(Trade(5))
+        named = await client.subscribe("TRUE", name="n", confirm="manual", share=True)
+        reveal_type(named)  # gapless.client.subscription.ConfirmableSubscription
+        async for taken in named:
+            reveal_type(taken)  # gapless.client.confirmations.ConfirmableEvent
+            reveal_type(taken.is_again)  # bool
+            await taken.confirm()
+        reveal_type(await anext(await client.subscribe("TRUE", name="n", type=Trade)))  # program.Trade
+        await client.subscribe("TRUE", confirm="manual")  # error: No overload variant of "subscribe"
+        await (await anext(subscription)).confirm()  # error: "Event" has no attribute "confirm"
+        for each in await client.named_subscriptions():
+            reveal_type(each)  # gapless.names.NamedSubscription
+        reveal_type(await client.milestones())  # gapless.client.milestones.Milestones
+        reveal_type(client.standing)  # gapless.client.standing.Standing
         reveal_type(await client.request({"n": 1}, reply="n = 2"))  # gapless.events.Event
         reveal_type(await client.request({"n": 1}, type=Trade))  # program.Trade
         async for request in await client.answer("n = 1"):
@@ -100,10 +129,19 @@ async def main() -> None:
     gapless.conect("gapless://127.0.0.1:7400")  # error: Module has no attribute "conect"
 
 
+def listed(since: gapless.Since, client: Client, name: str | None) -> tuple[gapless.Milestones, gapless.Standing]:
+    raise gapless.SkippedError("no", {})
+
+
 def sync_main(known: Client, event: Event, subscription: Subscription) -> None:
     with gapless.sync.connect("gapless://127.0.0.1:7400") as client:
         reveal_type(client)  # gapless.client.sync_client.Client
         reveal_type(client.subscribe("TRUE").take(timeout_s=1))  # list[gapless.events.Event]
+        for taken in client.subscribe("TRUE", name="n"):
+            reveal_type(taken)  # gapless.client.sync_subscription.ConfirmableEvent
+            taken.confirm()
+        client.on_publications_lost = print
+        reveal_type(client.lost_publications)  # list[tuple[int, int]]
         reveal_type(next(client.subscribe("TRUE", type=Trade)))  # program.Trade
         reveal_type(client.request({"n": 1}, type=Trade))  # program.Trade
         for request in client.answer("n = 1"):
@@ -120,19 +158,38 @@ def sync_main(known: Client, event: Event, subscription: Subscription) -> None:
 """Each line with a comment is one that `mypy --strict` has something to say about, and this is what."""
 
 
-def test_a_type_checker_knows_every_name_and_no_other(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "program.py"]
+DOCUMENTS = {"client_page.py": "docs/CLIENT.md", "first_page.py": "README.md"}
+"""Those whose programs are whole, and go on from each other: each is one file to the type checker."""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What `mypy --strict` says of all programs; it is started once, because it takes its time."""
+    place = tmp_path_factory.mktemp("types")
+    (place / "program.py").write_text(PROGRAM, encoding="utf-8")
+    for file, page in DOCUMENTS.items():
+        (place / file).write_text("\n\n".join(blocks(page, "python")), encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", "program.py", *DOCUMENTS]
     source = str(Path(gapless.__file__).parents[1])
-    told = subprocess.run(command, cwd=tmp_path, env={"MYPYPATH": source}, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, cwd=place, env={"MYPYPATH": source}, capture_output=True, text=True, check=False)
+    return ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("file", DOCUMENTS)
+def test_the_programs_of_the_documents_have_types(told: str, file: str) -> None:
+    assert "program.py:" in told
+    assert not [line for line in told.splitlines() if line.startswith(f"{file}:")]
+
+
+def test_a_type_checker_knows_every_name_and_no_other(told: str) -> None:
     found: dict[int, str] = {}
-    for line in told.stdout.splitlines():
+    for line in told.splitlines():
         if line.startswith("program.py:"):
             number = int(line.split(":")[1])
             found[number] = found.get(number, "") + line + "\n"
     expected = {
         number: line.partition("  # ")[2] for number, line in enumerate(PROGRAM.splitlines(), 1) if "  # " in line
     }
-    assert found.keys() == expected.keys(), told.stdout + told.stderr
+    assert found.keys() == expected.keys(), told
     for number, text in expected.items():
         assert text in re.sub(r"builtins\.", "", found[number]).replace("Revealed type is ", ""), found[number]

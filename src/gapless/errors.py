@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gapless.events import Event
 
 __all__ = [
+    "ArchiveError",
     "CallError",
     "ClosedError",
     "ConfigError",
@@ -21,10 +22,12 @@ __all__ = [
     "GaplessError",
     "GivenAwayError",
     "MisfitError",
+    "NoEventError",
     "NoReplyError",
     "OverlayError",
     "ProtocolError",
     "ScenarioError",
+    "SkippedError",
     "SlowConsumerError",
     "SparkError",
     "StorageError",
@@ -99,6 +102,10 @@ class MisfitError(GaplessError):
     def __init__(self, message: str, event: "Event") -> None:
         super().__init__(message)
         self.event = event
+
+
+class NoEventError(GaplessError, TimeoutError):
+    """No event came in the time that `take` was to wait. The subscription goes on."""
 
 
 class NoReplyError(GaplessError, TimeoutError):

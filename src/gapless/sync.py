@@ -13,11 +13,21 @@ with gapless.sync.connect("gapless://127.0.0.1:7400") as client:
 ```
 """
 
+from gapless.client import Change, Milestones, NamedSubscription, Since, Standing
 from gapless.client.sync_client import Advertisement, Client, connect
-from gapless.client.sync_subscription import Changes, Request, Requests, Subscription, TypedSubscription
+from gapless.client.sync_subscription import (
+    Changes,
+    ConfirmableEvent,
+    ConfirmableSubscription,
+    Request,
+    Requests,
+    Subscription,
+    TypedSubscription,
+)
 from gapless.security.credentials import Credentials
 
 __all__ = [
-    "Advertisement", "Changes", "Client", "Credentials", "Request", "Requests", "Subscription", "TypedSubscription",
+    "Advertisement", "Change", "Changes", "Client", "ConfirmableEvent", "ConfirmableSubscription", "Credentials",
+    "Milestones", "NamedSubscription", "Request", "Requests", "Since", "Standing", "Subscription", "TypedSubscription",
     "connect",
 ]  # fmt: skip

@@ -15,7 +15,10 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 from gapless.errors import SparkError, TraceError
 
-__all__ = ["plain_errors"]
+__all__ = ["TOO_SLOW", "plain_errors", "started_too_slowly"]
+
+TOO_SLOW = "failed to connect back"
+"""What Spark says of a process of Python that did not start in time: it has no kind of error for that."""
 
 
 @contextmanager
@@ -37,6 +40,11 @@ def plain_errors(log: Path | None = None) -> Iterator[None]:
         if type(error).__module__.partition(".")[0] != "grpc":
             raise
         raise _in_our_words(error, log) from None
+
+
+def started_too_slowly(error: Exception) -> bool:
+    """Whether a process of Python did not start in the time that Spark gives it: the next one may."""
+    return TOO_SLOW in str(error)
 
 
 def _in_our_words(error: Exception, log: Path | None) -> SparkError | TraceError:

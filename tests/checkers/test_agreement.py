@@ -117,7 +117,8 @@ def cut_short(trace: Trace, draw: random.Random) -> list[CutShortRow]:
             sent = draw.randint(max(came), max(*numbers, *came))
             rows.append(CutShortRow(trace.runs[0].run, client, acts, 1.0, sent, draw.choice([0, 0, 3])))
     if draw.random() < 0.05:
-        rows.append(CutShortRow(trace.runs[0].run, "never heard of", 0, None, 0, 0))
+        left_out = draw.choice([0, 4])
+        rows.append(CutShortRow(trace.runs[0].run, "never heard of", 0, None, left_out, left_out))
     return rows
 
 

@@ -1,15 +1,14 @@
-"""`gapless archive`: each event is in its files once, whoever is interrupted, and however small they began."""
+"""`gapless archive`: each event is in its files once, whoever is interrupted."""
 
 import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from gapless import sync
-from gapless.archive import Archive, ArchiveWriter, Contents, compact, read_files
+from gapless.archive import Archive, read_files
 from gapless.events import Event
 from gapless.overlay import chain
 from gapless.runtime.fleet import Fleet, local_network
@@ -17,8 +16,6 @@ from gapless.runtime.network_file import ProtocolEntry
 from tests.conftest import Cli
 
 PATIENCE_S = 120.0
-DAY = 86_400_000_000
-NOON = 1_794_830_400_000_000
 
 
 @pytest.fixture(scope="module")
@@ -88,29 +85,3 @@ def test_what_brokers_have_lost_ends_it_or_is_remembered(cli: Cli, fleet: Fleet,
     contents = Archive(tmp_path / "a").contents()
     assert contents.gaps
     assert all(contents.since <= first <= last <= contents.until for first, last in contents.gaps)
-
-
-def test_small_files_become_one_and_files_end_with_their_day(tmp_path: Path) -> None:
-    archive = Archive(tmp_path)
-    contents = Contents("shop", "TRUE", NOON - 1, NOON - 1)
-    made: list[Event] = []
-    for place in range(20):
-        writer = ArchiveWriter(archive, contents)
-        # Two events of one position, so that a file may not end between them; every tenth portion spans two days.
-        steps = (0, 0, 1, DAY if place % 10 == 9 else 2)
-        at = made[-1].position + 1 if made else NOON
-        some = [Event("ann", 4 * place + n + 1, {"n": 4 * place + n}, b"", at + step) for n, step in enumerate(steps)]
-        writer.add(some)
-        made += some
-        assert writer.commit(some[-1].position) == 4
-        contents = writer.contents
-    assert len(contents.files) == 22
-    assert kept(tmp_path) == made
-    contents = compact(archive, contents, many=5)
-    assert len(contents.files) == 3
-    assert kept(tmp_path) == made
-    assert Archive(tmp_path).contents() == contents
-    on_disk = sorted(path for path in tmp_path.rglob("*.parquet"))
-    assert sorted(str(path.relative_to(tmp_path)) for path in on_disk) == sorted(file.path for file in contents.files)
-    assert sum(pq.read_metadata(path).num_rows for path in on_disk) == 80
-    assert [file.since for file in contents.files] == [NOON - 1, *(file.until for file in contents.files[:-1])]

@@ -78,6 +78,18 @@ def test_a_run_as_json(cli: Cli) -> None:
     assert all(row["ms"] is not None for row in document["subscriptions"])
 
 
+def test_a_run_says_what_active_means(cli: Cli, tmp_path: Path) -> None:
+    text = (EXAMPLES / "request_reply.toml").read_text(encoding="utf-8")
+    assert "active (whole) after" in cli("sim", "run", EXAMPLES / "request_reply.toml").out
+    first = tmp_path / "first.toml"
+    first.write_text(text.replace('do = "subscribe"', 'do = "subscribe"\nready = "first"'), encoding="utf-8")
+    ran = cli("sim", "run", first)
+    assert "active (first) after" in ran.out
+    assert "(whole)" not in ran.out
+    rows = json.loads(cli("sim", "run", first, "--json").out)["subscriptions"]
+    assert {row["ready"] for row in rows} == {"first"}
+
+
 def test_hops_are_counted_where_all_take_the_same(cli: Cli, tmp_path: Path) -> None:
     text = (EXAMPLES.parent / "src/gapless/cli/demo.toml").read_text(encoding="utf-8")
     (tmp_path / "shop.toml").write_text(text, encoding="utf-8")

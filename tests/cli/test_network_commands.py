@@ -31,7 +31,6 @@ QUICK = RuntimeSettings(heartbeat_ms=100, suspect_ms=20_000, join_ms=1_000, drai
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Three broker processes whose clients write traces."""
     directory = tmp_path_factory.mktemp("fleet")
-    (directory / "trace").mkdir()
     config = local_network(chain(3), runtime=QUICK, http_ports=free_ports(3))
     with Fleet(config, directory, trace=str(directory / "trace"), as_json=True) as fleet:
         fleet.start_all()

@@ -14,6 +14,7 @@ from gapless.overlay import chain
 from gapless.runtime.fleet import Fleet, free_ports, local_network
 from gapless.runtime.network_file import load_network
 from gapless.runtime.settings import RuntimeSettings
+from gapless.security.certificates import Authority, expiry_of
 from gapless.security.tokens import compare, split_token
 from gapless.security.users_file import load_users
 from tests.conftest import Cli
@@ -50,6 +51,43 @@ def test_init_makes_what_a_network_needs_and_keeps_what_is_there(cli: Cli, tmp_p
     assert config.url.startswith("gapless+tls://")
 
 
+def test_a_user_that_is_named_is_added_and_who_is_there_is_shown(cli: Cli, tmp_path: Path) -> None:
+    file, made = _network(tmp_path), tmp_path / "security"
+    told = cli("security", "init", str(made), "--config", str(file), "--user", "boss")
+    assert f"--credentials {made}/users/boss.toml" in told.out
+    assert _secured(load_network(file), made)[1] == "boss"
+    assert not (made / "users" / "admin.toml").exists()
+    again = cli("security", "init", str(made), "--config", str(file))
+    assert "all of it is in" in again.out
+    assert f"--credentials {made}/users/boss.toml" in again.out
+    second = json.loads(cli("security", "init", str(made), "--config", str(file), "--user", "second", "--json").out)
+    assert second["made"] == [str(made / "users.toml"), str(made / "users" / "second.toml")]
+    assert second["user"] == "second"
+    users = load_users(made / "users.toml").by_name
+    assert list(users) == ["boss", "second"]
+    assert users["second"].operate
+    (made / "users" / "second.toml").unlink()
+    cli("security", "init", str(made), "--config", str(file), "--user", "second")
+    assert (made / "users" / "second.toml").exists()
+    assert _secured(load_network(file), made)[1] == "boss"
+
+
+def test_what_has_expired_is_made_again(cli: Cli, tmp_path: Path) -> None:
+    file, made = _network(tmp_path), tmp_path / "security"
+    cli("security", "init", str(made), "--config", str(file))
+    authority = Authority.load(made / "authority.pem", made / "authority.key")
+    for kind, name in (("brokers", "b0"), ("users", "admin")):
+        place = made / kind / f"{name}.pem"
+        authority.issue(place, place.with_suffix(".key"), uri="gapless://x", name=name, days=-1)
+    again = json.loads(cli("security", "init", str(made), "--config", str(file), "--json").out)
+    assert again["made"] == [str(made / "brokers" / "b0.pem"), str(made / "users" / "admin.pem")]
+    assert all(expiry_of(Path(path)) > time.time() + 86_400 for path in again["made"])
+    Authority.make("old", days=-1).write(made / "authority.pem", made / "authority.key")
+    whole = json.loads(cli("security", "init", str(made), "--config", str(file), "--json").out)
+    names = ("authority.pem", "brokers/b0.pem", "brokers/b1.pem", "users/admin.pem")
+    assert whole["made"] == [str(made / name) for name in names]
+
+
 def test_a_token_and_the_hash_of_it_belong_together(cli: Cli) -> None:
     told = json.loads(cli("security", "token", "ann", "--json").out)
     user, secret = split_token(told["token"])
@@ -72,7 +110,8 @@ def test_a_users_file_is_checked_as_brokers_do(cli: Cli, tmp_path: Path) -> None
 
 
 def test_a_secure_network_of_processes_reads_its_files_again_on_sighup(cli: Cli, tmp_path: Path) -> None:
-    config = _secured(local_network(chain(2), f=1, runtime=QUICK), tmp_path / "security")
+    config, user = _secured(local_network(chain(2), f=1, runtime=QUICK), tmp_path / "security")
+    assert user == "admin"
     with Fleet(config, tmp_path / "fleet") as fleet:
         fleet.start_all()
         asyncio.run(fleet.until_whole(60))

@@ -4,13 +4,12 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import pytest
 import typer.main
 
 from gapless.cli.main import app
-from gapless.protocol import GUARANTEE_NAMES, Guarantee
+from gapless.protocol import GUARANTEE_NAMES
 from gapless.registry import protocols
 from tests.conftest import Cli
 
@@ -26,10 +25,6 @@ def _commands(command: object, *words: str) -> Iterator[tuple[str, ...]]:
 
 
 COMMANDS = list(_commands(typer.main.get_command(app)))
-
-
-def test_each_guarantee_has_a_name() -> None:
-    assert set(GUARANTEE_NAMES) == set(get_args(Guarantee))
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

@@ -125,7 +125,7 @@ def test_who_gives_up_waiting_loses_nothing_and_closing_ends_it(kept: Kept) -> N
         events: list[Event] = []
         async with gapless.connect(kept.url, timeout_s=PATIENCE_S) as client:
             reading = await client.read(TEXT, archive=kept.archive)
-            while not reading.is_over or reading.oldest() is not None:
+            while not reading.is_over or reading._oldest() is not None:
                 try:
                     events += await reading.take(64, timeout_s=0.0005)
                 except TimeoutError:

@@ -89,7 +89,7 @@ def test_changes_end_with_the_client_or_with_what_it_failed_of() -> None:
 def test_who_does_not_look_hears_how_much_was_missed_and_costs_a_bounded_amount() -> None:
     changes = Changes()
     for n in range(KEPT_MAX + 5):
-        changes.put(Change("connected", f"b{n}"))
+        changes._put(Change("connected", f"b{n}"))
 
     async def main() -> None:
         assert await anext(changes) == Change("connected", "b5", missed=5)

@@ -8,7 +8,7 @@ import pytest
 
 import gapless
 from gapless.client import connect
-from gapless.client.requests import CHANNELS_MAX
+from gapless.client.requests import MAILBOXES_MAX
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.settings import RuntimeSettings
@@ -97,7 +97,7 @@ def test_changes_and_ends(programs: dict[str, Any], capsys: pytest.CaptureFixtur
 
 
 def test_the_figures_are_those_of_the_code() -> None:
-    assert f"up to {CHANNELS_MAX} such subscriptions" in TEXT
+    assert f"up to {MAILBOXES_MAX} such subscriptions" in TEXT
     assert "up to 64 KiB" in TEXT
     assert RuntimeSettings().event_max == 64 * 1024
     RuntimeSettings(event_max=1_048_576, frame_max=2_147_483_648)

@@ -7,13 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from gapless.checkers import check
 from gapless.client import connect
 from gapless.overlay import chain
+from gapless.runtime.broker import Broker
 from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import local_network
+from gapless.runtime.network_file import NetworkConfig
 from gapless.trace import merge_parts
 from tests.conftest import Cli
-from tests.runtime.local import local
+from tests.runtime.local import QUICK, local
 
 EVENTS = 50
 
@@ -168,3 +173,40 @@ def test_a_subscription_is_active_when_the_call_returns(tmp_path: Path) -> None:
     assert row.active_ms is not None
     last = max(event.published_ms for event in trace.events)
     assert row.requested_ms < row.active_ms < last
+
+
+def test_a_place_that_the_network_names_and_that_is_not_here_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = tmp_path / "nowhere"
+
+    async def main() -> None:
+        broker = Broker(local_network(1, f=0, runtime=QUICK), "b0", trace=str(place))
+        await broker.start()
+        for _ in range(2):
+            await (await connect(f"gapless://{broker.config.addresses['b0']}")).close()
+        assert caplog.text.count(f"the network asks clients to write traces in {place}, which is not here") == 1
+        place.mkdir()
+        await (await connect(f"gapless://{broker.config.addresses['b0']}")).close()
+        assert len(list((place / "parts").iterdir())) == 1
+        await broker.stop()
+
+    run(main())
+
+
+def test_a_broker_makes_the_place_for_traces_and_names_it_in_full(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def serve(config: NetworkConfig, name: str, *, trace: str, parent: int) -> int:
+        told.append(trace)
+        return 0
+
+    monkeypatch.setattr("gapless.cli.broker.run_broker", serve)
+    monkeypatch.chdir(tmp_path)
+    Path("network.toml").write_text(local_network(1, f=0).to_toml(), encoding="utf-8")
+    assert cli("broker", "--config", "network.toml", "--name", "b0", "--trace", "out/parts").code == 0
+    assert cli("broker", "--config", "network.toml", "--name", "b0").code == 0
+    assert told == [str(tmp_path / "out" / "parts"), ""]
+    assert (tmp_path / "out" / "parts").is_dir()

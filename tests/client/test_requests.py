@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gapless.client import Client, connect
-from gapless.client.requests import CHANNELS_MAX
+from gapless.client.requests import MAILBOXES_MAX
 from gapless.errors import (
     CallError,
     ClosedError,
@@ -221,12 +221,12 @@ def test_requests_that_wait_end_with_the_client_or_with_the_session() -> None:
             while not ann.is_all_confirmed or not ann._publishing.unsafe.published:
                 await asyncio.sleep(0.01)
             await ann.subscribe("TRUE")
-            replies = next(iter(ann._replies._channels.values())).subscription
+            replies = next(iter(ann._replies._mailboxes.values())).subscription
             assert replies is not None
-            replies.end(SubscriptionEndedError("the network ended the subscription: away too long"))
+            replies._end(SubscriptionEndedError("the network ended the subscription: away too long"))
             with pytest.raises(SubscriptionEndedError, match="the reply may have been missed: the network ended"):
                 await asking
-            assert ann._replies._channels == {}
+            assert ann._replies._mailboxes == {}
             asking = asyncio.create_task(ann.request({"topic": "ask"}, timeout_s=None))
             await asyncio.sleep(0.1)
             await ann.close()
@@ -240,15 +240,15 @@ def test_filters_of_replies_are_kept_up_to_a_bound() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
             _serving = await _serve(bob)
-            for n in range(CHANNELS_MAX + 3):
+            for n in range(MAILBOXES_MAX + 3):
                 assert await ann.request({"topic": "ask", "n": n}, reply=f"n = {n}", type=Square) == Square(n, n * n)
-            assert len(ann._replies._channels) == CHANNELS_MAX
-            while len(ann._subscriptions) > CHANNELS_MAX:
+            assert len(ann._replies._mailboxes) == MAILBOXES_MAX
+            while len(ann._subscriptions) > MAILBOXES_MAX:
                 await asyncio.sleep(0.01)
             requests = await bob.answer("topic = 'ask' AND n < 0")
             waiting = [
                 asyncio.create_task(ann.request({"topic": "ask", "n": -1}, reply=f"n = -{n}", timeout_s=None))
-                for n in range(CHANNELS_MAX)
+                for n in range(MAILBOXES_MAX)
             ]
             await asyncio.sleep(0)
             with pytest.raises(CallError, match="64 different filters for their replies"):

@@ -47,12 +47,12 @@ class _Waiting:
     """A subscription with deliveries that were not taken."""
 
     filter = "TRUE"
-    holds_back = True
+    _holds_back = True
 
     def __init__(self, *numbers: int) -> None:
         self.numbers = list(numbers)
 
-    def oldest(self) -> int | None:
+    def _oldest(self) -> int | None:
         return self.numbers[0] if self.numbers else None
 
 

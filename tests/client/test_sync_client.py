@@ -1,19 +1,24 @@
 """The client for programs without an event loop: the same names, the same promises."""
 
 import inspect
+import pickle
+import re
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import gapless.client
 import gapless.sync
 from gapless.errors import CallError, ClosedError, ConnectError, EventError, MisfitError, NoReplyError
+from gapless.names import Confirmation
 from gapless.overlay import chain
+from gapless.protocol import PublicationsLost
 from gapless.runtime.fleet import Fleet, free_ports, local_network
 from tests.runtime.local import QUICK
 
@@ -28,36 +33,47 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield config.url
 
 
-INTERNAL = {
-    "unadvertise",
-    "unsubscribe",
-    "begin_in",
-    "is_all_confirmed",
-    "confirmed",
-    "standing",
-    "holds_back",
-    "oldest",
-    "put",
-    "end",
-    "release",
-    "skip",
-    "reach",
-    "withdraw",
-}
+ONE_OF_BOTH: set[str] = set()
+"""Public names that only one of the two clients has: none."""
 
 
-@pytest.mark.parametrize("name", sorted({*gapless.sync.__all__} - {"connect", "Credentials"}))
+def public_names(found: type) -> set[str]:
+    """Of its members, and of what its instances are given when they are made."""
+    given = {
+        each
+        for base in found.__mro__
+        if "__init__" in vars(base) and base.__module__.startswith("gapless.")
+        for each in re.findall(
+            r"^        self\.([a-z]\w*)\b.*? = ", inspect.getsource(vars(base)["__init__"]), re.MULTILINE
+        )
+    }
+    return {each for each in {*dir(found), *given} if not each.startswith("_")}
+
+
+TWO = [
+    name
+    for name in gapless.sync.__all__
+    if name != "connect" and getattr(gapless.sync, name) is not getattr(gapless.client, name)
+]
+"""Of what there is one with an event loop and one without."""
+
+
+@pytest.mark.parametrize("name", TWO)
 def test_both_have_the_same_names_and_parameters(name: str) -> None:
     one, other = getattr(gapless.client, name), getattr(gapless.sync, name)
+    assert public_names(one) ^ public_names(other) == ONE_OF_BOTH
     for each, member in inspect.getmembers(one):
-        if each.startswith("_") or each in INTERNAL:
+        if each.startswith("_") or not (inspect.isfunction(member) or isinstance(member, property)):
             continue
         same = getattr(other, each)
         assert bool(same.__doc__)
         if inspect.isfunction(member):
             assert inspect.signature(member).parameters.keys() == inspect.signature(same).parameters.keys(), each
-    attributes = {"cuts", "last", "position", "is_live", "seam"}
-    assert not {each for each, _ in inspect.getmembers(other) if not each.startswith("_")} - {*dir(one), *attributes}
+
+
+def test_the_names_of_a_client_are_these() -> None:
+    assert len(TWO) > 8
+    assert {"name", "network", "lost_publications", "on_publications_lost", "standing"} < public_names(gapless.Client)
 
 
 def test_both_connect_alike() -> None:
@@ -89,6 +105,67 @@ def test_publish_subscribe_and_iterate(url: str) -> None:
         advertisement.close()
         with pytest.raises(EventError):
             ann.publish({"topic": "price", "amount": 1})
+
+
+def test_what_is_lost_is_told_in_a_thread_that_may_make_calls(url: str) -> None:
+    with gapless.sync.connect(url) as client:
+        client.advertise("TRUE")
+        told: list[list[tuple[int, int]]] = []
+        done = threading.Event()
+
+        def told_of(ranges: list[tuple[int, int]]) -> None:
+            told.append(ranges)
+            client.publish({"again": ranges[0][0]})
+            if len(told) == 1:
+                raise ValueError("the second call comes all the same")
+            done.set()
+
+        client.on_publications_lost = told_of
+        assert client.on_publications_lost is told_of
+        subscription = client.subscribe("TRUE")
+        for lost in ([(3, 5)], [(7, 7)]):
+            client._loop.loop.call_soon_threadsafe(client._inner._on_publications_lost, PublicationsLost(lost))
+            subscription.take(timeout_s=20)
+        assert done.wait(20)
+        assert told == [[(3, 5)], [(7, 7)]]
+        assert client.lost_publications == [(3, 5), (7, 7)]
+        client.on_publications_lost = None
+        assert client.on_publications_lost is None
+
+
+def test_what_is_known_of_a_client_and_how_things_end(url: str) -> None:
+    with gapless.sync.connect(url) as client:
+        advertisement = client.advertise("TRUE")
+        subscription = client.subscribe("TRUE")
+        client.publish_many([{"n": 1}, {"n": 2}])
+        assert (client.is_all_confirmed, client.confirmed, client.lost_publications) == (True, 2, [])
+        assert (client.standing.name, client.standing.home, client.standing.seq) == (
+            client.name,
+            f"{client.broker}/0",
+            2,
+        )
+        client.unsubscribe(subscription)
+        assert subscription.last == {client.name: 2}
+        client.unadvertise(advertisement)
+        with pytest.raises(EventError):
+            client.publish({"n": 3})
+
+
+def test_each_event_of_a_named_subscription_can_be_confirmed(url: str) -> None:
+    with gapless.sync.connect(url) as client:
+        client.advertise("topic = 'bill'")
+        for confirm in get_args(Confirmation):
+            bills = client.subscribe("topic = 'bill'", name=f"bills {confirm}", confirm=confirm)
+            published = client.publish({"topic": "bill"})
+            bill = next(bills)
+            assert (bill, bill.is_again, bill.id) == (published, False, published.id)
+            bill.confirm()
+            [known] = [each for each in client.named_subscriptions() if each.name == bills.title]
+            assert known.client == client.name
+            with pytest.raises(CallError, match=f"this copy of {bill.id} was not taken from a subscription"):
+                pickle.loads(pickle.dumps(bill)).confirm()
+            bills.close()
+            client.end_subscription(bills.title)
 
 
 def test_iteration_waits_for_what_another_thread_publishes(url: str) -> None:

@@ -101,6 +101,20 @@ def test_a_misfit_names_the_attribute(attributes: dict[str, Any], complaint: str
         Reader(Seen).read(Event("ann", 7, attributes))
 
 
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"amount": 1}, "Object missing required field `symbol`"),
+        ({"symbol": 5, "amount": 1}, "Expected `str`, got `int` - at `$.symbol`"),
+        ({"symbol": "A", "amount": -1}, "Expected `int` >= 0 - at `$.amount`"),
+    ],
+)
+def test_msgspec_says_what_the_reader_looks_for(attributes: dict[str, Any], words: str) -> None:
+    """These are a library's words: a version that has others should fail here, and not in what users are told."""
+    with pytest.raises(msgspec.ValidationError, match=f"^{re.escape(words)}$"):
+        msgspec.convert({**attributes, "event": Event("ann", 7, {})}, Seen)
+
+
 class WithList(msgspec.Struct):
     symbol: str
     tags: list[str] = []

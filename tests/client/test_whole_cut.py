@@ -51,3 +51,16 @@ def test_who_asks_for_it_starts_with_the_first_cut() -> None:
                 await newcomer.subscribe("topic = 'price'", ready="soon")  # type: ignore[call-overload]
 
     run(main())
+
+
+def test_where_a_position_stands_for_the_cuts_there_are_none() -> None:
+    async def main() -> None:
+        async with local(chain(2), runtime=QUICK) as network, connect(network.at("b0"), name="ann") as ann:
+            await ann.advertise("TRUE")
+            await ann.publish({"n": 1})
+            assert (await ann.subscribe("TRUE")).cuts == {ann.name: 2}
+            assert (await ann.subscribe("TRUE", since=await ann.position())).cuts == {}
+            assert (await ann.subscribe("TRUE", name="own")).cuts == {}
+            assert (await ann.subscribe("TRUE", name="ours", share=True)).cuts == {}
+
+    run(main())

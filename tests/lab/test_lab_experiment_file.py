@@ -42,6 +42,8 @@ def test_an_experiment_of_a_paper_asks_a_question_and_can_be_run(file: Path) -> 
     assert experiment.question.endswith("?")
     assert experiment.setup
     assert experiment.figures
+    assert experiment.claims
+    assert [claim.says for claim in experiment.claims if not claim.interpretation] == []
     cases = cases_of(experiment, quick=True)
     assert len(cases) <= 60
     for case in (cases[0], cases[-1]):

@@ -192,6 +192,27 @@ def test_the_papers_numbers_stand_where_ours_do() -> None:
         assert np.asarray(drawn.get_data()).ravel().tolist() == list(place)
 
 
+def test_a_deviation_is_no_point_of_a_picture() -> None:
+    spec = FigureSpec(LATENCY, x="depth", series=("protocol",))
+    claim = Claim("", LATENCY, paper=60.0, where={"protocol": "b", "depth": 4}, of="deviation")
+    (axes,) = picture_of(table_of(spec, FOUND), "Title", [claim]).axes
+    assert "the paper" not in [line.get_label() for line in axes.lines]
+
+
+def test_bars_of_one_colour_have_hatches_of_their_own() -> None:
+    found = Runs(
+        Run({"protocol": "a", "depth": depth, "f": f, "seed": 0}, {"latency": [("all", 5.0)]})
+        for depth in (2, 4)
+        for f in range(6)
+    )
+    (axes,) = picture_of(
+        table_of(FigureSpec(LATENCY, kind="bars", x="depth", series=("protocol", "f")), found), "T"
+    ).axes
+    bars: Any = axes.containers
+    hatches = [group.patches[0].get_hatch() for group in bars if hasattr(group, "patches")]
+    assert len(hatches) == len(set(hatches)) == 6
+
+
 def test_lines_that_coincide_take_turns_and_say_so() -> None:
     found = runs({("a", 2): [10], ("a", 4): [20], ("b", 2): [10], ("b", 4): [20.1], ("c", 2): [10], ("c", 4): [30]})
     (axes,) = picture_of(table_of(FigureSpec(LATENCY, x="depth", series=("protocol",)), found), "Title").axes

@@ -58,6 +58,16 @@ def test_delta_waits_for_the_farthest_broker() -> None:
     assert set(found.values()) == {2 * 8 * 50.0}
 
 
+@pytest.mark.parametrize("protocol", ["delta", "locaps"])
+def test_with_jitter_the_slowest_newcomer_counts_too(protocol: str) -> None:
+    given: dict[str, Any] = {"depth": 4, "distance": 8, "jitter": True, "newcomers": 10, "options": {}}
+    if protocol == "locaps":
+        given["options"] = {"paths": "one"}
+    found, _ = run("tree-subscriptions", protocol, "subscription-latency", **given)
+    assert len(found) == 10
+    assert max(found.values()) > 1000.0
+
+
 def test_newcomers_are_covered_as_often_as_asked() -> None:
     found, _ = run("tree-subscriptions", "gapless", "subscription-latency", depth=5, covered=0.5, newcomers=200)
     covered = sum(value == 100.0 for value in found.values())
@@ -148,6 +158,18 @@ def test_popular_topics_get_more() -> None:
     assert counts[0] > 2 * counts[1]
 
 
+def test_one_map_of_topics_to_roots_can_serve_all_runs() -> None:
+    given: dict[str, Any] = {"nodes": 16, "topics": 6, "messages": 50}
+    names = []
+    for seed, more in ((1, {}), (2, {}), (1, {"map": 2}), (2, {"map": 2})):
+        _, trace = run("topic-popularity", "srpt", "messages", seed=seed, trace=True, **given, **more)
+        assert trace is not None
+        names.append({text for event in trace.events for text in event.attributes.split('"') if text.startswith("t")})
+    own, other, mapped, same = ({name.partition(".")[0] for name in found} - {"topic"} for found in names)
+    assert own == {"t1"}
+    assert other == mapped == same == {"t2"}
+
+
 def test_each_one_that_leaves_gets_one_message_too_many_and_each_that_joins_misses_one() -> None:
     given: dict[str, Any] = {"nodes": 32, "churn": 0.25, "messages": 8}
     assert run("topic-churn", "vcube", "false-positives", **given)[0] == {"count": 6}
@@ -182,11 +204,12 @@ def test_a_source_waits_for_its_acknowledgements_in_the_model_too() -> None:
 
 
 @pytest.mark.parametrize("drawn", ["once", "with replacement"])
-def test_deliveries_under_churn_follow_from_who_comes_and_goes(drawn: str) -> None:
+@pytest.mark.parametrize("measure", ["deliveries", "false-positives"])
+def test_what_churn_does_follows_from_who_comes_and_goes(drawn: str, measure: str) -> None:
     for seed in range(3):
         given: dict[str, Any] = {"nodes": 64, "churn": 0.25, "messages": 8, "drawn": drawn, "seed": seed}
-        modelled, _ = run("topic-churn", "vcube", "deliveries", is_model=True, **given)
-        assert modelled == run("topic-churn", "vcube", "deliveries", **given)[0]
+        modelled, _ = run("topic-churn", "vcube", measure, is_model=True, **given)
+        assert modelled == run("topic-churn", "vcube", measure, **given)[0]
 
 
 def test_with_replacement_fewer_leave_and_fewer_still_join() -> None:
@@ -201,8 +224,10 @@ def test_with_replacement_fewer_leave_and_fewer_still_join() -> None:
 
 
 def test_what_needs_a_run_is_not_worked_out() -> None:
-    with pytest.raises(ExperimentError, match="false-positives needs a run"):
-        run("topic-churn", "vcube", "false-positives", nodes=8, is_model=True)
+    with pytest.raises(ExperimentError, match="messages needs a run"):
+        run("topic-churn", "vcube", "messages", nodes=8, is_model=True)
+    with pytest.raises(ExperimentError, match="knows the repaired algorithm only"):
+        run("topic-churn", "vcube", "deliveries", nodes=8, is_model=True, algorithm="as printed")
     with pytest.raises(ExperimentError, match="knows no jitter here"):
         run("topic-publishers", "vcube", "reception-latency", nodes=8, is_model=True, jitter_ms=3.0)
 

@@ -190,6 +190,7 @@ def test_the_page_of_the_package_has_no_link_that_leads_nowhere(metadata: Messag
     assert text.startswith("# Gapless")
     assert not re.findall(r"\]\((?!https?://)[^)]*\)", text)
     assert metadata["Description-Content-Type"] == "text/markdown"
+    assert len(metadata.get_all("Project-URL") or []) == len(PROJECT.get("urls", {}))
 
 
 def test_the_classifiers_are_known(metadata: Message) -> None:

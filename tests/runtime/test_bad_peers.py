@@ -10,6 +10,7 @@ from gapless.client import connect
 from gapless.errors import ConnectError
 from gapless.events import Event
 from gapless.protocols.gapless.client_messages import Attach, ClientPublish, ClientSubscribe, Invite
+from gapless.protocols.gapless.lives import Status
 from gapless.protocols.gapless.messages import Fenced
 from gapless.runtime import wire
 from gapless.runtime.codec import Codec
@@ -67,7 +68,7 @@ AFTER_GREETING = {
     "a batch that is none": (framed(wire.MESSAGES, b"\xc1"), "malformed"),
     "a message that is no text": (framed(wire.MESSAGES, b"\x91\x92\xa9ClientG\xfft\x01"), "malformed"),
     "an unknown message": (framed(wire.MESSAGES, msgspec.msgpack.encode([["Nonsense"]])), "malformed"),
-    "words of a broker": (batch(Fenced(0, {"b0": 1})), "malformed"),
+    "words of a broker": (batch(Fenced(0, {"b0": Status(1)})), "malformed"),
     "another greeting": (wire.greeting("client", "c"), "there is no frame of kind 1"),
     "an unknown frame": (framed(77, b""), "there is no frame of kind 77"),
     "a frame too large": (b"\x7f\xff\xff\xff", "too large"),

@@ -27,9 +27,7 @@ class _Asked:
         assert doors is not None
         self.told: dict[str, str] = {}
         judging = Judging(lambda message: message, self._rewrite)
-        self._gate = Gate(
-            doors, judging, deny=self._deny, held_by=lambda client: {}, reads_history=lambda client: False
-        )
+        self._gate = Gate(doors, judging, deny=self._deny, node=lambda: None)
         self._link = Link("ann:c", is_client=True)
         self._gate.came(self._link, Identity("user", "ann", "certificate"))
 

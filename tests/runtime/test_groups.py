@@ -13,7 +13,7 @@ import pytest
 
 from gapless import sync
 from gapless.checkers import check
-from gapless.client import Client, Subscription, connect
+from gapless.client import Client, ConfirmableEvent, ConfirmableSubscription, connect
 from gapless.errors import CallError, DeniedError, GivenAwayError, SubscriptionEndedError
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
@@ -55,7 +55,7 @@ async def publish(speaker: Client, first: int, last: int) -> None:
 class Worker:
     """Takes and confirms what it gets."""
 
-    def __init__(self, subscription: Subscription) -> None:
+    def __init__(self, subscription: ConfirmableSubscription) -> None:
         self.subscription = subscription
         self.got: list[int] = []
         self.task = asyncio.ensure_future(self._work())
@@ -112,10 +112,10 @@ def test_what_is_not_confirmed_in_time_is_anothers_and_cannot_be_confirmed_any_m
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
             lazy = await bob.subscribe("n > 0", name="billing", share=True, confirm="manual", redeliver_s=2.0)
             await publish(speaker, 1, 1)
-            event: Any = await anext(lazy)
+            event = await anext(lazy)
             assert not event.is_again
             other = await cat.subscribe("n > 0", name="billing", share=True, confirm="manual", redeliver_s=2.0)
-            again: Any = await anext(other)
+            again = await anext(other)
             assert again.id == event.id
             assert again.is_again
             await again.confirm()
@@ -126,13 +126,28 @@ def test_what_is_not_confirmed_in_time_is_anothers_and_cannot_be_confirmed_any_m
     grouped(test)
 
 
+def test_what_is_given_again_says_so_also_if_taking_it_confirms_it() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
+            lazy = await bob.subscribe("n > 0", name="billing", share=True, confirm="manual", redeliver_s=2.0)
+            await publish(speaker, 1, 1)
+            event = await anext(lazy)
+            again = await anext(await cat.subscribe("n > 0", name="billing", share=True, redeliver_s=2.0))
+            assert (again, again.is_again) == (event, True)
+            await again.confirm()
+            with pytest.raises(GivenAwayError):
+                await event.confirm()
+
+    grouped(test)
+
+
 def test_who_leaves_leaves_the_rest_to_the_others_and_what_was_confirmed_comes_never_again() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b0"), name="cat") as cat:
             async with connect(network.at("b2"), name="bob") as bob:
                 subscription = await bob.subscribe("n > 0", name="billing", share=True, confirm="manual")
                 await publish(speaker, 1, 10)
-                events: list[Any] = []
+                events: list[ConfirmableEvent] = []
                 while len(events) < 10:
                     events += await subscription.take()
                 await events[4].confirm()
@@ -152,7 +167,7 @@ def test_it_is_there_without_an_event_loop_too() -> None:
                 subscription = dan.subscribe("n > 0", name="billing", share=True, confirm="manual")
                 found = []
                 for event in subscription:
-                    event.confirm()  # type: ignore[attr-defined]
+                    event.confirm()
                     found.append(int(event.attributes["n"]))
                     if len(found) == 5:
                         return found

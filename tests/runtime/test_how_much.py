@@ -140,6 +140,74 @@ def test_further_subscriptions_and_advertisements_are_refused_until_one_ends(tmp
     run(main())
 
 
+def test_what_is_over_does_not_count(tmp_path: Path) -> None:
+    async def main() -> None:
+        users = {"ann": {**_with(subscriptions=2), "history": True, "named": True, "status": True}}
+        async with secure(1, tmp_path, f=0, users=users) as network:
+            ann = await _comes(network, "ann")
+            await ann.advertise("TRUE")
+            await ann.publish({"n": 1})
+            async with asyncio.timeout(60):
+                for _ in range(4):
+                    assert [event.attributes async for event in await ann.read("TRUE")] == [{"n": 1}]
+                    await ann.position()
+                for share in (False, True):
+                    for _ in range(4):
+                        held = await ann.subscribe("n = 1", name=f"jobs-{share}", share=share)
+                        await ann.unsubscribe(held)
+                await ann.subscribe("n = 2")
+                await ann.subscribe("n = 3")
+                for _ in range(2):  # it is about a name, and takes no place
+                    await ann.move_subscription("jobs-False", "earliest")
+                with pytest.raises(DeniedError, match="user 'ann' has 2 subscriptions here, the most"):
+                    await ann.read("TRUE")
+            await ann.close()
+
+    run(main())
+
+
+def test_what_a_session_holds_counts_also_while_its_client_is_away(tmp_path: Path) -> None:
+    async def main() -> None:
+        users = {"ann": _with(subscriptions=2, advertisements=1, connections=1), "bob": EVERYTHING}
+        async with secure(1, tmp_path, f=0, users=users) as network:
+            ann = await _comes(network, "ann")
+            await ann.subscribe("n = 1")
+            await ann.advertise("n = 1")
+            await ann.close(leave=False)
+            again = await _comes(network, "ann")
+            await again.subscribe("n = 2")
+            with pytest.raises(DeniedError, match="user 'ann' has 2 subscriptions here, the most"):
+                await asyncio.wait_for(again.subscribe("n = 3"), 30)
+            with pytest.raises(DeniedError, match="user 'ann' has 1 advertisements here, the most"):
+                await asyncio.wait_for(again.advertise("n = 3"), 30)
+            bob = await _comes(network, "bob")
+            for number in range(3):
+                await asyncio.wait_for(bob.subscribe(f"n = {number}"), 30)
+            for client in (again, bob):
+                await client.close()
+
+    run(main())
+
+
+def test_who_comes_again_keeps_what_its_session_holds(tmp_path: Path) -> None:
+    async def main() -> None:
+        users = {"ann": _with(subscriptions=2, advertisements=1)}
+        async with secure(1, tmp_path, f=0, users=users) as network:
+            ann = await _comes(network, "ann")
+            await ann.advertise("TRUE")
+            held = [await ann.subscribe(f"n = {number}") for number in range(2)]
+            for number in range(3):
+                network.set_users({"ann": {**users["ann"], "status": number % 2 == 0}})  # so it has to come again
+                await network.reload()
+                for each, n in zip(held, range(2), strict=True):
+                    event = await asyncio.wait_for(ann.publish({"n": n}), 30)
+                    async with asyncio.timeout(30):
+                        assert [got.id for got in await each.take()] == [event.id]
+            await ann.close()
+
+    run(main())
+
+
 async def _until_allowed(client: Client) -> None:
     while True:
         try:

@@ -19,7 +19,10 @@ from gapless.protocols.gapless.client_messages import (
     Attached,
     Behind,
     ClientAdvertise,
+    ClientConfirm,
     ClientGot,
+    ClientHand,
+    ClientOpen,
     ClientPublish,
     ClientSubscribe,
     ClientUnadvertise,
@@ -30,7 +33,7 @@ from gapless.protocols.gapless.client_messages import (
     SubscriptionProgress,
 )
 from gapless.protocols.gapless.clients.claims import NUMBER_MAX
-from gapless.protocols.gapless.messages import BROKER_MESSAGES, Body, TreeBody
+from gapless.protocols.gapless.messages import BROKER_MESSAGES, Body, GroupDeal, GroupReport, TreeBody
 from gapless.runtime import wire
 from gapless.runtime.codec import message_types
 from gapless.runtime.event_loop import run
@@ -134,6 +137,48 @@ LIES: dict[str, tuple[Lie, str]] = {
         lambda _: attach(brought=[progress(), progress(subscription="liar/s2", filter="a <")]), "found the end",
     ),
     "an advertisement that cannot be read": (lambda _: ClientAdvertise(2, "liar/a1", "a = NULL", 1), "IS NOT NULL"),
+    "another's named subscription": (
+        lambda honest: ClientConfirm(2, f"{honest.subscriber.name}/s1", "n", 1, 0, 0, {}, 0), "which belongs to",
+    ),
+    "a named subscription without end": (
+        lambda _: ClientOpen(2, "liar/" + "s" * 500, "n", "TRUE"), "505 characters",
+    ),
+    "a lease without end": (
+        lambda _: ClientConfirm(2, "liar/s1", "n", 1, 1, 0, {}, 0, lease_us=NUMBER_MAX), "120,000,000 is the limit",
+    ),
+    "time to confirm without end": (
+        lambda _: ClientOpen(2, "liar/s1", "n", "TRUE", False, True, NUMBER_MAX), "86,400,000,000 is the limit",
+    ),
+    "confirmed publishers without end": (
+        lambda _: ClientConfirm(2, "liar/s1", "n", 1, 1, 0, {f"p{n}": 1 for n in range(10_001)}, 0),
+        "10,001 publishers and ranges",
+    ),
+    "confirmed publishers with names without end": (
+        lambda _: ClientConfirm(2, "liar/s1", "n", 1, 1, 0, {"p" * (1 << 18): 1, "q": 1}, 0), "262,145 characters",
+    ),
+    "confirmed ranges without end": (
+        lambda _: ClientConfirm(
+            2, "liar/s1", "n", 1, 1, 0, {}, 0, done={"p": [(2 * n, 2 * n) for n in range(10_001)]}
+        ),
+        "10,001 publishers and ranges",
+    ),
+    "a range beyond all": (
+        lambda _: ClientConfirm(2, "liar/s1", "n", 1, 1, 0, {}, 0, done={"p": [(1, 2**63)]}), "nobody can have counted",
+    ),
+    "a hand without end": (
+        lambda _: ClientHand(2, "liar/s1", "n", "x", "b0", GroupReport(1, "l", 0, 0, [("p", 1, 1)] * 1_001)),
+        "1,001 events to another of its group",
+    ),
+    "a deal without end": (
+        lambda _: ClientHand(
+            2, "liar/s1", "n", "x", "b0", GroupDeal(1, "l", 0, 1, [(1, event(1), False)] * 1_001, 0, [])
+        ),
+        "1,001 events to another of its group",
+    ),
+    "what is another's without end": (
+        lambda _: ClientHand(2, "liar/s1", "n", "x", "b0", GroupReport(1, "l", 0, 0, None, 0, [1] * 10_001)),
+        "10,001 that are another's",
+    ),
     "an event too large": (
         lambda _: ClientPublish(2, [Event("liar", 1, {}, bytes(70_000))]), "70,000 bytes, but 65,536 is the limit",
     ),
@@ -260,7 +305,8 @@ def test_publications_that_can_never_go_out_are_refused_before_they_fill_the_mem
             assert "has more than 16,000 publications that have to wait" in refusal.reason
             liar = await Raw.attached(network, "another")
             liar.say(batch(ClientPublish(2, [event(1, "another")])))
-            liar.say(batch(*[ClientUnadvertise(2, "another/a1")] * 16_001))
+            for _ in range(33):
+                liar.say(batch(*[ClientUnadvertise(2, "another/a1")] * 500))
             assert "has more than 16,000 publications that have to wait" in (await liar.refusal()).reason
 
     run(main())

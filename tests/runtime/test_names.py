@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gapless import sync
-from gapless.client import Client, Subscription, connect
+from gapless.client import Client, ConfirmableSubscription, connect
 from gapless.errors import CallError, DeniedError, SkippedError, SubscriptionEndedError
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
@@ -45,7 +45,7 @@ async def publish(speaker: Client, first: int, last: int) -> None:
     await speaker.publish_many([({"n": number}, b"") for number in range(first, last + 1)])
 
 
-async def take(subscription: Subscription, count: int) -> list[int]:
+async def take(subscription: ConfirmableSubscription, count: int) -> list[int]:
     found: list[int] = []
     while len(found) < count:
         found += [int(event.attributes["n"]) for event in await subscription.take(count - len(found))]
@@ -97,7 +97,7 @@ def test_what_is_confirmed_by_hand_does_not_come_again_and_all_else_does() -> No
             await bob.close(leave=False)
         async with connect(network.at("b1"), name="cat") as cat:
             subscription = await cat.subscribe("n > 0", name="billing", confirm="manual")
-            event: Any = await anext(subscription)
+            event = await anext(subscription)
             assert event.attributes == {"n": 11}
             assert event == (await anext(aiter(await cat.read("n = 11"))))
             await subscription.confirm(event.position)

@@ -59,6 +59,8 @@ def test_what_a_broker_says_when_it_waits() -> None:
         "in a hand-over around ",
         "to be taken in by the brokers around it",
         "it hears too few of them to go on",
+        "for a majority of those who keep names, to change ",
+        "reads what is kept there",
     ):
         assert words in TEXT
         assert words in source

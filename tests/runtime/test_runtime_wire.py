@@ -13,6 +13,7 @@ from gapless.events import Event, EventRun
 from gapless.protocol import ProtocolSpec
 from gapless.protocols.gapless import client_messages
 from gapless.protocols.gapless import messages as gapless_messages
+from gapless.protocols.gapless.lives import Status
 from gapless.registry import find_protocol, protocols
 from gapless.runtime import frames, wire
 from gapless.runtime.codec import Codec, message_types
@@ -188,7 +189,7 @@ def test_what_does_not_fit_the_protocol_never_reaches_a_node(body: bytes) -> Non
 
 
 def test_a_client_cannot_speak_as_a_broker() -> None:
-    [body] = bodies(codec().frames([gapless_messages.Fenced(0, {"b0": 1})]))
+    [body] = bodies(codec().frames([gapless_messages.Fenced(0, {"b0": Status(1)})]))
     assert codec().decode(body, is_client=False)
     with pytest.raises(WireError, match="malformed"):
         codec().decode(body, is_client=True)

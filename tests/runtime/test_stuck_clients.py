@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from gapless.cli.status import remarks
 from gapless.client import Client, Subscription, connect, hold_up
 from gapless.errors import ConnectError
 from gapless.overlay import chain
@@ -17,6 +18,7 @@ from gapless.protocol import Suspected, Trusted
 from gapless.runtime import waiting
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.metrics import Metrics
 from gapless.runtime.network_file import ProtocolEntry
 from gapless.runtime.settings import RuntimeSettings
 from tests.conftest import Cli
@@ -110,6 +112,43 @@ def test_who_takes_nothing_is_left_behind_and_gets_everything_when_it_goes_on() 
             assert last.attributes == {"n": EVENTS}
 
     run(main())
+
+
+def test_who_takes_nothing_is_named_everywhere_in_the_time_for_which_it_is_waited_for_by_default(
+    cli: Cli, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        opening = local(chain(3), runtime=PATIENT, **SMALL)
+        async with opening as network, connect(network.at("b0"), name="ann") as ann:
+            await ann.advertise("TRUE")
+            stuck = await connect(network.at("b2"), name="stuck")
+            subscription = await stuck.subscribe("TRUE")
+            broker = network.brokers["b2"]
+            words = f"waits for client {stuck.name}, which has not taken "
+            with logged() as log:
+                publishing = asyncio.create_task(publish_all(ann))
+                await until(lambda: bool(log.of("b2", words)))
+                assert f'gapless_client_holds_up_seconds{{client="{stuck.name}"}}' in Metrics(broker).text().decode()
+                assert any(line.startswith(f"b2 {words}") for line in remarks({"b2": broker.report()}))
+                await until(lambda: bool(log.of("b2", f"client {stuck.name} lies behind")))
+                assert f"publications of {ann.name} wait: b2 {words}" in caplog.text
+                await until(lambda: broker.report()["overview"]["history"]["waiting"])
+                told = await said(cli, "status", "--url", network.at("b0"))
+                assert f"client {stuck.name} reads history at b2, " in told
+                assert "and waits for the client to take it" in told
+                told = await said(cli, "client", "end", "stuck", "--url", network.at("b0"))
+                assert f"names that begin so: {stuck.name}" in told
+                assert await asyncio.wait_for(publishing, 60) == EVENTS
+                assert await asyncio.wait_for(_numbers(subscription), 60) == list(range(EVENTS))
+                await until(lambda: bool(log.of("b2", f"client {stuck.name} has caught up")))
+            assert ann.hold_up == ""
+            await stuck.close()
+
+    run(main())
+
+
+async def said(cli: Cli, *line: str) -> str:
+    return " ".join((await asyncio.to_thread(cli, *line)).out.split())
 
 
 async def _numbers(subscription: Subscription) -> list[object]:

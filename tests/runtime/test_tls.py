@@ -369,11 +369,13 @@ def test_http_speaks_tls_and_asks_who_wants_to_see_status(tmp_path: Path) -> Non
                 port = endpoint.port
                 assert "200 OK" in await _get(network, port, "/healthz")
                 assert "401 Unauthorized" in await _get(network, port, "/status")
-                assert "401 Unauthorized" in await _get(
-                    network, port, "/status", header="Authorization: Bearer ann:x\r\n"
-                )
+                with logged() as log:
+                    wrong = "Authorization: Bearer ann:x\r\n"
+                    assert "401 Unauthorized" in await _get(network, port, "/status", header=wrong)
+                    assert "peer=user ann (not proved)  address=127.0.0.1:" in log.text
                 ann = f"Authorization: Bearer {network.token('ann')}\r\n"
-                assert '"broker":"b0"' in await _get(network, port, "/status", header=ann)
+                for header in (ann, ann.lower().replace(network.token("ann").lower(), network.token("ann"))):
+                    assert '"broker":"b0"' in await _get(network, port, "/status", header=header)
                 assert "gapless_up 1" in await _get(network, port, "/metrics", network.certified("ann"))
                 told = await _get(network, port, "/metrics", network.certified("bob"))
                 assert "403 Forbidden" in told

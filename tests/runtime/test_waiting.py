@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from gapless.cli.status import remarks
 from gapless.overlay import chain
+from gapless.protocols.gapless.overview import BEHIND_SHOWN
 from gapless.runtime import waiting
 from gapless.runtime.event_loop import run
 from gapless.runtime.logs import logger_of
+from gapless.runtime.news import BEHIND_MAX, News
 from gapless.runtime.waiting import KINDS, LONG_S, Waiting
 from tests.conftest import Cli
 
@@ -41,6 +44,94 @@ def test_a_wait_is_told_with_its_time_and_said_when_it_is_long_and_when_it_is_ov
         found.look({"settled": True, "hand_overs": []}, {})
         assert found.waits == []
         assert log.of("b0")[-1] == "waits no more"
+
+
+def test_a_name_that_too_few_agree_on_and_history_that_nobody_lends_are_named_unless_they_get_on() -> None:
+    clock = Clock()
+    found = Waiting(logger_of("b0"), clock)
+    reading = {"client": "ann", "subscription": "s", "position": 7, "waits_for": ["b3"]}
+    slow = {**reading, "client": "bob", "waits_for": ["bob"]}
+
+    def look(change: int) -> None:
+        names = {"billing": {"change": change, "waits_for": ["b1", "b2"]}}
+        found.look({"names": names, "history": {"waiting": [reading, slow]}}, {})
+
+    look(1)
+    clock.now = LONG_S
+    look(1)
+    assert [wait.text for wait in found.waits] == [
+        "waits for a majority of those who keep names, to change 'billing' (not b1, b2), for 5 s",
+        "waits for b3: client ann reads what is kept there, for 5 s",
+    ]
+    assert not any(wait.stops_broker for wait in found.waits)
+    look(2)
+    assert [wait.is_long for wait in found.waits] == [False, True]
+
+
+def test_a_client_is_named_while_it_is_waited_for_and_less_often_if_it_is_slow_again_and_again() -> None:
+    clock = Clock()
+    found = Waiting(logger_of("b0"), clock)
+
+    def look(took: int, lag_ms: float = 2_000.0) -> None:
+        found.look({"lag_ms": lag_ms, "held_up_by": {"ann": {"owes": took + 1, "took": took}}}, {})
+
+    with logged() as log:
+        for turn in range(40):
+            look(turn)
+            clock.now += 1.0
+            assert [wait.is_long for wait in found.waits] == [True], "it is as long as it is now"
+            look(turn)
+        assert 3 <= len(log.of("b0", "waits for client ann")) <= 8
+        found.look({}, {})
+        assert len(log.of("b0", "waits no more")) == len(log.of("b0", "waits for client ann"))
+    look(0, lag_ms=60_000.0)
+    clock.now += LONG_S - 0.1
+    assert not found.waits[0].is_long
+    clock.now += 0.1
+    assert found.waits[0].is_long
+
+
+def test_who_is_left_behind_and_who_has_caught_up_is_said() -> None:
+    news = News(logger_of("b0"), Clock())
+    with logged() as log:
+        news.tell({"behind": ["ann", "bob"]})
+        news.tell({"behind": ["ann", "bob"]})
+        news.tell({"behind": []}, lambda client: client == "ann")
+        assert log.of("b0") == [
+            "client ann lies behind: it is served out of history from now on",
+            "client bob lies behind: it is served out of history from now on",
+            "client ann has caught up",
+            "client bob lay behind, and has no session here any more",
+        ]
+        news.tell({"behind": ["ann"]})
+        news.tell({"behind": []})
+        assert len(log.of("b0")) == 4, "not each time"
+
+
+def test_where_more_lie_behind_than_are_told_nobody_has_caught_up_for_sure() -> None:
+    assert BEHIND_MAX == BEHIND_SHOWN
+    news = News(logger_of("b0"), Clock())
+    with logged() as log:
+        news.tell({"behind": [f"c{number}" for number in range(BEHIND_MAX)]})
+        news.tell({"behind": [f"c{number}" for number in range(1, BEHIND_MAX + 1)]})
+        assert not log.of("b0", "has caught up")
+        news.tell({"behind": [f"c{number}" for number in range(2, BEHIND_MAX + 1)]})
+        assert log.of("b0", "has caught up") == ["client c1 has caught up"]
+
+
+def test_who_reads_history_is_shown_with_how_far_behind_and_for_whom_it_waits() -> None:
+    def reading(client: str, *waits_for: str) -> dict[str, Any]:
+        return {"client": client, "subscription": "s1", "position": 3_000_000, "waits_for": list(waits_for)}
+
+    waiting = [reading("ann", "ann"), reading("bob", "b1", "b2"), *(reading(f"c{number}") for number in range(5))]
+    history = {"final": 7_000_000, "waiting": waiting, "readings": 9}
+    report = {"links": {}, "overview": {"history": history}, "waits": [], "paused": False}
+    assert remarks({"b0": report}) == [
+        "client ann reads history at b0, 4 s behind (s1), and waits for the client to take it",
+        "client bob reads history at b0, 4 s behind (s1), and waits for b1 or b2",
+        *(f"client c{number} reads history at b0, 4 s behind (s1), and gets on" for number in range(3)),
+        "4 more read history at b0",
+    ]
 
 
 def test_what_it_waits_for_in_a_cut_is_named() -> None:

@@ -7,18 +7,27 @@ from typing import Any
 import pytest
 
 from gapless.client import Client, Subscription, connect
-from gapless.errors import DeniedError
+from gapless.errors import CallError, DeniedError
 from gapless.events import Event
 from gapless.overlay import chain
 from gapless.protocols.gapless.client_messages import (
     Attach,
     Attached,
+    ClientConfirm,
+    ClientHand,
+    ClientOpen,
     ClientPublish,
     ClientSubscribe,
+    ClientUnsubscribe,
     Delivery,
     Invite,
+    NameHanded,
+    NameKept,
+    NameOpened,
+    NameRefused,
     SubscriptionProgress,
 )
+from gapless.protocols.gapless.messages import GroupDeal, GroupReport, NameRecord
 from gapless.runtime import wire
 from gapless.runtime.event_loop import run
 
@@ -237,5 +246,172 @@ def test_what_is_brought_back_is_judged_like_what_is_new(tmp_path: Path) -> None
             event = await admin.publish({"topic": "the only one"})
             assert (await asyncio.wait_for(anext(everything), 30)).id == event.id
             await admin.close()
+
+    run(main())
+
+
+# ---- groups -------------------------------------------------------------------------------------------------------
+
+WORKER: dict[str, Any] = {
+    "publish": ["topic = 'jobs'"], "subscribe": ["topic = 'jobs'"], "history": True, "named": ["jobs"],
+}  # fmt: skip
+LINE = "eve:liar/s1#1"
+
+
+def _open(attempt: int, line: str = LINE, *, replace: bool = False) -> ClientOpen:
+    return ClientOpen(attempt, line, "jobs", "topic = 'jobs'", replace, True, 30_000_000)
+
+
+def _report(attempt: int, record: NameRecord, line: str = LINE, said_of: str = "") -> ClientHand:
+    word = GroupReport(record.generation, said_of or line, 0, 0, [])
+    return ClientHand(attempt, line, "jobs", record.client, record.broker, word)
+
+
+async def _hears_of_group(liar: Liar, seconds: float) -> Any:
+    """What is dealt to it; None if nothing is for so long."""
+    try:
+        async with asyncio.timeout(seconds):
+            return (await liar.hears(NameHanded)).word
+    except TimeoutError:
+        return None
+
+
+async def _again(network: Secure, liar: Liar) -> Liar:
+    """The same client comes back, and brings nothing."""
+    liar.writer.close()
+    again = await Liar.dial(network, network.certified("eve"))
+    assert isinstance(again, Liar)
+    assert isinstance(await again.greet(liar.name), wire.Welcome)
+    again.say(Attach(9, "b0/0", [], {}, [], 1))
+    await again.hears(Attached)
+    return again
+
+
+def test_nobody_gets_into_the_group_of_another_user(tmp_path: Path) -> None:
+    """Who deals could hand forged events to others, and who is dealt to could confirm what it never did."""
+
+    async def main() -> None:
+        users = {"eve": WORKER, "bob": WORKER}
+        async with asyncio.timeout(90), secure(chain(2), tmp_path, users=users) as network:
+            bob, eve = await _comes(network, "bob"), await _comes(network, "eve", "b1")
+            shared = await bob.subscribe("topic = 'jobs'", name="jobs", share=True)
+            for share, replace in ((True, False), (True, True), (False, True)):
+                with pytest.raises(CallError, match="the group 'jobs' belongs to user 'bob'"):
+                    await eve.subscribe("topic = 'jobs'", name="jobs", share=share, replace=replace)
+            liar = await Liar.attach(network, "eve")
+            liar.say(_open(2))
+            assert "belongs to user 'bob'" in (await liar.hears(NameRefused)).reason
+            forged = Event("admin:boss", 1, {"topic": "jobs", "pay": "eve"}, b"", 1)
+            for generation in (1, 2):
+                deal = GroupDeal(generation, f"{shared.name}#1", 0, 1, [(1, forged, False)], 0, [])
+                liar.say(ClientHand(2, LINE, "jobs", bob.name, "b0", deal))
+            await bob.advertise("topic = 'jobs'")
+            event = await bob.publish({"topic": "jobs"})
+            assert await anext(shared) == event
+            second = await connect(network.at("b1"), name="d", credentials=network.certified("bob"))
+            await second.subscribe("topic = 'jobs'", name="jobs", share=True)
+            for client in (second, bob, eve):
+                await client.close()
+            after = await _comes(network, "eve")
+            with pytest.raises(CallError, match="the group 'jobs' belongs to user 'bob'"):
+                await after.subscribe("topic = 'jobs'", name="jobs", share=True)  # also while nobody is in it
+            await after.close()
+
+    run(main())
+
+
+def test_who_comes_back_has_to_open_a_group_again_and_is_judged_then(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            asyncio.timeout(90),
+            secure(1, tmp_path, f=0, users={"eve": WORKER}, runtime=STEADY) as network,
+        ):
+            honest = await _comes(network, "eve")
+            await honest.subscribe("topic = 'jobs'", name="jobs", share=True)
+            await honest.advertise("topic = 'jobs'")
+            liar = await Liar.attach(network, "eve")
+            liar.say(_open(2))
+            record = (await liar.hears(NameOpened)).record
+            assert record.client == honest.name
+            liar.say(_report(2, record))
+            assert await _hears_of_group(liar, 30) is not None
+            again = await _again(network, liar)
+            again.say(_report(9, record))
+            await honest.publish_many({"topic": "jobs"} for _ in range(50))
+            assert await _hears_of_group(again, 2) is None
+            again.say(_open(9))
+            assert (await again.hears(NameOpened)).record.generation == record.generation
+            again.say(_report(9, record))
+            assert await _hears_of_group(again, 30) is not None
+            await honest.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("reads", ["", "FALSE"])
+def test_who_confirms_what_another_has_is_in_no_group_for_that(reads: str, tmp_path: Path) -> None:
+    """The right to a name is no right to its filter: an old confirmation is answered, and no more."""
+
+    async def main() -> None:
+        users = {"eve": WORKER}
+        async with asyncio.timeout(90), secure(1, tmp_path, f=0, users=users, runtime=STEADY) as network:
+            honest = await _comes(network, "eve")
+            await honest.subscribe("topic = 'jobs'", name="jobs", share=True)
+            await honest.advertise("topic = 'jobs'")
+            liar = await Liar.attach(network, "eve")
+            if reads:
+                liar.say(ClientSubscribe(2, LINE, reads))
+            liar.say(ClientConfirm(2, LINE, "jobs", 1, 0, 0, {}, 0))
+            await liar.hears(NameKept)
+            record = NameRecord("jobs", "topic = 'jobs'", 0, {}, 1, 0, honest.name, "b0")
+            liar.say(_report(2, record))
+            await honest.publish_many({"topic": "jobs"} for _ in range(50))
+            assert await _hears_of_group(liar, 2) is None
+            await honest.close()
+
+    run(main())
+
+
+def test_nobody_speaks_in_a_group_for_another_member(tmp_path: Path) -> None:
+    async def main() -> None:
+        users = {"eve": WORKER}
+        async with asyncio.timeout(90), secure(1, tmp_path, f=0, users=users, runtime=STEADY) as network:
+            honest = await _comes(network, "eve")
+            await honest.subscribe("topic = 'jobs'", name="jobs", share=True)
+            liar = await Liar.attach(network, "eve")
+            liar.say(_open(2))
+            record = (await liar.hears(NameOpened)).record
+            liar.say(_report(2, record, said_of="eve:other/s1#1"))
+            assert await _hears_of_group(liar, 2) is None
+            liar.say(_report(2, record))
+            assert (await _hears_of_group(liar, 30)).line == LINE
+            await honest.close()
+
+    run(main())
+
+
+def test_one_user_cannot_take_all_names(tmp_path: Path) -> None:
+    """Neither by holding them, nor by beginning to, nor by ending one after the other."""
+
+    async def main() -> None:
+        few = {**WORKER, "named": ["eve-%"], "limits": {"names": 3}}
+        users = {"eve": few, "bob": {**WORKER, "status": True, "named": True}}
+        async with asyncio.timeout(90), secure(1, tmp_path, f=0, users=users, runtime=STEADY) as network:
+            liar = await Liar.attach(network, "eve")
+            for number in range(2):
+                liar.say(ClientOpen(2, f"eve:liar/s{number}", f"eve-{number}", "topic = 'jobs'"))
+                await liar.hears(NameOpened)
+                liar.say(ClientUnsubscribe(2, f"eve:liar/s{number}"))
+            liar.say(ClientOpen(2, "eve:liar/s2", "eve-2", "topic = 'jobs'", beyond=1))
+            assert "was ended" in (await liar.hears(NameRefused)).reason  # but it has begun
+            liar.say(ClientOpen(2, "eve:liar/s3", "eve-3", "topic = 'jobs'"))
+            refusal = await liar.hears(NameRefused)
+            assert refusal.reason == "user 'eve' has as many named subscriptions as it may have; end one first"
+            bob = await _comes(network, "bob")
+            await bob.subscribe("topic = 'jobs'", name="bob-0")
+            await bob.end_subscription("eve-1")
+            liar.say(ClientOpen(2, "eve:liar/s4", "eve-3", "topic = 'jobs'"))
+            await liar.hears(NameOpened)
+            await bob.close()
 
     run(main())

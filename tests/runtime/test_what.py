@@ -22,6 +22,7 @@ from gapless.protocols.gapless.client_messages import (
     Invite,
     SubscriptionProgress,
 )
+from gapless.protocols.gapless.lives import Status
 from gapless.protocols.gapless.messages import Fenced
 from gapless.registry import find_protocol
 from gapless.runtime import wire
@@ -318,7 +319,7 @@ def test_a_client_that_speaks_as_a_broker_is_sent_away(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY) as network:
             liar = await Liar.attach(network, "ann")
-            liar.say(Fenced(0, {"b0": 1}))
+            liar.say(Fenced(0, {"b0": Status(1)}))
             assert (await liar.refusal()).code == "malformed"
             assert network.brokers["b0"].is_ready
 
@@ -466,5 +467,30 @@ def test_the_same_rights_count_at_every_broker(tmp_path: Path) -> None:
                 with pytest.raises(DeniedError):
                     await asyncio.wait_for(ann.subscribe("topic = 'shop/x'"), 30)
                 await ann.close()
+
+    run(main())
+
+
+def test_a_group_ends_for_all_its_members_with_the_right_to_what_it_shares(tmp_path: Path) -> None:
+    """For who deals and for who is dealt to, wherever they are; and they cannot come back into it."""
+
+    async def main() -> None:
+        group: dict[str, Any] = {**SHOP, "history": True, "named": True}
+        async with asyncio.timeout(120), secure(chain(2), tmp_path, users={"ann": group}) as network:
+            admin = await _comes(network, "admin")
+            await admin.advertise("TRUE")
+            members = [await _comes(network, "ann", broker) for broker in ("b0", "b1")]
+            shared = [await each.subscribe("topic LIKE 'shop/%'", name="work", share=True) for each in members]
+            network.set_users({"ann": {**group, "subscribe": ["topic = 'news'"]}})
+            await network.reload()
+            for each in shared:
+                with pytest.raises(DeniedError, match="user 'ann' may not subscribe"):
+                    await asyncio.wait_for(each.take(), 60)
+            await admin.publish({"topic": "shop/secret"})
+            for client in members:
+                with pytest.raises(DeniedError, match="user 'ann' may not subscribe to"):
+                    await asyncio.wait_for(client.subscribe("topic LIKE 'shop/%'", name="work", share=True), 30)
+            for client in (*members, admin):
+                await client.close()
 
     run(main())

@@ -92,7 +92,9 @@ def test_brokers_with_different_files_say_so_and_do_not_fill_each_others_logs() 
             async with asyncio.timeout(20):
                 while network.brokers["b1"].links.counters.refusals < seen + 15:
                     await asyncio.sleep(0.02)
-            assert 1 <= len(log.of("b1", "refused", logging.WARNING)) < 8
+            refused = log.of("b1", "refused", logging.WARNING)
+            assert 1 <= len(refused) < 8
+            assert set(refused) == {"refused: b2 has another network file than b1; give every host the same one"}
             assert len(log.of("b2", "waits for b1")) < 8
             await stop(starting, *first)
             await odd.crash()

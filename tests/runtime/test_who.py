@@ -3,11 +3,14 @@
 import asyncio
 import threading
 import time
+from functools import partial
+from operator import ne
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from gapless.client import Client, Credentials, connect
 from gapless.errors import ConnectError, DeniedError
@@ -17,6 +20,7 @@ from gapless.runtime import wire
 from gapless.runtime.address import split_address
 from gapless.runtime.event_loop import run
 from gapless.runtime.tls import client_context
+from gapless.security.identity import Identity
 from gapless.security.tokens import compare
 from tests.security.test_signed_tokens import KEY, pem, signed
 
@@ -129,14 +133,88 @@ def test_many_who_guess_do_not_keep_others_out_for_ever(tmp_path: Path) -> None:
             async with connect(network.at("b0"), credentials=network.by_token("ann")):
                 pass
             answers: list[Any] = []
-            for number in range(doors_module.COMPARING_MAX + 10):
-                doors.prove({}, f"ann:{number}", answers.append)
+            for number in range(1 + doors_module.COMPARING_MAX + 10):
+                doors.prove({}, f"ann:{number}", answers.append, host="6.6.6.6")
             refused = [answer for answer in answers if isinstance(answer, wire.Refusal) and answer.code == "limit"]
             assert len(refused) == 10
             async with connect(network.at("b0"), credentials=network.by_token("ann")) as client:
                 await _works(client)
 
     run(main())
+
+
+def test_who_comes_while_many_guess_is_known_soon(tmp_path: Path) -> None:
+    async def main() -> None:
+        users = {"ann": EVERYTHING, "bob": EVERYTHING}
+        async with secure(1, tmp_path, f=0, users=users) as network:
+            doors = network.brokers["b0"].doors
+            assert doors is not None
+            guesses: list[Any] = []
+            known: list[Any] = []
+            for number in range(2 * doors_module.COMPARING_MAX):
+                doors.prove({}, f"ann:{number}", guesses.append, host="6.6.6.6")
+            for host, user in (("10.0.0.1", "ann"), ("6.6.6.6", "bob")):
+                doors.prove({}, network.token(user), known.append, host=host)
+            refused = len(guesses)
+            await until(lambda: len(known) == 2)
+            assert {who.name for who in known if isinstance(who, Identity)} == {"ann", "bob"}
+            assert len(guesses) - refused < 10
+
+    run(main())
+
+
+def test_nothing_is_compared_for_who_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+
+    def compare(secret: str, kept: str) -> bool:
+        compared.append(secret)
+        return False
+
+    monkeypatch.setattr(doors_module, "compare", compare)
+
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": EVERYTHING}) as network:
+            doors = network.brokers["b0"].doors
+            assert doors is not None
+            answers: list[Any] = []
+            for secret in ("first", "gone", "last"):
+                waits = partial(ne, secret, "gone")
+                doors.prove({}, f"ann:{secret}", answers.append, host="6.6.6.6", waits=waits)
+            await until(lambda: len(answers) == 2)
+            assert compared == ["first", "last"]
+
+    run(main())
+
+
+def test_a_client_that_is_told_of_a_limit_goes_on_trying(tmp_path: Path) -> None:
+    async def main() -> None:
+        users = {"ann": EVERYTHING}
+        async with secure(1, tmp_path, f=0, users=users) as network:
+            ann = network.certified("ann")
+            first = await connect(network.at("b0"), credentials=ann)
+            await first.advertise("TRUE")
+            network.set_users(users, limits={"connections_per_s": 0.001})
+            await network.reload()
+            asked = await _come(network, ann)  # one is let in, to ask
+            await asked.close(leave=False)
+            waiting = asyncio.create_task(_come(network, ann))
+            await asyncio.wait((waiting,), timeout=0.5)
+            assert not waiting.done()
+            network.set_users(users, limits={"connections": 1})
+            await network.reload()
+            second = await asyncio.wait_for(waiting, 30)
+            call = asyncio.create_task(second.advertise("TRUE"))
+            await asyncio.wait((call,), timeout=0.5)
+            assert not call.done()
+            await first.close()
+            await asyncio.wait_for(call, 30)
+            await second.close()
+
+    run(main())
+
+
+async def _come(network: Secure, credentials: Credentials) -> Client:
+    return await connect(network.at("b0"), credentials=credentials, timeout_s=20)
 
 
 class Raw:
@@ -261,6 +339,34 @@ def test_a_signed_token_ends_in_time_and_a_fresh_one_goes_on_without_a_gap(tmp_p
                             assert event.attributes["n"] == got
                             got += 1
             assert len(made) >= 4
+
+    run(main())
+
+
+def test_other_keys_of_who_signs_tokens_count_as_soon_as_their_file_changes(tmp_path: Path) -> None:
+    async def main() -> None:
+        keys = tmp_path / "keys.pem"
+        keys.write_text(pem(KEY), encoding="utf-8")
+        users = {"ann": {**EVERYTHING, "signed_token": True}}
+        async with secure(
+            1, tmp_path, f=0, users=users, signed_tokens={"keys": "keys.pem", "audience": "shop"}
+        ) as network:
+            doors = network.brokers["b0"].doors
+            assert doors is not None
+            other = ed25519.Ed25519PrivateKey.generate()
+            assert "is not signed by a key" in await _denied(network, network.with_token(signed(other)))
+            keys.write_text(pem(other), encoding="utf-8")
+            await until(lambda: doors.reloads == 1)
+            assert "is not signed by a key" in await _denied(network, network.with_token(signed()))
+            async with connect(network.at("b0"), credentials=network.with_token(signed(other))):
+                pass
+            # A file that is not there yet is awaited.
+            network.set_users(users, signed_tokens={"keys": "new.pem", "audience": "shop"})
+            await until(lambda: doors.failed_reloads == 1)
+            (tmp_path / "new.pem").write_text(pem(KEY), encoding="utf-8")
+            await until(lambda: doors.reloads == 2)
+            async with connect(network.at("b0"), credentials=network.with_token(signed())):
+                pass
 
     run(main())
 

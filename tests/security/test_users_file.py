@@ -9,7 +9,7 @@ from gapless.security.credentials import Credentials
 from gapless.security.identity import certificate_uri, is_user_name, named_in, user_of
 from gapless.security.permissions import Within
 from gapless.security.tokens import compare, hash_secret, is_hash, make_token, split_token
-from gapless.security.users_file import load_users
+from gapless.security.users_file import Users, load_users
 
 KEPT = hash_secret("ann:secret")
 
@@ -32,10 +32,13 @@ def _load(tmp_path: Path, text: str) -> object:
         ("[[users]]\nname = 'ann'\nsigned_token = true", "users[0].signed_token: say in [signed_tokens] whose"),
         ("[[users]]\nname = 'ann'\n[users.limits]\nconections = 1", "users[0].limits.conections: there is no such key"),
         ("[limits]\nconnections = -1", "limits: connections is -1, but a limit is a positive number"),
+        ("[broker_limits]\nnames = 5", "broker_limits.names: names are those of a user, at all brokers"),
         ("[[users]]\npublish = []", "users[0]: needs a value for 'name'"),
         ("[users]\nname = 'ann'", "users: write each one as a table that starts with [[users]]"),
         ("users = ", "this is not TOML"),
         ("[signed_tokens]\nkeys = 'none.pem'\naudience = 'x'", "none.pem: cannot be read"),
+        ("revoked = ['0A3F', 'all of ann']", "revoked[1]: 'all of ann' is no serial number; write it in hexadecimal"),
+        ("revoked = [' : ']", "revoked[0]: ' : ' is no serial number"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, complaint: str) -> None:
@@ -101,3 +104,30 @@ def test_what_is_narrowed_to_more_than_a_filter_can_hold_is_refused_instead() ->
     assert within.narrow("n = 1") == "(n = 1) AND ((topic = 'news'))"
     assert within.narrow("(" * 50 + "n = 1" + ")" * 50) is None
     assert Within([]).narrow("n = 1") is None
+
+
+@pytest.mark.parametrize(
+    ("allowed", "asked"),
+    [
+        ("level = 1", "level = TRUE"),
+        ("level = 0", "level = FALSE"),
+        ("level = TRUE", "level = 1"),
+        ("level = 1 AND a = b", "level = TRUE AND a = b"),
+        ("a + b > 1 OR level = 1", "a + b > 1 OR level = TRUE"),
+        ("NOT (a = b OR level = 1)", "NOT (a = b OR level = TRUE)"),
+    ],
+)
+def test_a_number_and_a_boolean_are_not_the_same(allowed: str, asked: str) -> None:
+    within = Within([allowed])
+    for text in (asked, f"({asked}) AND 1 = 1", f"({asked}) AND topic LIKE '%'"):
+        assert not within.covers(text), text
+    assert within.covers(f"({allowed}) AND 1 = 1")
+
+
+@pytest.mark.parametrize("written", ["0A3F01", "a3f01", "0a:3f:01", "0x0A3F01", " 0A 3F 01 ", "000A3F01"])
+def test_a_serial_number_may_be_written_as_programs_print_it(tmp_path: Path, written: str) -> None:
+    users = _load(tmp_path, f"revoked = ['{written}']")
+    assert isinstance(users, Users)
+    assert users.is_revoked({"serialNumber": "0A3F01"})
+    assert not users.is_revoked({"serialNumber": "0A3F02"})
+    assert not users.is_revoked({})

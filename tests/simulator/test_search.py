@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from gapless.overlay import grid
 from gapless.protocol import Effect, Input, Publish, Published, Received, Send
 from gapless.simulator import Outcome, Progress, generate, search, shrink, try_scenario
 from gapless.simulator.graph_scenarios import generate_on_graph
@@ -162,3 +163,9 @@ def test_who_copes_with_crashes_but_not_with_returns_is_shown_graphs_where_crash
     assert scenario == generate_on_graph(5, "locaps", "crash")
     report = search("locaps", 1, 5, "crash", processes=1)
     assert (report.valid, report.finding) == (1, None)
+
+
+def test_some_graphs_are_grids() -> None:
+    drawn = [generate_on_graph(seed, "locaps").network.edges or () for seed in range(40)]
+    grids = {frozenset(grid(rows, columns).edges) for rows in range(2, 7) for columns in range(2, 21)}
+    assert 3 <= sum(frozenset(edges) in grids for edges in drawn) <= 12

@@ -9,6 +9,7 @@ from gapless.checkers import Verdict, check
 from gapless.errors import TraceError
 from gapless.events import Event
 from gapless.trace import PartRecorder, Recorder, RunRow, Trace, merge_parts, part_log, read_trace, write_trace
+from tests.conftest import Cli
 
 RUN = RunRow("net", "gapless", "gcd", "net", 0, 3, 1, False, "{}")
 
@@ -319,9 +320,31 @@ def test_any_name_has_a_file(tmp_path: Path, name: str) -> None:
 
 
 def test_an_event_that_nobody_published_is_left_to_the_judge(tmp_path: Path) -> None:
+    PartRecorder(tmp_path, RUN, "ann").close()
     eve = PartRecorder(tmp_path, RUN, "eve")
     eve.subscribe("eve/s1", "TRUE", 0)
-    eve.deliver(Event("ghost", 1, {}), "eve/s1", 1)
+    eve.deliver(Event("ann", 1, {}), "eve/s1", 1)
     eve.close()
     verdict = check(merge_parts(tmp_path, quiesced=False))
     assert [anomaly.kind for anomaly in verdict.anomalies] == ["spurious"]
+
+
+def test_who_published_and_wrote_no_part_is_listed_and_the_network_is_not_accused(tmp_path: Path, cli: Cli) -> None:
+    own = unfinished(tmp_path)
+    for recorder in own.values():
+        recorder.close()
+    own["bob"].path.unlink()
+    trace, verdict = judged(tmp_path)
+    assert [(row.client, row.acts, row.last_ms, row.sent_seq, row.forgotten) for row in trace.cut_short] == [
+        ("bob", 0, None, 3, 3)
+    ]
+    assert verdict.status == "valid"
+    assert verdict.reason == "3 deliveries are as promised; cut short: bob"
+    said = "bob published, and no part says what: 3 deliveries of its events are left out"
+    assert verdict.cut_short == (said,)
+    merged = cli("trace", "merge", tmp_path, tmp_path / "whole", "--quiesced")
+    assert said in " ".join(merged.out.split())
+    shown = cli("check", tmp_path / "whole")
+    assert (shown.code, said in " ".join(shown.out.split())) == (0, True)
+    own["ann"].path.unlink()
+    assert judged(tmp_path)[1].status == "unknown"

@@ -1,7 +1,8 @@
 """Clients whose part of a trace is not complete: what is not known cannot be judged, and the verdict says so.
 
 A client is *cut short* if its part of a live trace does not say that it is complete: it was killed, or ended without
-`close()`, or still ran. What is known of it is judged like everything else. But
+`close()`, or still ran; or it wrote none, and others were delivered its events. What is known of it is judged like
+everything else. But
 
 - for its subscriptions the run is not quiet: what they claim up to their end is judged, and not whether they got all;
 - its events that nobody was delivered, and that were not confirmed to it (`sent_seq`), may never have left: they are
@@ -68,6 +69,8 @@ def cut_short_sentences(rows: Iterable[CutShortRow]) -> tuple[str, ...]:
 
 
 def _sentence(row: CutShortRow) -> str:
+    if row.last_ms is None and row.forgotten:
+        return f"{row.client} published, and no part says what: {row.forgotten} deliveries of its events are left out"
     known = "nothing is known of" if row.last_ms is None else f"{row.acts} acts are known of"
     lost = f"; {row.forgotten} deliveries of its events are left out" if row.forgotten else ""
     return f"{known} {row.client}, which is cut short: it is held to no more{lost}"

@@ -1,16 +1,20 @@
 """`gapless client end`: stop waiting for a client that holds everybody up."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from gapless.cli.exit_codes import INVALID, VALID
-from gapless.cli.operating import PATIENCE_S, ask_all, silent_among
+from gapless.cli.operating import PATIENCE_S, Answer, ask_all, silent_among
 from gapless.cli.status import network_addresses
 from gapless.cli.terminal import print_json
 from gapless.runtime.event_loop import run
 from gapless.runtime.probe import ask_to_end
 
 __all__ = ["end_client"]
+
+SHOWN_MAX = 20
+"""Names that begin with what was typed."""
 
 
 def end_client(client: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
@@ -20,8 +24,9 @@ def end_client(client: str, url: str, file: Path | None, credentials: Path | Non
     answers = run(ask_all(addresses, question))
     ended = [name for name, answer in answers.items() if answer is not None and answer["ended"]]
     silent = silent_among(answers, addresses)
+    similar = _similar(answers)
     if as_json:
-        print_json({"client": client, "ended_at": ended, "silent": silent})
+        print_json({"client": client, "ended_at": ended, "silent": silent, "begin_so": similar})
     elif ended:
         print(f"{ended[0]} ended the session of {client}; what it subscribed to and advertised is gone")
     else:
@@ -29,4 +34,15 @@ def end_client(client: str, url: str, file: Path | None, credentials: Path | Non
         told = next(iter(reasons)) if len(reasons) == 1 else f"no broker has a session of {client!r}"
         unsure = f" (no answer from {', '.join(silent)})" if silent else ""
         print(f"{told}{unsure}; gapless status names the clients that are waited for")
+        if similar:
+            print(f"names that begin so: {', '.join(similar)}")
     return VALID if ended else INVALID
+
+
+def _similar(answers: Mapping[str, Answer]) -> list[str]:
+    """The full names of clients that begin with what was typed."""
+    found: set[str] = set()
+    for answer in answers.values():
+        names = None if answer is None else answer.get("begin_so")
+        found.update(map(str, names) if isinstance(names, list) else ())
+    return sorted(found)[:SHOWN_MAX]

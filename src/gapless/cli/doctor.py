@@ -31,6 +31,8 @@ ADVICE = {
     "gapless network forget NAME",
     "away": "look for a connection of this broker that carries in one direction only",
     "client": "let that client take what it was delivered, or end it: gapless client end NAME",
+    "name": "start or reconnect those it names: a named subscription needs a majority of its 2f + 1 keepers",
+    "history": "start or reconnect one of those it names: they hold what the client reads",
 }
 """By kind of wait: what to do."""
 

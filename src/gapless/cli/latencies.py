@@ -2,6 +2,7 @@
 
 import msgspec
 
+from gapless.protocol import Ready
 from gapless.simulator.scenario import Scenario
 from gapless.trace import Trace
 
@@ -9,7 +10,7 @@ __all__ = ["SubscriptionLatency", "hop_ms_of", "subscription_latencies"]
 
 
 class SubscriptionLatency(msgspec.Struct, frozen=True):
-    """One subscription, from the call until it held its starting cut."""
+    """One subscription, from the call until it was active."""
 
     subscription: str
     client: str
@@ -19,6 +20,8 @@ class SubscriptionLatency(msgspec.Struct, frozen=True):
     """There and back, between brokers; None where hops differ or something else took its time."""
     cut: dict[str, int]
     """By publisher, the number of the first event that it is due."""
+    ready: Ready = "whole"
+    """What being active means: with the *whole* cut, or with the *first* of its cuts."""
 
 
 def hop_ms_of(scenario: Scenario) -> float | None:
@@ -43,7 +46,9 @@ def subscription_latencies(scenario: Scenario, trace: Trace) -> list[Subscriptio
         if to_broker_ms is None:
             to_broker_ms = scenario.network.latency.client_ms
         hops = None if ms is None or hop_ms is None else _whole((ms - 2 * to_broker_ms) / hop_ms)
-        rows.append(SubscriptionLatency(row.subscription_id, row.client, ms, hops, cuts.get(row.subscription_id, {})))
+        rows.append(
+            SubscriptionLatency(row.subscription_id, row.client, ms, hops, cuts.get(row.subscription_id, {}), row.ready)
+        )
     return rows
 
 

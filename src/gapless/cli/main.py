@@ -279,7 +279,9 @@ BROKERS_MAX = 1000
 def up(
     brokers: Annotated[int, typer.Option(metavar="N", min=1, max=BROKERS_MAX, help="How many brokers.")] = 7,
     config: NetworkFile = None,
-    f: Annotated[int, typer.Option(metavar="N", min=0, help="How many neighbouring brokers may fail.")] = 1,
+    f: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="How many neighbouring brokers may fail; 1 if left out.")
+    ] = None,
     port: Annotated[
         int, typer.Option(metavar="N", min=1, max=65_535, help="Of the first broker; the others follow.")
     ] = 7400,

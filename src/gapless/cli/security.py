@@ -1,23 +1,27 @@
 """`gapless security`: make what a secure network needs, and look at it."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gapless.cli.terminal import print_json
 from gapless.errors import ConfigError
 from gapless.runtime.address import split_address
 from gapless.runtime.network_file import NetworkConfig, load_network
 
+if TYPE_CHECKING:  # it needs cryptography, which not everybody has
+    from gapless.security.first_steps import Made
+
 __all__ = ["check_users", "init", "make_for", "new_token"]
 
 
-def init(directory: Path, file: Path, user: str, *, as_json: bool) -> int:
-    """Make what is missing, and say what to do with it."""
+def init(directory: Path, file: Path, user: str | None, *, as_json: bool) -> int:
+    """Make what is missing or has expired, and say what to do with it."""
     from gapless.security.first_steps import security_section
 
-    made = make_for(load_network(file), directory, user)
+    made, user = make_for(load_network(file), directory, user)
     section = security_section(directory.absolute())
     if as_json:
-        print_json({"made": [str(path) for path in made], "security": section})
+        print_json({"made": [str(path) for path in made], "security": section, "user": user})
         return 0
     for path in made:
         print(f"made {path}")
@@ -26,12 +30,15 @@ def init(directory: Path, file: Path, user: str, *, as_json: bool) -> int:
     print(f"\nput this into {file}, if it is not there yet:\n\n[security]")
     for key, value in section.items():
         print(f'{key} = "{value}"')
-    print(f"\nand come in with:  gapless status --config {file} --credentials {directory / 'users' / user}.toml")
+    if user:
+        print(f"\nand come in with:  gapless status --config {file} --credentials {directory / 'users' / user}.toml")
+    else:
+        print("\nno user's credentials are there; make some with --user NAME")
     return 0
 
 
-def make_for(config: NetworkConfig, directory: Path, user: str = "admin") -> list[Path]:
-    """What is missing for this network."""
+def make_for(config: NetworkConfig, directory: Path, user: str | None = None) -> "Made":
+    """Make what is missing for this network, or has expired."""
     from gapless.security.first_steps import make_security
 
     hosts = {entry.name: _hosts(entry.address, entry.http) for entry in config.brokers}

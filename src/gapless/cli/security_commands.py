@@ -19,14 +19,17 @@ security = typer.Typer(
 def security_init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put it.")],
     config: Annotated[Path, typer.Option("--config", metavar="FILE", help="The network's file, in TOML.")],
-    user: Annotated[str, typer.Option(metavar="NAME", help="The first user, who may do everything.")] = "admin",
+    user: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A user who may do everything; the first is admin if not said.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Make an authority for development, certificates for the brokers of a network, and a first user.
 
     Example:  [bold]gapless security init security --config network.toml[/bold]
 
-    What is there stays. For a network on this machine,  [bold]gapless up --secure[/bold]  does all of it.
+    What is there stays, unless it has expired. A user that is named and not there is added.
+    For a network on this machine,  [bold]gapless up --secure[/bold]  does all of it.
     """
     from gapless.cli.security import init
 

@@ -1,6 +1,7 @@
 """`gapless sim run`: one scenario, once, with its figures and the verdict."""
 
 import time
+from collections import Counter
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -126,7 +127,9 @@ def _latency_summary(latencies: list[SubscriptionLatency]) -> str:
         return f"none of {len(latencies)} subscriptions became active"
     silent = len(latencies) - len(times)
     late = f"; {silent} never became active" if silent else ""
-    return f"{len(times)} active after {median(times):g} ms (median), {max(times):g} ms (most){late}"
+    kinds = Counter(row.ready for row in latencies if row.ms is not None)
+    meaning = next(iter(kinds)) if len(kinds) == 1 else ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"{len(times)} active ({meaning}) after {median(times):g} ms (median), {max(times):g} ms (most){late}"
 
 
 def _print_latencies(console: Console, latencies: list[SubscriptionLatency]) -> None:
@@ -135,13 +138,15 @@ def _print_latencies(console: Console, latencies: list[SubscriptionLatency]) -> 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     table.add_column("subscription", no_wrap=True, max_width=20)
     table.add_column("client", no_wrap=True, max_width=14)
+    table.add_column("active", no_wrap=True)
     table.add_column("ms", justify="right", no_wrap=True)
     table.add_column("hops", justify="right", no_wrap=True)
     table.add_column("starts with event")
     for row in latencies:
         cut = ", ".join(f"{publisher}:{seq}" for publisher, seq in row.cut.items())
         ms = "never" if row.ms is None else f"{row.ms:g}"
-        table.add_row(row.subscription, row.client, ms, "–" if row.hops is None else str(row.hops), Text(cut))
+        hops = "–" if row.hops is None else str(row.hops)
+        table.add_row(row.subscription, row.client, f"({row.ready})", ms, hops, Text(cut))
     console.print()
     console.print(table)
 

@@ -159,9 +159,28 @@ def _history_remarks(name: str, report: Mapping[str, Any], last_name: str) -> It
             f"the history of {shown} is held by fewer than f + 1 = {count} brokers: {name} is reading it again, or too "
             "few are there to hold it"
         )
+    yield from _reading_remarks(name, history)
     if history.get("kept_for_names"):
         size = history["kept_for_names"] / 2**20
         yield f"{name} keeps {size:,.1f} MiB of history beyond its bound {last_name}"
+
+
+def _reading_remarks(name: str, history: Mapping[str, Any]) -> Iterator[str]:
+    """Who reads history at a broker, from how far behind, and for whom it waits."""
+    waiting = history.get("waiting", [])
+    for reading in waiting[:SHOWN]:
+        client, whom = reading["client"], reading["waits_for"]
+        lag = lag_text(max(0, history["final"] - reading["position"]) / 1e6)
+        if not whom:
+            why = "and gets on"
+        elif client in whom:
+            why = "and waits for the client to take it"
+        else:
+            why = f"and waits for {' or '.join(whom)}"
+        yield f"client {client} reads history at {name}, {lag} behind ({reading['subscription']}), {why}"
+    more = history.get("readings", 0) - len(waiting[:SHOWN])
+    if more > 0:
+        yield f"{more} more read history at {name}"
 
 
 def _last_name(reports: Mapping[str, dict[str, Any] | None]) -> str:

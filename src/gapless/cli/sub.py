@@ -5,15 +5,16 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
 from gapless.cli.event_lines import event_line
 from gapless.cli.exit_codes import INTERRUPTED, PIPE_CLOSED
-from gapless.client import Subscription, connect
+from gapless.client import ConfirmableSubscription, Subscription, connect
 from gapless.client.naming import REDELIVER_S
 from gapless.client.positions import Since
 from gapless.errors import CallError, GivenAwayError, SkippedError
@@ -22,6 +23,8 @@ from gapless.filters import parse
 from gapless.runtime.event_loop import run
 
 __all__ = ["Span", "subscribe"]
+
+_Subscription: TypeAlias = Subscription | ConfirmableSubscription
 
 TAKE_MAX = 256
 """Events that are taken and printed at once."""
@@ -84,6 +87,7 @@ async def _subscribe(
 ) -> int:  # fmt: skip
     async with connect(url, name="sub", timeout_s=2.0, credentials=credentials) as client:
         since = span.begin()
+        subscription: _Subscription
         if span.until is not None and since is not None:
             subscription = await client.read(text, since=since, until=span.end(), archive=span.archive)
         elif span.name is not None:
@@ -125,7 +129,7 @@ def _cancel_on_signal(task: "asyncio.Task[int]") -> Callable[[], bool]:
 
 
 async def _take(
-    subscription: Subscription, count: int | None, give: Callable[[list[Event]], bool], *, tells_seam: bool
+    subscription: _Subscription, count: int | None, give: Callable[[Sequence[Event]], bool], *, tells_seam: bool
 ) -> int:
     taken = 0
     while count is None or taken < count:
@@ -147,7 +151,7 @@ async def _take(
     return 0
 
 
-async def _confirm(subscription: Subscription) -> None:
+async def _confirm(subscription: _Subscription) -> None:
     """What was printed does not come again, but for what was printed too late."""
     try:
         await subscription.confirm()
@@ -155,7 +159,7 @@ async def _confirm(subscription: Subscription) -> None:
         print(f"gapless sub: {error}", file=sys.stderr, flush=True)
 
 
-def _tell_begin(subscription: Subscription, span: Span) -> None:
+def _tell_begin(subscription: _Subscription, span: Span) -> None:
     cuts = ", ".join(f"event {number} of {publisher}" for publisher, number in sorted(subscription.cuts.items()))
     begin = f"it starts with {cuts}" if cuts else "nobody publishes such events yet"
     if span.name is not None:
@@ -171,7 +175,7 @@ def _tell_seam(seam: int) -> None:
     print(f"so far from the archive, up to position {seam} ({at}); now from brokers", file=sys.stderr, flush=True)
 
 
-def _print_events(events: list[Event]) -> bool:
+def _print_events(events: Sequence[Event]) -> bool:
     return _write(b"".join(map(event_line, events)))
 
 
@@ -195,7 +199,7 @@ class _Rate:
         self._start = self._since = time.monotonic()
         self._total = self._told = 0
 
-    def count(self, events: list[Event]) -> bool:
+    def count(self, events: Sequence[Event]) -> bool:
         """Some more."""
         self._total += len(events)
         return True

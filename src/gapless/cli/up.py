@@ -32,32 +32,37 @@ START_S = 20.0
 
 
 def run_network(
-    file: Path | None, brokers: int, *, f: int, port: int, protocol: str, trace: Path | None, logs: Path | None,
+    file: Path | None, brokers: int, *, f: int | None, port: int, protocol: str, trace: Path | None, logs: Path | None,
     seconds: float | None, restart: bool, security: Path | None = None, data: Path | None = None,
 ) -> int:  # fmt: skip
     """Start it, show it, take it down."""
     config = load_network(file) if file else _new_network(brokers, f, port, protocol)
     if data is not None:
         config = _with_data(config, data.absolute())
+    credentials = None
     if security is not None:
-        config = _secured(config, security)
+        config, user = _secured(config, security)
+        credentials = (security / "users" / f"{user}.toml").absolute() if user else None
     if trace is not None:
         trace.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         directory = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-")))
         told = "" if trace is None else str(trace.absolute())
         fleet = stack.enter_context(Fleet(config, directory, trace=told))
-        return run(_Up(fleet, restart=restart, seconds=seconds, trace=trace, security=security).run())
+        return run(_Up(fleet, restart=restart, seconds=seconds, trace=trace, credentials=credentials).run())
 
 
-def _secured(config: NetworkConfig, directory: Path) -> NetworkConfig:
-    """The network with certificates and users of this directory, which are made if they are not there."""
+def _secured(config: NetworkConfig, directory: Path) -> tuple[NetworkConfig, str]:
+    """The network with certificates and users of this directory, and one of these users.
+
+    They are made if they are not there, or have expired.
+    """
     from gapless.cli.security import make_for
     from gapless.security.first_steps import security_section
 
-    make_for(config, directory)
+    user = make_for(config, directory).user
     section = SecurityEntry(**security_section(directory.absolute()))
-    return msgspec.structs.replace(config, security=section)
+    return msgspec.structs.replace(config, security=section), user
 
 
 def _with_data(config: NetworkConfig, directory: Path) -> NetworkConfig:
@@ -68,11 +73,16 @@ def _with_data(config: NetworkConfig, directory: Path) -> NetworkConfig:
     return config
 
 
-def _new_network(brokers: int, f: int, port: int, protocol: str) -> NetworkConfig:
+def _new_network(brokers: int, f: int | None, port: int, protocol: str) -> NetworkConfig:
     if brokers < 1:
         raise ConfigError(f"--brokers {brokers}: a network has at least one")
+    if f is not None and f > brokers - 1:
+        raise ConfigError(
+            f"--f {f}: {f} of {brokers} brokers cannot fail, for one has to be left; {brokers - 1} is the most"
+        )
+    chosen = min(1, brokers - 1) if f is None else f
     config = local_network(
-        brokers, f=min(f, brokers - 1), ports=list(range(port, port + brokers)), protocol=ProtocolEntry(protocol),
+        brokers, f=chosen, ports=list(range(port, port + brokers)), protocol=ProtocolEntry(protocol),
         http_ports=list(range(port + 1000, port + 1000 + brokers)),
     )  # fmt: skip
     config.options  # noqa: B018 - an unknown protocol is noticed here
@@ -83,10 +93,10 @@ class _Up:
     """One network that is up."""
 
     def __init__(
-        self, fleet: Fleet, *, restart: bool, seconds: float | None, trace: Path | None, security: Path | None
+        self, fleet: Fleet, *, restart: bool, seconds: float | None, trace: Path | None, credentials: Path | None
     ) -> None:  # fmt: skip
         self._fleet = fleet
-        self._security = security
+        self._credentials = credentials
         self._restart = restart
         self._seconds = seconds
         self._trace = trace
@@ -106,9 +116,8 @@ class _Up:
         url = self._fleet.config.scheme + next(iter(self._fleet.config.addresses.values()))
         heading = Text.assemble("up: ", (url, "bold"), f"   logs in {self._fleet.directory}")
         self._console.print(heading, soft_wrap=True)
-        if self._security is not None:
-            shown = self._security / "users" / "admin.toml"
-            self._console.print(f"come in with:  export GAPLESS_CREDENTIALS={shown.absolute()}", soft_wrap=True)
+        if self._credentials is not None:
+            self._console.print(f"come in with:  export GAPLESS_CREDENTIALS={self._credentials}", soft_wrap=True)
         end = None if self._seconds is None else time.monotonic() + self._seconds
         if self._console.is_terminal:
             with Live(console=self._console, auto_refresh=False) as live:

@@ -23,9 +23,14 @@ brokers. `publish` returns when the event is safe. `gapless.sync` has the same n
 from gapless.client.advertisement import Advertisement
 from gapless.client.changes import Change, Changes
 from gapless.client.client import Client
+from gapless.client.confirmations import ConfirmableEvent
 from gapless.client.connecting import Connecting, connect
+from gapless.client.milestones import Milestones
+from gapless.client.positions import Since
 from gapless.client.requests import Request, Requests
-from gapless.client.subscription import Subscription, TypedSubscription
+from gapless.client.standing import Standing
+from gapless.client.subscription import ConfirmableSubscription, Subscription, TypedSubscription
+from gapless.names import NamedSubscription
 from gapless.security.credentials import Credentials
 
 __all__ = [
@@ -33,10 +38,16 @@ __all__ = [
     "Change",
     "Changes",
     "Client",
+    "ConfirmableEvent",
+    "ConfirmableSubscription",
     "Connecting",
     "Credentials",
+    "Milestones",
+    "NamedSubscription",
     "Request",
     "Requests",
+    "Since",
+    "Standing",
     "Subscription",
     "TypedSubscription",
     "connect",

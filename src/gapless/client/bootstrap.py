@@ -12,16 +12,18 @@ from gapless.runtime.wire import Welcome
 __all__ = ["find_network"]
 
 PAUSE_S = 0.1
+SILENT = "no answer"
 
 
 async def find_network(url: str, timeout_s: float, access: Access = CLEAR) -> tuple[str, Welcome]:
     """An address of the list where a broker takes part, and its welcome.
 
-    Brokers that are not there yet, or still starting, are asked again until the time is up. An address
-    that answers as no broker of ours does is not asked again; if no other address is left, nobody has to wait.
+    Brokers that are not there yet, still starting, or too busy, are asked again until the time is up. An address that
+    answers as no broker of ours does is not asked again; if no other address is left, nobody has to wait.
     """
     addresses = parse_url(url)
     deadline = time.monotonic() + timeout_s
+    said: dict[str, str] = {}
     while True:
         reasons, hopeless = {}, list[ConnectError]()
         for address in addresses:
@@ -33,7 +35,9 @@ async def find_network(url: str, timeout_s: float, access: Access = CLEAR) -> tu
                 continue
             if isinstance(answer, Welcome):
                 return address, answer
-            reasons[address] = answer
+            if answer != SILENT:
+                said[address] = answer  # the last one may be asked too late to answer
+            reasons[address] = said.get(address, answer)
         if not reasons:
             raise hopeless[0]
         if time.monotonic() + PAUSE_S > deadline:
@@ -48,9 +52,11 @@ async def _ask(address: str, timeout_s: float, access: Access) -> Welcome | str:
     except DeniedError as error:
         raise DeniedError(_placed(address, error)) from None
     except WireError as error:
+        if error.code == "limit":
+            return str(error)
         raise ConnectError(_placed(address, error)) from None
     except TimeoutError:
-        return "no answer"
+        return SILENT
     except OSError as error:
         return error.strerror.lower() if error.strerror else str(error)
     return welcome if welcome.is_ready else "it is still starting"

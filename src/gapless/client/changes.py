@@ -67,7 +67,7 @@ class Changes:
         missed, self._missed = self._missed, 0
         return msgspec.structs.replace(change, missed=missed) if missed else change
 
-    def put(self, change: Change) -> None:
+    def _put(self, change: Change) -> None:
         """Something happened."""
         if len(self._queue) >= KEPT_MAX:
             self._queue.popleft()
@@ -75,7 +75,7 @@ class Changes:
         self._queue.append(change)
         self._something.set()
 
-    def end(self, error: GaplessError | None) -> None:
+    def _end(self, error: GaplessError | None) -> None:
         """Nothing more happens."""
         self._is_over = True
         self._error = error
@@ -96,9 +96,9 @@ class Watching:
         """One more who watches."""
         changes = Changes()
         if self._end is not None:
-            changes.end(*self._end)
+            changes._end(*self._end)
         elif self._broker:
-            changes.put(Change("connected", self._broker))
+            changes._put(Change("connected", self._broker))
         self._watchers.add(changes)
         return changes
 
@@ -116,13 +116,13 @@ class Watching:
         self._broker = broker
         self._last = broker or self._last
         for watcher in self._watchers:
-            watcher.put(change)
+            watcher._put(change)
 
     def end(self, error: GaplessError | None) -> None:
         """The client is over."""
         self._end = (error,)
         for watcher in self._watchers:
-            watcher.end(error)
+            watcher._end(error)
 
 
 class WatchedNode:

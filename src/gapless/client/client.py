@@ -6,6 +6,7 @@ This file turns calls into its inputs, and its effects into answers: it knows no
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncIterable, Callable, Iterable
 from contextlib import suppress
@@ -36,7 +37,14 @@ from gapless.client.recording import start_recording
 from gapless.client.requests import ANSWERABLE, Replies, Requests
 from gapless.client.spare_links import SpareLinks
 from gapless.client.standing import Standing
-from gapless.client.subscription import BaseSubscription, OnFull, Subscription, TypedSubscription, chosen_policy
+from gapless.client.subscription import (
+    BaseSubscription,
+    ConfirmableSubscription,
+    OnFull,
+    Subscription,
+    TypedSubscription,
+    chosen_policy,
+)
 from gapless.errors import CallError, ClosedError, EventError, GaplessError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
@@ -81,6 +89,7 @@ class Client:
     def __init__(
         self, welcome: Welcome, name: str, *,
         address: str, trace: str = "", access: Access = CLEAR, standing: Standing | None = None,
+        patience_s: float = 0.0,
     ) -> None:  # fmt: skip
         self.name = name
         """Unique in the network; its events carry it as their publisher."""
@@ -99,8 +108,8 @@ class Client:
         self.lost_publications: list[tuple[int, int]] = []
         """What this client published, was told to be safe, and is lost all the same, because more brokers failed than
         may: the first and last number of each range."""
-        self.on_publications_lost: Callable[[list[tuple[int, int]]], None] | None = None
-        """Called with such ranges when they become known."""
+        self.on_publications_lost: Callable[[list[tuple[int, int]]], object] | None = None
+        """Called with such ranges when they become known, in the event loop: it must not wait."""
         self._rejection: Rejected | None = None
         self._holdings = Holdings(self, paces=self._spec.paces, window=self._node.delivery_window)
         self._subscriptions = self._holdings.subscriptions
@@ -121,7 +130,7 @@ class Client:
         if self._recording is not None:
             self._handlers = self._recording.wrap(self._handlers)
         addresses = self._addresses = {**welcome.addresses, welcome.name: address}
-        self._introduction = Introduction(name, welcome, addresses, access, self._break)
+        self._introduction = Introduction(name, welcome, addresses, access, self._break, patience_s)
         self._links = WatchedLinks(
             name,
             self._introduction,
@@ -134,7 +143,9 @@ class Client:
             tls=access.context,
         )
         self._links.denied = self._holdings.deny
-        self._hold_up = HoldUp(name, addresses, self._publishing.progress if self._spec.confirms else None, access)
+        lag_s = getattr(options, "lag_ms", math.inf) / 1000
+        progress = self._publishing.progress if self._spec.confirms else None
+        self._hold_up = HoldUp(name, addresses, progress, access, lag_s)
         self._spare_links = SpareLinks(self._links, self._node)
         self._watching = Watching(lambda: serving(self._links, self._node))
         self._links.look = self._watching.look
@@ -166,15 +177,25 @@ class Client:
         *,
         since: Since | None = None,
         archive: Path | str | None = None,
-        name: str | None = None,
+        name: None = None,
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
+    ) -> Subscription: ...
+
+    @overload
+    async def subscribe(
+        self,
+        filter: str,
+        *,
+        name: str,
         confirm: Confirmation = "taken",
         replace: bool = False,
         share: bool = False,
         redeliver_s: float = REDELIVER_S,
         on_full: OnFull | None = None,
         queue: int = 10_000,
-        ready: Ready = "whole",
-    ) -> Subscription: ...
+    ) -> ConfirmableSubscription: ...
 
     @overload
     async def subscribe(
@@ -246,10 +267,10 @@ class Client:
             self.subscribe, filter, name=name, confirm=confirm, replace=replace, share=share, redeliver_s=redeliver_s,
             on_full=on_full, queue=queue, ready=ready,
         )  # fmt: skip
-        made = self._made(settings, again, type)
+        made = self._made(settings, again, type, is_named=bool(title))
         if title:
             made.title = title
-            made.confirmations = Confirmations(made.name, self._tell, is_manual=confirm == "manual", is_shared=share)
+            made._confirmations = Confirmations(made.name, self._tell, is_manual=confirm == "manual", is_shared=share)
         if archive is not None:
             if since is None:
                 raise CallError("an archive holds what was published before: say since when you want it (since=…)")
@@ -329,7 +350,7 @@ class Client:
             log_seam(made.filter, archive, seam)
             await self._begin(made, ready, seam, 0 if until is None else until)
 
-        made.begin_in(past, self, go_on)
+        made._begin_in(past, self, go_on)
         return made
 
     async def position(self) -> int:
@@ -375,10 +396,13 @@ class Client:
         self._check_open()
         return self._new_name("s"), text, chosen_policy(self._spec, on_full), check_count("queue", queue)
 
-    def _made(self, settings: tuple[str, str, OnFull, int], again: Any, kind: type[Any] | None) -> Any:
+    def _made(
+        self, settings: tuple[str, str, OnFull, int], again: Any, kind: type[Any] | None, *, is_named: bool = False
+    ) -> Any:
         """A subscription to events, or to values of a type; `again` makes another one like it."""
         if kind is None:
-            return Subscription(self, self._pacing.took, *settings, again)
+            made = ConfirmableSubscription if is_named else Subscription
+            return made(self, self._pacing.took, *settings, again)
         return TypedSubscription(self, self._pacing.took, *settings, partial(again, type=kind), Reader(kind))
 
     async def _begin(
@@ -552,7 +576,10 @@ class Client:
         )
         self.lost_publications.extend(effect.ranges)
         if self.on_publications_lost is not None:
-            self.on_publications_lost(effect.ranges)
+            try:
+                self.on_publications_lost(list(effect.ranges))
+            except Exception:
+                logging.getLogger("gapless.client").exception("on_publications_lost failed")
 
     def _on_rejected(self, effect: Rejected) -> None:
         if self._rejection is None:

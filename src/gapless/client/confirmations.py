@@ -8,30 +8,40 @@ again, for whoever opens the name next.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import ClassVar
+
+from msgspec.structs import force_setattr
 
 from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import CallError, GaplessError, GivenAwayError
 from gapless.events import Event
 from gapless.names import Confirm
 
-__all__ = ["Confirmable", "Confirmations"]
+__all__ = ["ConfirmableEvent", "Confirmations", "not_confirmable"]
 
 SHOWN = 5
 REVOKED_MAX = 10_000
 """Of how many events that were given to others it is remembered until the application hears of it."""
 
 
-class Confirmable(Event, frozen=True, gc=True, eq=False):
-    """An event of a named subscription that its application confirms."""
+def not_confirmable(event: Event) -> CallError:
+    """What to say of a copy of an event, which does not know where it came from."""
+    return CallError(f"this copy of {event.id} was not taken from a subscription; confirm the event that was")
 
-    confirmations: Any = None
+
+class ConfirmableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
+    """An event of a named subscription. It equals the event that was published; a copy cannot be confirmed."""
+
     is_again: bool = False
     """Whether another of the group that shares the subscription may have got it before."""
+    _confirmations: ClassVar["Confirmations | None"] = None
+    """Each has its own beside its fields, so that it is shown, copied and encoded without."""
 
     async def confirm(self) -> None:
         """Confirm it, and all that came before it. Returns when it will not come again."""
-        await self.confirmations.confirm(self)
+        if self._confirmations is None:
+            raise not_confirmable(self)
+        await self._confirmations.confirm(self)
 
 
 class Confirmations:
@@ -64,6 +74,7 @@ class Confirmations:
     def took(self, number: int, event: Event) -> None:
         """The application has taken this."""
         self._last = number
+        self._again.discard((event.publisher, event.seq))
         if self.is_shared:
             self._names[number] = event.id
         if self._is_manual:
@@ -78,14 +89,16 @@ class Confirmations:
         if not self._is_manual and self._last > self._kept:
             self._give(Confirm(self._subscription, self._last, is_urgent=False))
 
-    def wrap(self, event: Event) -> Event:
+    def untaken(self, event: Event) -> None:
+        """The application does not get this after all."""
+        self._again.discard((event.publisher, event.seq))
+
+    def wrap(self, event: Event) -> ConfirmableEvent:
         """The event as its application gets it."""
-        if not self._is_manual:
-            return event
-        key = (event.publisher, event.seq)
-        is_again = key in self._again
-        self._again.discard(key)
-        return Confirmable(event.publisher, event.seq, event.attributes, event.payload, event.stamp, self, is_again)
+        is_again = (event.publisher, event.seq) in self._again
+        made = ConfirmableEvent(event.publisher, event.seq, event.attributes, event.payload, event.stamp, is_again)
+        force_setattr(made, "_confirmations", self)
+        return made
 
     # ---- for the application ------------------------------------------------------------------------------
 
@@ -118,6 +131,8 @@ class Confirmations:
             return self._last
         if isinstance(upto, bool) or not isinstance(upto, Event | int):
             raise CallError(f"confirm an event, or a position, or nothing for all; this is of type {_kind(upto)}")
+        if not self._is_manual:
+            return self._last
         number = 0
         if isinstance(upto, Event):
             found = (taken[0] for taken in self._taken if taken[1:3] == (upto.publisher, upto.seq))
@@ -132,8 +147,7 @@ class Confirmations:
 
     def come_again(self, event: Event) -> None:
         """Another of the group may have got it before."""
-        if self._is_manual:
-            self._again.add((event.publisher, event.seq))
+        self._again.add((event.publisher, event.seq))
 
     def revoke(self, counts: Iterable[int]) -> None:
         """What came with these deliveries is another's by now."""

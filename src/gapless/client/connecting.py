@@ -1,7 +1,9 @@
 """From an address to a client: `connect`."""
 
+import logging
 import secrets
 from collections.abc import Generator
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -17,6 +19,8 @@ from gapless.security.identity import client_prefix
 
 __all__ = ["Connecting", "CredentialsLike", "connect"]
 
+
+_logger = logging.getLogger("gapless.client")
 
 CredentialsLike: TypeAlias = Credentials | str | Path | None
 
@@ -46,7 +50,9 @@ class Connecting:
         whose = client_prefix(welcome.user) if welcome.user else ""
         standing = self._standing
         name = f"{whose}{self._name}-{secrets.token_hex(4)}" if standing is None else standing.name
-        self._client = Client(welcome, name, address=address, trace=trace, access=access, standing=standing)
+        self._client = Client(
+            welcome, name, address=address, trace=trace, access=access, standing=standing, patience_s=self._timeout_s
+        )
         return self._client
 
     async def __aenter__(self) -> Client:
@@ -61,7 +67,19 @@ class Connecting:
 
 def _wanted_trace(welcome: Welcome) -> str:
     """Where the network wants a trace, if that is a place on this machine."""
-    return welcome.trace if welcome.trace and Path(welcome.trace).is_dir() else ""
+    if welcome.trace and not Path(welcome.trace).is_dir():
+        _warn_of(welcome.trace)
+        return ""
+    return welcome.trace
+
+
+@lru_cache(maxsize=64)
+def _warn_of(place: str) -> None:
+    """Said once of each place, however many clients a process has."""
+    _logger.warning(
+        f"the network asks clients to write traces in {place}, which is not here: clients of this process write none; "
+        "connect(…, trace=DIR) writes one elsewhere"
+    )
 
 
 def connect(
@@ -72,7 +90,8 @@ def connect(
 
     The first that answers tells where all others are, so one is enough; more help if it is down. `name` is the first
     part of the client's name, for logs and traces; what makes it unique is added. With `trace`, the client writes down
-    what it does, in that directory (see `docs/TRACE_FORMAT.md`); without, it does so where the network asks it to.
+    what it does, in that directory (see `docs/TRACE_FORMAT.md`); without, it does so where the network asks it to, and
+    warns if there is no such place on this machine.
 
     With TLS it is `gapless+tls://host:port`, and `credentials` say whom to trust and who we are, or name the file that
     does (`gapless.Credentials`). The client's name then begins with its user's.

@@ -9,7 +9,7 @@ from typing import Any
 
 from gapless.errors import ClosedError, GaplessError, WireError
 from gapless.protocol import ProtocolSpec
-from gapless.runtime.codec import Codec
+from gapless.runtime.codec import SMALL, Codec
 
 __all__ = ["GuardedCodec"]
 
@@ -19,6 +19,7 @@ class GuardedCodec(Codec):
 
     def __init__(self, spec: ProtocolSpec, frame_max: int, fail: Callable[[GaplessError], None]) -> None:
         super().__init__(spec, frame_max)
+        self._split_at = SMALL  # a broker counts what is in larger ones
         self._fail = fail
 
     def frames(self, messages: Sequence[Any]) -> list[bytes]:

@@ -137,9 +137,9 @@ class Holdings:
         ended = self._ending.get(name)
         if ended is None:
             ended = self._ending[name] = _future()
-            if subscription.confirmations is not None:
-                subscription.confirmations.tell()
-            subscription.release()
+            if subscription._confirmations is not None:
+                subscription._confirmations.tell()
+            subscription._release()
             self.pacing.took()
             self._client._call(Unsubscribe(name))
         await asyncio.shield(ended)
@@ -193,7 +193,7 @@ class Holdings:
         elif name.startswith(LISTING):
             self._deny_listing(int(name.removeprefix(LISTING)), error)
         elif name in self.subscriptions:
-            self.subscriptions[name].end(error)
+            self.subscriptions[name]._end(error)
             self._drop(name)
         elif name in self.advertisements:
             logging.getLogger("gapless.client").warning(f"an advertisement of {self._client.name} is over: {reason}")
@@ -211,9 +211,9 @@ class Holdings:
         for listed in self._listing.values():
             refuse(listed, error)
         for subscription in self.subscriptions.values():
-            subscription.end(None if is_closed else error)
-            if subscription.confirmations is not None:
-                subscription.confirmations.fail(error)
+            subscription._end(None if is_closed else error)
+            if subscription._confirmations is not None:
+                subscription._confirmations.fail(error)
 
     def _on_advertised(self, effect: Advertised) -> None:
         if effect.advertisement in self._stable:
@@ -234,8 +234,8 @@ class Holdings:
     def _on_deliver(self, effect: Deliver) -> None:
         if effect.is_again:
             subscription = self.subscriptions.get(effect.subscription)
-            if subscription is not None and subscription.confirmations is not None:
-                subscription.confirmations.come_again(effect.event)
+            if subscription is not None and subscription._confirmations is not None:
+                subscription._confirmations.come_again(effect.event)
         self._put(effect.subscription, [effect.event])
 
     def _on_deliver_many(self, effect: DeliverMany) -> None:
@@ -247,24 +247,28 @@ class Holdings:
         if subscription is None:
             self.pacing.took()
             return
-        if not subscription.put(first, events):
+        if not subscription._put(first, events):
             asyncio.get_running_loop().call_soon(self._drop, name)
-        if not subscription.holds_back:
+        if not subscription._holds_back:
             self.pacing.took()
 
     def _on_caught_up(self, effect: CaughtUp) -> None:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is not None:
-            subscription.reach(effect.position, is_live=effect.is_live)
+            subscription._reach(effect.position, is_live=effect.is_live)
 
     def _on_skipped(self, effect: Skipped) -> None:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is None or (not effect.lost and effect.gap is not None and effect.gap[0] == 0):
             return  # who asks for the earliest gets the earliest that there is
         gone = sum(last - first + 1 for ranges in effect.lost.values() for first, last in ranges)
-        what = f"{gone:,} events" if effect.gap is None else "an unknown number of events"
-        message = f"{what} that {subscription.filter!r} may match are gone: no broker holds them any more"
-        subscription.skip(self.pacing.deliveries + 1, SkippedError(message, effect.lost, effect.gap))
+        what, are, them = f"{gone:,} events", "are", "them"
+        if effect.gap is not None:
+            what = "an unknown number of events"
+        elif gone == 1:
+            what, are, them = "1 event", "is", "it"
+        message = f"{what} that {subscription.filter!r} may match {are} gone: no broker holds {them} any more"
+        subscription._skip(self.pacing.deliveries + 1, SkippedError(message, effect.lost, effect.gap))
 
     def _on_ended(self, effect: Ended) -> None:
         name = effect.subscription
@@ -274,9 +278,9 @@ class Holdings:
             subscription.last = effect.last_seq
             is_well = asked is not None or effect.is_complete
             error = SubscriptionEndedError(effect.reason or ENDED, effect.last_seq)
-            subscription.end(None if is_well else error)
-            if subscription.confirmations is not None:
-                subscription.confirmations.fail(ClosedError("the named subscription is closed") if is_well else error)
+            subscription._end(None if is_well else error)
+            if subscription._confirmations is not None:
+                subscription._confirmations.fail(ClosedError("the named subscription is closed") if is_well else error)
         if asked is not None:
             fulfil(asked)
         if name in self._starting:
@@ -286,23 +290,23 @@ class Holdings:
     def _on_opened(self, effect: Opened) -> None:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is not None:
-            subscription.reach(effect.position, is_live=False)
+            subscription._reach(effect.position, is_live=False)
 
     def _on_confirming(self, effect: Confirming) -> None:
         subscription = self.subscriptions.get(effect.subscription)
-        if effect.is_kept and subscription is not None and subscription.confirmations is not None:
-            subscription.confirmations.kept(effect.count)
+        if effect.is_kept and subscription is not None and subscription._confirmations is not None:
+            subscription._confirmations.kept(effect.count)
 
     def _on_joined(self, effect: Joined) -> None:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is not None:
-            subscription.reach(effect.position, is_live=True)
+            subscription._reach(effect.position, is_live=True)
 
     def _on_revoked(self, effect: Revoked) -> None:
         subscription = self.subscriptions.get(effect.subscription)
-        if subscription is not None and subscription.confirmations is not None:
-            subscription.confirmations.revoke(effect.counts)
-            subscription.withdraw(frozenset(effect.counts))
+        if subscription is not None and subscription._confirmations is not None:
+            subscription._confirmations.revoke(effect.counts)
+            subscription._withdraw(frozenset(effect.counts))
 
     def _on_listed(self, effect: NamesListed) -> None:
         told = self._listing.get(effect.request)

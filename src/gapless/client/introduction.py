@@ -37,6 +37,7 @@ class Introduction:
         addresses: dict[str, str],
         access: Access,
         fail: Callable[[GaplessError], None],
+        patience_s: float,
     ) -> None:
         self._client = client
         self._access = access
@@ -44,6 +45,7 @@ class Introduction:
         self._addresses = addresses
         self._fail = fail
         self._was_let_in = False
+        self._patient_until = time.monotonic() + patience_s
         self._looking: asyncio.Task[None] | None = None
         self._looked = -LOOK_AGAIN_S
 
@@ -108,12 +110,16 @@ class Introduction:
     def refused(self, peer: str, refusal: Refusal) -> None:
         """A broker does not want us. Another one may, or this one later. What no broker would take ends the client.
 
-        A limit ends it, too, if the broker that was asked first has reached it and no broker has let us in yet.
+        A limit ends it, too, if the broker that was asked first has reached it, no broker has let us in yet, and we
+        have tried for as long as the application wants to wait for a connection.
         """
         if refusal.code == "denied":
             self._fail(DeniedError(f"broker {peer!r} refused us: {refusal.reason}"))
         elif refusal.code in ("version", "protocol", "name", "malformed", "ended", "tls") or (
-            refusal.code == "limit" and peer == self._welcome.name and not self._was_let_in
+            refusal.code == "limit"
+            and peer == self._welcome.name
+            and not self._was_let_in
+            and time.monotonic() > self._patient_until
         ):
             self._fail(ConnectError(f"broker {peer!r} refused us: {refusal.reason}"))
 

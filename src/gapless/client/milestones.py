@@ -32,9 +32,9 @@ class Survey(Subscription):
         super().__init__(*arguments)
         self._positions: dict[int, None] = {}
 
-    def reach(self, position: int, *, is_live: bool) -> None:
+    def _reach(self, position: int, *, is_live: bool) -> None:
         """All up to there was looked at."""
-        super().reach(position, is_live=is_live)
+        super()._reach(position, is_live=is_live)
         self._positions[position] = None
 
     async def milestones(self, since: int) -> Milestones:

@@ -26,9 +26,9 @@ class _Subscription(Protocol):
     filter: str
 
     @property
-    def holds_back(self) -> bool: ...
+    def _holds_back(self) -> bool: ...
 
-    def oldest(self) -> int | None: ...
+    def _oldest(self) -> int | None: ...
 
 
 class Pacing:
@@ -83,7 +83,7 @@ class Pacing:
         """The oldest delivery that was not taken, and of which subscription; the next one, if all were."""
         first, name = self._deliveries + 1, ""
         for each, subscription in self._subscriptions.items():
-            oldest = subscription.oldest() if subscription.holds_back else None
+            oldest = subscription._oldest() if subscription._holds_back else None
             if oldest is not None and oldest < first:
                 first, name = oldest, each
         return first, name

@@ -19,6 +19,7 @@ from gapless.errors import CallError
 __all__ = ["Since", "position_of"]
 
 Since: TypeAlias = str | int | datetime | timedelta
+"""A position, a time, an age or "earliest", as above."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _AGE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?([smhd])")

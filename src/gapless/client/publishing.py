@@ -12,6 +12,7 @@ from gapless.client.unsafe import Unsafe, refuse
 from gapless.errors import GaplessError
 from gapless.events import Event
 from gapless.protocol import Confirmed, ProtocolSpec, Publish, Published, PublishedMany, PublishMany
+from gapless.runtime.codec import ENTRIES_MAX
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = ["Publishing"]
@@ -19,6 +20,8 @@ __all__ = ["Publishing"]
 PUBLISH_BATCH = 256
 COLLECTED_BYTES = 32 * 1024 * 1024
 """No more is taken from a source at a time, however large its events."""
+EVENT_VALUES = 7
+"""What an event counts, as the bound on what a frame holds does, beside two for each attribute."""
 MESSAGE_BYTES = 1024 * 1024
 """From there on, a message to the broker takes in no further event, so that it holds nobody up for long."""
 
@@ -41,7 +44,7 @@ class Publishing:
     """The publishing side of one client."""
 
     def __init__(self, client: _Client, spec: ProtocolSpec, settings: RuntimeSettings, window: int) -> None:
-        self.unsafe = Unsafe(window, settings.client_frame_max // 2)
+        self.unsafe = Unsafe(window, settings.client_frame_max // 2, ENTRIES_MAX // 2)
         self.batch_max = max(1, min(PUBLISH_BATCH, COLLECTED_BYTES // settings.event_max))
         """How many events may be published at a time."""
         self._client = client
@@ -99,7 +102,7 @@ class Publishing:
         self._client._note_beginning(began_us)
         self._client._call(call)
         event = self._accepted.pop()
-        self._note(size)
+        self._note(size, [call])
         return event
 
     async def wait_until_safe(self, event: Event | None = None) -> None:
@@ -141,7 +144,7 @@ class Publishing:
             done += len(calls)
             self._client._note_beginning(began_us)
             self._give(calls)
-            self._note(size)
+            self._note(size, calls)
         return done
 
     def _give(self, calls: list[Publish]) -> None:
@@ -153,9 +156,9 @@ class Publishing:
         self._accepted.clear()
         self._client._flush()
 
-    def _note(self, size: int) -> None:
+    def _note(self, size: int, calls: list[Publish]) -> None:
         if self._spec.confirms:
-            self.unsafe.note(size)
+            self.unsafe.note(size, EVENT_VALUES * len(calls) + 2 * sum([len(call.attributes) for call in calls]))
 
     async def _wait_for_room(self) -> None:
         """Until fewer than a window of publications wait to become safe, or at least to leave."""

@@ -9,7 +9,7 @@ What is recorded reaches the disk within `FLUSH_S`, and a publication before it 
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never, get_args
 
 import msgspec
 
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Recording", "now_us", "start_recording"]
 
+Noted: TypeAlias = (
+    Deliver | DeliverMany | Published | PublishedMany | Confirmed | Confirming | CutFixed | CutsVoided | Ended
+    | Rejected | Skipped | Opened | Joined | Revoked
+)  # fmt: skip
+"""What belongs into the trace."""
+
 FLUSH_S = 0.2
 """How far the file is behind the client at most."""
 
@@ -55,32 +61,47 @@ class Recording:
 
     def wrap(self, handlers: Mapping[type, Callable[[Any], None]]) -> dict[type, Callable[[Any], None]]:
         """The handlers, each behind the note of what it handles."""
+        noted = get_args(Noted)
+        return {kind: self._noting(handler) if kind in noted else handler for kind, handler in handlers.items()}
+
+    def _note(self, effect: Noted) -> None:
         recorder = self._recorder
-        notes: dict[type, Callable[[Any], None]] = {
-            Published: lambda effect: recorder.publish(effect.event, now_us(), began_us=self._began_us),
-            Confirmed: lambda effect: recorder.confirm(effect.seq),
-            Deliver: lambda effect: recorder.deliver(
-                effect.event, effect.subscription, now_us(), is_again=effect.is_again
-            ),
-            PublishedMany: self._published_many,
-            DeliverMany: self._delivered_many,
-            CutFixed: lambda effect: recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq),
-            CutsVoided: lambda effect: recorder.void_cuts(effect.subscription),
-            Ended: lambda effect: recorder.end(effect.subscription, effect.last_seq, now_us()),
-            Rejected: self._rejected,
-            Skipped: lambda effect: recorder.skip(effect.subscription, effect.lost, effect.gap),
-            Opened: lambda effect: recorder.open_name(
-                effect.subscription, effect.name, effect.generation, effect.position, effect.got, now_us()
-            ),
-            Joined: lambda effect: recorder.join_group(effect.subscription, effect.name, effect.position, now_us()),
-            Confirming: lambda effect: recorder.confirming(
-                effect.subscription, effect.count, now_us(), is_kept=effect.is_kept
-            ),
-            Revoked: lambda effect: recorder.revoke(effect.subscription, effect.counts),
-        }
-        return {
-            kind: self._both(notes[kind], handler) if kind in notes else handler for kind, handler in handlers.items()
-        }
+        match effect:
+            case Deliver():
+                recorder.deliver(effect.event, effect.subscription, now_us(), is_again=effect.is_again)
+            case DeliverMany():
+                for event in effect.events:
+                    recorder.deliver(event, effect.subscription, now_us())
+            case Published():
+                recorder.publish(effect.event, now_us(), began_us=self._began_us)
+            case PublishedMany():
+                for event in effect.events:
+                    recorder.publish(event, now_us(), began_us=self._began_us)
+            case Confirmed():
+                recorder.confirm(effect.seq)
+            case Confirming():
+                recorder.confirming(effect.subscription, effect.count, now_us(), is_kept=effect.is_kept)
+            case CutFixed():
+                recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq)
+            case CutsVoided():
+                recorder.void_cuts(effect.subscription)
+            case Ended():
+                recorder.end(effect.subscription, effect.last_seq, now_us())
+            case Rejected():
+                if isinstance(effect.call, SubscribeCall):
+                    recorder.refuse(effect.call.subscription)
+            case Skipped():
+                recorder.skip(effect.subscription, effect.lost, effect.gap)
+            case Opened():
+                recorder.open_name(
+                    effect.subscription, effect.name, effect.generation, effect.position, effect.got, now_us()
+                )
+            case Joined():
+                recorder.join_group(effect.subscription, effect.name, effect.position, now_us())
+            case Revoked():
+                recorder.revoke(effect.subscription, effect.counts)
+            case _:
+                assert_never(effect)
 
     def subscribes(self, name: str, text: str, ready: Ready = "first") -> None:
         """The client is about to ask for a subscription. `ready`: what it means that it is active."""
@@ -102,21 +123,9 @@ class Recording:
             self._flushing.cancel()
         self._recorder.close()
 
-    def _rejected(self, effect: Rejected) -> None:
-        if isinstance(effect.call, SubscribeCall):
-            self._recorder.refuse(effect.call.subscription)
-
-    def _published_many(self, effect: PublishedMany) -> None:
-        for event in effect.events:
-            self._recorder.publish(event, now_us(), began_us=self._began_us)
-
-    def _delivered_many(self, effect: DeliverMany) -> None:
-        for event in effect.events:
-            self._recorder.deliver(event, effect.subscription, now_us())
-
-    def _both(self, note: Callable[[Any], None], handler: Callable[[Any], None]) -> Callable[[Any], None]:
+    def _noting(self, handler: Callable[[Any], None]) -> Callable[[Any], None]:
         def noted(effect: Any) -> None:
-            note(effect)
+            self._note(effect)
             if self._flushing is None:
                 self._flush_soon()
             handler(effect)

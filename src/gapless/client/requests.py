@@ -31,7 +31,7 @@ OURS = (REQUEST_ID, REPLY_TO, REPLY_ID)
 ANSWERABLE = f"{REQUEST_ID} IS NOT NULL"
 """What a request looks like to who answers."""
 
-CHANNELS_MAX = 64
+MAILBOXES_MAX = 64
 """Subscriptions to replies that are kept, one for each filter that was asked with."""
 
 
@@ -108,7 +108,7 @@ def _with(attributes: EventLike, payload: Payload, ours: dict[str, Any]) -> tupl
     return {**theirs, **ours}, content
 
 
-class _Channel:
+class _Mailbox:
     """A subscription to replies, and who waits for one."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class Replies:
         self._client = client
         self._publishing = publishing
         self._to_us = "{} = '{}'".format(REPLY_TO, client.name.replace("'", "''"))
-        self._channels: dict[str, _Channel] = {}
+        self._mailboxes: dict[str, _Mailbox] = {}
         self._serial = 0
 
     async def ask(self, attributes: EventLike, payload: Payload, reply: str, timeout_s: float | None) -> Event:
@@ -134,21 +134,21 @@ class Replies:
         self._serial += 1
         number = self._serial
         checked = self._publishing.check(_with(attributes, payload, {REQUEST_ID: number}))
-        channel = self._channel(reply)
-        channel.users += 1
+        mailbox = self._mailbox(reply)
+        mailbox.users += 1
         event: Event | None = None
         try:
             async with asyncio.timeout(timeout_s):
-                await self._open(channel, reply)
-                answer = channel.waiting[number] = asyncio.get_running_loop().create_future()
+                await self._open(mailbox, reply)
+                answer = mailbox.waiting[number] = asyncio.get_running_loop().create_future()
                 event = await self._publishing.publish(checked)
                 found: Event = await answer
                 return found
         except TimeoutError:
             raise NoReplyError(self._complaint(event, reply, timeout_s), event) from None
         finally:
-            channel.users -= 1
-            channel.waiting.pop(number, None)
+            mailbox.users -= 1
+            mailbox.waiting.pop(number, None)
 
     def _complaint(self, event: Event | None, reply: str, timeout_s: float | None) -> str:
         if event is None:
@@ -162,65 +162,65 @@ class Replies:
 
     # ---- subscriptions to replies -------------------------------------------------------------------------
 
-    def _channel(self, reply: str) -> _Channel:
-        channel = self._channels.pop(reply, None)
-        if channel is None:
+    def _mailbox(self, reply: str) -> _Mailbox:
+        mailbox = self._mailboxes.pop(reply, None)
+        if mailbox is None:
             self._make_room()
-            channel = _Channel()
-        self._channels[reply] = channel  # the one used last stands last
-        return channel
+            mailbox = _Mailbox()
+        self._mailboxes[reply] = mailbox  # the one used last stands last
+        return mailbox
 
     def _make_room(self) -> None:
-        if len(self._channels) < CHANNELS_MAX:
+        if len(self._mailboxes) < MAILBOXES_MAX:
             return
-        for reply, channel in self._channels.items():
-            if not channel.users and channel.subscription is not None:
-                del self._channels[reply]
-                closing = asyncio.ensure_future(channel.subscription.close())
+        for reply, mailbox in self._mailboxes.items():
+            if not mailbox.users and mailbox.subscription is not None:
+                del self._mailboxes[reply]
+                closing = asyncio.ensure_future(mailbox.subscription.close())
                 closing.add_done_callback(_look_at)
                 return
-        raise CallError(f"requests with {CHANNELS_MAX} different filters for their replies are under way; use fewer")
+        raise CallError(f"requests with {MAILBOXES_MAX} different filters for their replies are under way; use fewer")
 
-    async def _open(self, channel: _Channel, reply: str) -> None:
+    async def _open(self, mailbox: _Mailbox, reply: str) -> None:
         """Until the subscription has its starting cut; whoever gives up leaves it to the others."""
-        if channel.subscription is not None:
+        if mailbox.subscription is not None:
             return
-        if channel.opening is None:
-            channel.opening = asyncio.ensure_future(self._begin(channel, reply))
-            channel.opening.add_done_callback(_look_at)
-        await asyncio.shield(channel.opening)
+        if mailbox.opening is None:
+            mailbox.opening = asyncio.ensure_future(self._begin(mailbox, reply))
+            mailbox.opening.add_done_callback(_look_at)
+        await asyncio.shield(mailbox.opening)
 
-    async def _begin(self, channel: _Channel, reply: str) -> None:
+    async def _begin(self, mailbox: _Mailbox, reply: str) -> None:
         text = self._to_us if reply == "TRUE" else f"({reply}) AND {self._to_us}"
         try:
-            channel.subscription = await self._client.subscribe(text)
+            mailbox.subscription = await self._client.subscribe(text)
         except BaseException:
-            self._forget(reply, channel)
+            self._forget(reply, mailbox)
             raise
-        channel.pumping = asyncio.ensure_future(self._pump(channel, reply))
+        mailbox.pumping = asyncio.ensure_future(self._pump(mailbox, reply))
 
-    async def _pump(self, channel: _Channel, reply: str) -> None:
-        assert channel.subscription is not None
+    async def _pump(self, mailbox: _Mailbox, reply: str) -> None:
+        assert mailbox.subscription is not None
         error: GaplessError = ClosedError("the client is closed")
         try:
-            async for event in channel.subscription:
+            async for event in mailbox.subscription:
                 number = event.attributes.get(REPLY_ID)
-                answer = channel.waiting.get(number) if isinstance(number, int) else None
+                answer = mailbox.waiting.get(number) if isinstance(number, int) else None
                 if answer is not None and not answer.done():
                     answer.set_result(event)
         except SubscriptionEndedError as ended:
             error = SubscriptionEndedError(f"the reply may have been missed: {ended}", ended.last)
         except GaplessError as caught:
             error = caught
-        self._forget(reply, channel)
-        for answer in channel.waiting.values():
+        self._forget(reply, mailbox)
+        for answer in mailbox.waiting.values():
             if not answer.done():
                 answer.set_exception(error)
                 answer.exception()
 
-    def _forget(self, reply: str, channel: _Channel) -> None:
-        if self._channels.get(reply) is channel:
-            del self._channels[reply]
+    def _forget(self, reply: str, mailbox: _Mailbox) -> None:
+        if self._mailboxes.get(reply) is mailbox:
+            del self._mailboxes[reply]
 
 
 def _look_at(task: "asyncio.Task[None]") -> None:

@@ -22,13 +22,16 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, ca
 
 from gapless.client.archived import Item, Past
 from gapless.client.arguments import check_choice, check_count, check_timeout
-from gapless.client.confirmations import Confirmations
+from gapless.client.confirmations import ConfirmableEvent, Confirmations
 from gapless.client.reader import Reader
-from gapless.errors import CallError, GaplessError, MisfitError, SkippedError, SlowConsumerError
+from gapless.errors import CallError, GaplessError, MisfitError, NoEventError, SkippedError, SlowConsumerError
 from gapless.events import Event
 from gapless.protocol import ProtocolSpec
 
-__all__ = ["BaseSubscription", "OnFull", "Subscriber", "Subscription", "TypedSubscription", "chosen_policy"]
+__all__ = [
+    "BaseSubscription", "ConfirmableSubscription", "OnFull", "Subscriber", "Subscription", "TypedSubscription",
+    "chosen_policy",
+]  # fmt: skip
 
 OnFull: TypeAlias = Literal["block", "fail"]
 
@@ -74,7 +77,7 @@ class BaseSubscription(ABC, Generic[T]):
         self.filter = text
         self.cuts: dict[str, int] = {}
         """The starting cut: for each publisher, the number of the first event that counts. Publishers that turn up
-        later are added."""
+        later are added. It is empty where it starts at a position: with `name`, `share` or `since`."""
         self.last: dict[str, int] | None = None
         """The ending cut, once it is over: for each publisher, the number up to which everything was delivered."""
         self.position = 0
@@ -83,13 +86,14 @@ class BaseSubscription(ABC, Generic[T]):
         """Whether it gets what is published; not while it reads what was published before."""
         self.seam: int | None = None
         """If it began in an archive: the position up to which it was read there, once brokers have taken over."""
-        self.confirmations: Confirmations | None = None
+        self._confirmations: Confirmations | None = None
         """If it is a named one: what is confirmed of it."""
         self._skips: deque[tuple[int, SkippedError]] = deque()
         """What is gone of the history that was asked for, and the number of the delivery before which it is missing."""
         self._client = client
         self._on_full = on_full
         self._holds_back = on_full == "block"
+        """Whether the network waits for this one's application."""
         self._limit = queue
         self._got: dict[str, int] = {}
         """Where `fail` applies: the number of the last event of each publisher that did fit."""
@@ -119,7 +123,7 @@ class BaseSubscription(ABC, Generic[T]):
     async def take(self, most: int = 256, *, timeout_s: float | None = None) -> list[T]:
         """The next events, at least one and as many as are there; empty when the subscription is over.
 
-        With a timeout, a `TimeoutError` if none comes in time.
+        With a timeout, a `NoEventError` if none comes in time.
         """
         check_count("most", most)
         seconds = check_timeout(timeout_s)
@@ -131,7 +135,7 @@ class BaseSubscription(ABC, Generic[T]):
         """End it, with an exact ending cut. What was delivered before can still be taken."""
         if self._past is not None:
             self._past = None
-            self.end()
+            self._end()
         await self._client.unsubscribe(self)
 
     async def confirm(self, upto: Event | int | None = None) -> None:
@@ -139,9 +143,9 @@ class BaseSubscription(ABC, Generic[T]):
 
         Returns when a majority of the keepers of names holds it: none of it comes again, whoever opens the name next.
         """
-        if self.confirmations is None:
+        if self._confirmations is None:
             raise CallError(f"the subscription to {self.filter!r} has no name, so there is nothing to confirm")
-        await self.confirmations.confirm(upto)
+        await self._confirmations.confirm(upto)
 
     async def resubscribe(self) -> Self:
         """After its end, begin anew: the same filter from a new starting cut on.
@@ -168,7 +172,7 @@ class BaseSubscription(ABC, Generic[T]):
                         return False
                     await self._something()
         except TimeoutError:
-            raise TimeoutError(f"no event of {self.filter!r} came within {timeout_s:g} s") from None
+            raise NoEventError(f"no event of {self.filter!r} came within {timeout_s:g} s") from None
         return True
 
     async def _lay_in(self, past: AsyncIterator[Callable[[], None]]) -> None:
@@ -207,18 +211,16 @@ class BaseSubscription(ABC, Generic[T]):
             self._raise_skipped(self._queue[0][0])
             if self._skips:
                 most = min(most, sum(number < self._skips[0][0] for number, _ in self._queue))
-        return self._pop(most) if self.confirmations is None else self._pop_named(most, self.confirmations)
+        return self._pop(most) if self._confirmations is None else self._pop_named(most, self._confirmations)
 
     def _pop_named(self, most: int, confirmations: Confirmations) -> list[T]:
         """Note what is taken, also if that is a misfit."""
         there, before = list(islice(self._queue, most)), len(self._queue)
         try:
-            values: list[Any] = self._pop(most)
+            return self._pop(most)
         finally:
             for number, event in there[: before - len(self._queue)]:
                 confirmations.took(number, event)
-        wrapped: list[Any] = [confirmations.wrap(item) if isinstance(item, Event) else item for item in values]
-        return wrapped
 
     def _raise_skipped(self, number: int | None) -> None:
         """Raise what is missing before that delivery; or before the next that may come."""
@@ -229,9 +231,15 @@ class BaseSubscription(ABC, Generic[T]):
     def _pop(self, most: int) -> list[T]:
         """The events that are there, as the application wants them."""
 
+    def _pop_events(self, most: int) -> list[Event]:
+        pop = self._queue.popleft
+        events = [pop()[1] for _ in range(min(most, len(self._queue)))]
+        self._took()
+        return events
+
     # ---- for the client -----------------------------------------------------------------------------------
 
-    def begin_in(self, past: Past, client: Any, go_on: Callable[[int], Awaitable[None]]) -> None:
+    def _begin_in(self, past: Past, client: Any, go_on: Callable[[int], Awaitable[None]]) -> None:
         """Let an archive come first; then, unless that was all, `go_on` asks brokers from a position on."""
         self.position, self.is_live = past.position, False
         self._past = self._items(past, client, go_on)
@@ -245,7 +253,7 @@ class BaseSubscription(ABC, Generic[T]):
             number += len(item) if isinstance(item, list) else 0
         self.seam = self.position = past.position
         if past.is_all:
-            self.end()
+            self._end()
         else:
             await go_on(past.position)
 
@@ -256,12 +264,7 @@ class BaseSubscription(ABC, Generic[T]):
         else:
             self._skips.append((number, item))
 
-    @property
-    def holds_back(self) -> bool:
-        """Whether the network waits for this one's application."""
-        return self._holds_back
-
-    def release(self) -> None:
+    def _release(self) -> None:
         """The application wants no more: nobody has to wait for it."""
         self._holds_back = False
 
@@ -270,15 +273,15 @@ class BaseSubscription(ABC, Generic[T]):
         """Whether nothing more comes in. What is there can still be taken."""
         return self._is_over
 
-    def oldest(self) -> int | None:
+    def _oldest(self) -> int | None:
         """The number of the first delivery that was not taken."""
         return self._queue[0][0] if self._queue else None
 
-    def reach(self, position: int, *, is_live: bool) -> None:
+    def _reach(self, position: int, *, is_live: bool) -> None:
         """Everything up to this position was delivered."""
         self.position, self.is_live = position, is_live
 
-    def put(self, number: int, events: list[Event]) -> bool:
+    def _put(self, number: int, events: list[Event]) -> bool:
         """Deliveries; the first has this number. False if that was one too many, and the subscription is over."""
         if self._is_over:
             return True
@@ -294,27 +297,31 @@ class BaseSubscription(ABC, Generic[T]):
             return False
         return True
 
-    def withdraw(self, numbers: Container[int]) -> None:
+    def _withdraw(self, numbers: Container[int]) -> None:
         """These deliveries are another's by now: what the application has not taken it does not get."""
-        before = len(self._queue)
+        gone = [event for number, event in self._queue if number in numbers]
+        if not gone:
+            return
         self._queue = deque(item for item in self._queue if item[0] not in numbers)
-        if len(self._queue) < before:
-            self._took()
+        if self._confirmations is not None:
+            for event in gone:
+                self._confirmations.untaken(event)
+        self._took()
 
-    def skip(self, number: int, error: SkippedError) -> None:
+    def _skip(self, number: int, error: SkippedError) -> None:
         """Something is missing before the delivery of that number."""
         self._skips.append((number, error))
         self._wake()
 
     def _give_up(self) -> None:
         reason = (
-            f"{self._limit} events of {self.filter!r} were not taken in time, so the subscription ended; "
-            "take them faster, or subscribe with on_full='block'"
+            f"events of {self.filter!r} were not taken in time, and no more than {self._limit:,} may wait, so the "
+            "subscription ended; take them faster, or subscribe with on_full='block'"
         )
         self.last = {**{publisher: cut - 1 for publisher, cut in self.cuts.items()}, **self._got}
-        self.end(SlowConsumerError(reason, self.last))
+        self._end(SlowConsumerError(reason, self.last))
 
-    def end(self, error: GaplessError | None = None) -> None:
+    def _end(self, error: GaplessError | None = None) -> None:
         """Nothing more comes in."""
         if not self._is_over:
             self._is_over = True
@@ -332,10 +339,15 @@ class Subscription(BaseSubscription[Event]):
     """Iterate over it: `async for event in subscription`. Made by `Client.subscribe`."""
 
     def _pop(self, most: int) -> list[Event]:
-        pop = self._queue.popleft
-        events = [pop()[1] for _ in range(min(most, len(self._queue)))]
-        self._took()
-        return events
+        return self._pop_events(most)
+
+
+class ConfirmableSubscription(BaseSubscription[ConfirmableEvent]):
+    """A named subscription: `async for event in subscription`. Made by `Client.subscribe` with a `name`."""
+
+    def _pop(self, most: int) -> list[ConfirmableEvent]:
+        assert self._confirmations is not None
+        return list(map(self._confirmations.wrap, self._pop_events(most)))
 
 
 class TypedSubscription(BaseSubscription[T]):

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar, overload
 
 from gapless.client import advertisement, client
 from gapless.client.batches import iterator_over
+from gapless.client.call_thread import CallThread, TellLost
 from gapless.client.client import REQUEST_S
 from gapless.client.connecting import CredentialsLike
 from gapless.client.connecting import connect as connect_asynchronously
@@ -23,8 +24,16 @@ from gapless.client.milestones import Milestones
 from gapless.client.naming import REDELIVER_S
 from gapless.client.positions import Since
 from gapless.client.publications import EventLike, Payload, Publication
+from gapless.client.standing import Standing
 from gapless.client.subscription import OnFull
-from gapless.client.sync_subscription import Changes, Requests, Subscription, TypedSubscription
+from gapless.client.sync_subscription import (
+    BaseSubscription,
+    Changes,
+    ConfirmableSubscription,
+    Requests,
+    Subscription,
+    TypedSubscription,
+)
 from gapless.errors import ClosedError
 from gapless.events import Event
 from gapless.names import Confirmation, NamedSubscription
@@ -67,6 +76,10 @@ class Client:
         """Say what you will publish. Returns when the network knows."""
         return Advertisement(self._loop, self._loop.run(self._inner.advertise(filter)))
 
+    def unadvertise(self, advertisement: Advertisement) -> None:
+        """Take an advertisement back."""
+        self._loop.run(self._inner.unadvertise(advertisement._inner))
+
     @overload
     def subscribe(
         self,
@@ -74,15 +87,25 @@ class Client:
         *,
         since: Since | None = None,
         archive: Path | str | None = None,
-        name: str | None = None,
+        name: None = None,
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+        ready: Ready = "whole",
+    ) -> Subscription: ...
+
+    @overload
+    def subscribe(
+        self,
+        filter: str,
+        *,
+        name: str,
         confirm: Confirmation = "taken",
         replace: bool = False,
         share: bool = False,
         redeliver_s: float = REDELIVER_S,
         on_full: OnFull | None = None,
         queue: int = 10_000,
-        ready: Ready = "whole",
-    ) -> Subscription: ...
+    ) -> ConfirmableSubscription: ...
 
     @overload
     def subscribe(
@@ -122,12 +145,13 @@ class Client:
 
         The choices are those of the asynchronous client.
         """
-        subscribe = partial(
+        subscribe: Any = partial(
             self._inner.subscribe, filter, since=since, archive=archive, name=name, confirm=confirm, replace=replace,
             share=share, redeliver_s=redeliver_s, on_full=on_full, queue=queue, ready=ready,
         )  # fmt: skip
         if type is None:
-            return Subscription(self._loop, self._loop.run(subscribe()))
+            made = Subscription if name is None else ConfirmableSubscription
+            return made(self._loop, self._loop.run(subscribe()))
         return TypedSubscription(self._loop, self._loop.run(subscribe(type=type)))
 
     @overload
@@ -223,6 +247,10 @@ class Client:
 
         return Changes(self._loop, self._loop.run(watch()))
 
+    def unsubscribe(self, subscription: BaseSubscription[Any]) -> None:
+        """End a subscription; returns when its ending cut is known."""
+        self._loop.run(self._inner.unsubscribe(subscription._inner))
+
     def publish(self, attributes: EventLike, payload: Payload = b"") -> Event:
         """Publish an event. Returns when it is safe."""
         return self._loop.run(self._inner.publish(attributes, payload))
@@ -249,6 +277,38 @@ class Client:
         except BaseException:
             publishing.cancel()
             raise
+
+    @property
+    def lost_publications(self) -> list[tuple[int, int]]:
+        """What this client published, was told to be safe, and is lost all the same, because more brokers failed than
+        may: the first and last number of each range."""
+        return list(self._inner.lost_publications)
+
+    @property
+    def on_publications_lost(self) -> TellLost | None:
+        """Called with such ranges when they become known, in a thread of its own: it may wait, and make calls of this
+        client. One call follows the other."""
+        inner = self._inner.on_publications_lost
+        return inner.function if isinstance(inner, CallThread) else None
+
+    @on_publications_lost.setter
+    def on_publications_lost(self, function: TellLost | None) -> None:
+        self._inner.on_publications_lost = None if function is None else CallThread(function)
+
+    @property
+    def is_all_confirmed(self) -> bool:
+        """Whether everything published so far is safe."""
+        return self._inner.is_all_confirmed
+
+    @property
+    def confirmed(self) -> int:
+        """Everything that it published up to this number is known to be safe."""
+        return self._inner.confirmed
+
+    @property
+    def standing(self) -> Standing:
+        """What another process has to know to go on as this client, should this one be no more."""
+        return self._inner.standing
 
     @property
     def event_max(self) -> int:

@@ -6,33 +6,41 @@ from the same subscription; each event is taken by one of them.
 
 from collections import deque
 from contextlib import suppress
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from msgspec.structs import force_setattr
 
 from gapless.client import changes, requests, subscription
 from gapless.client.arguments import check_count
 from gapless.client.changes import Change
-from gapless.client.confirmations import Confirmable
+from gapless.client.confirmations import not_confirmable
 from gapless.client.loop_thread import LoopThread
 from gapless.client.publications import EventLike, Payload
 from gapless.events import Event
 
-__all__ = ["BaseSubscription", "Changes", "Request", "Requests", "Subscription", "TypedSubscription"]
+__all__ = [
+    "BaseSubscription", "Changes", "ConfirmableEvent", "ConfirmableSubscription", "Request", "Requests", "Subscription",
+    "TypedSubscription",
+]  # fmt: skip
 
 FETCH = 256
 
 T = TypeVar("T")
 
 
-class ConfirmableEvent(Event, frozen=True, gc=True, eq=False):
-    """An event of a named subscription that its application confirms."""
+class ConfirmableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
+    """An event of a named subscription. It equals the event that was published; a copy cannot be confirmed."""
 
-    subscription: Any = None
     is_again: bool = False
     """Whether another of the group that shares the subscription may have got it before."""
+    _subscription: ClassVar["ConfirmableSubscription | None"] = None
+    """Each has its own beside its fields, so that it is shown, copied and encoded without."""
 
     def confirm(self) -> None:
         """Confirm it, and all that came before it. Returns when it will not come again."""
-        self.subscription.confirm(self)
+        if self._subscription is None:
+            raise not_confirmable(self)
+        self._subscription.confirm(self)
 
 
 class BaseSubscription(Generic[T]):
@@ -45,7 +53,7 @@ class BaseSubscription(Generic[T]):
         self.name = inner.name
         self.title = inner.title
         self.filter = inner.filter
-        self._at_once = FETCH if inner.confirmations is None else 1
+        self._at_once = FETCH if inner._confirmations is None else 1
         """What is fetched is taken, and what is taken of a named subscription does not come again."""
 
     def __repr__(self) -> str:
@@ -94,7 +102,7 @@ class BaseSubscription(Generic[T]):
     def take(self, most: int = FETCH, *, timeout_s: float | None = None) -> list[T]:
         """The next events, at least one and as many as are there; empty when the subscription is over.
 
-        With a timeout, a `TimeoutError` if none comes in time.
+        With a timeout, a `NoEventError` if none comes in time.
         """
         check_count("most", most)
         while True:
@@ -112,10 +120,7 @@ class BaseSubscription(Generic[T]):
         return len(events)
 
     def _wrap(self, item: Any) -> T:
-        if isinstance(item, Confirmable):
-            item = ConfirmableEvent(
-                item.publisher, item.seq, item.attributes, item.payload, item.stamp, self, item.is_again
-            )
+        """What the application gets of what the asynchronous subscription gave."""
         wrapped: T = item
         return wrapped
 
@@ -134,6 +139,15 @@ class BaseSubscription(Generic[T]):
 
 class Subscription(BaseSubscription[Event]):
     """Iterate over it: `for event in subscription`. Made by `Client.subscribe`."""
+
+
+class ConfirmableSubscription(BaseSubscription[ConfirmableEvent]):
+    """A named subscription: `for event in subscription`. Made by `Client.subscribe` with a `name`."""
+
+    def _wrap(self, item: Any) -> ConfirmableEvent:
+        made = ConfirmableEvent(item.publisher, item.seq, item.attributes, item.payload, item.stamp, item.is_again)
+        force_setattr(made, "_subscription", self)
+        return made
 
 
 class TypedSubscription(BaseSubscription[T]):

@@ -1,7 +1,7 @@
 """What was published and is not safe yet: how much there is, and who waits for it to become less.
 
-No more than a window of publications may be unsafe, and no more bytes than fit into one frame, because all of them are
-told to the next broker in one message if this one is lost.
+No more than a window of publications may be unsafe, and no more bytes and values than fit into one frame, because all
+of them are told to the next broker in one message if this one is lost.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ def refuse(future: "asyncio.Future[Any]", error: GaplessError) -> None:
 class Unsafe:
     """Publications between `publish` and the broker's word that they are safe."""
 
-    def __init__(self, window: int, bytes_max: int) -> None:
+    def __init__(self, window: int, bytes_max: int, values_max: int) -> None:
         self.published = 0
         """The number of the last event."""
         self.confirmed = 0
@@ -37,20 +37,25 @@ class Unsafe:
         self._window = window
         self._bytes_max = bytes_max
         self._bytes = 0
-        self._sizes: deque[tuple[int, int]] = deque()
-        """The last number of each batch, and its bytes."""
+        self._values_max = values_max
+        self._values = 0
+        self._sizes: deque[tuple[int, int, int]] = deque()
+        """The last number of each batch, its bytes, and its values."""
         self._confirmations: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._room: dict[asyncio.Future[None], None] = {}
 
     @property
     def room(self) -> int:
         """How many more events may be published now."""
-        return 0 if self._bytes >= self._bytes_max else self._window - (self.published - self.confirmed)
+        if self._bytes >= self._bytes_max or self._values >= self._values_max:
+            return 0
+        return self._window - (self.published - self.confirmed)
 
-    def note(self, size: int) -> None:
-        """So many bytes were published, up to the last event."""
-        self._sizes.append((self.published, size))
+    def note(self, size: int, values: int) -> None:
+        """So many bytes and values were published, up to the last event."""
+        self._sizes.append((self.published, size, values))
         self._bytes += size
+        self._values += values
 
     async def wait_for_room(self) -> None:
         """Until one more may be published."""
@@ -73,7 +78,9 @@ class Unsafe:
         """Everything up to this number is safe."""
         self.confirmed = seq
         while self._sizes and self._sizes[0][0] <= seq:
-            self._bytes -= self._sizes.popleft()[1]
+            _, size, values = self._sizes.popleft()
+            self._bytes -= size
+            self._values -= values
         waiting = self._confirmations
         while waiting and waiting[0][0] <= seq:
             fulfil(waiting.popleft()[1])

@@ -85,6 +85,11 @@ class Filter:
         return self._disjunction
 
     @property
+    def has_searches(self) -> bool:
+        """Whether it may look for something in strings; true where only the parser could tell."""
+        return "%" in self.text and "LIKE" in self.text.upper()
+
+    @property
     def witness(self) -> Attributes | None:
         """Some event that matches, if one was found: whatever covers this filter matches it as well."""
         if self._witness == "unknown":

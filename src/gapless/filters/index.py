@@ -20,11 +20,13 @@ Answers come in the order of adding, whatever segments they come from: every fil
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 from gapless.filters.evaluation import Attributes, Test
 from gapless.filters.filter import Filter
+from gapless.filters.foresight import LONG, Foresight
 from gapless.filters.member import Member
 from gapless.filters.rare_values import RareValues, demands_of
 from gapless.filters.segments import Segments
@@ -49,6 +51,9 @@ class FilterIndex(Generic[K]):
         """What to evaluate, as long as there are few."""
         self._rare = RareValues()
         self._segments = Segments()
+        self._searching = 0
+        """Filters that look for something in strings."""
+        self._foresight = Foresight()
 
     def __len__(self) -> int:
         return len(self._orders)
@@ -67,6 +72,7 @@ class FilterIndex(Generic[K]):
         self._keys[order] = key
         self._members[order] = members
         self._repeated += len(members) > 1
+        self._searching += bool(members) and filter.has_searches
         for member in members:
             self._place(member)
         self._note_tests()
@@ -77,6 +83,7 @@ class FilterIndex(Generic[K]):
         del self._keys[order]
         members = self._members.pop(order)
         self._repeated -= len(members) > 1
+        self._searching -= bool(members) and members[0].filter.has_searches
         for member in members:
             self._rare.discount(demands_of(member.conjunction))
             if member.demand is not None:
@@ -87,12 +94,36 @@ class FilterIndex(Generic[K]):
 
     def match(self, attributes: Attributes) -> list[K]:
         """Keys of the filters that match, in the order in which they were added."""
+        if self._searching:
+            return self._foresight.match(partial(self._match, attributes))
+        return self._match(attributes)
+
+    def _match(self, attributes: Attributes) -> list[K]:
         if len(self._orders) <= FEW:
             return [key for key, test in self._tests if test(attributes)]
         return self._keys_of(self._rare.match(attributes) + self._segments.match(attributes))
 
     def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
         """For each of the events what `match` would say; faster than asking one by one."""
+        if self._searching:
+            return self._foresight.match(partial(self._match_many, batch))
+        return self._match_many(batch)
+
+    def foresee(self, attributes: Attributes) -> Iterator[int]:
+        """Look for patterns in long strings, some milliseconds at a time, so that the match takes no time later.
+
+        Yields how many steps were taken each time (`foresight.STEPS`, or more if one pattern takes more).
+        """
+        if self._searching and any(type(value) is str and len(value) > LONG for value in attributes.values()):
+            while steps := self._foresight.look_ahead(partial(self._match, attributes)):
+                yield steps
+
+    @property
+    def has_searches(self) -> bool:
+        """Whether a long string may take long."""
+        return self._searching > 0
+
+    def _match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
         if len(self._orders) <= FEW:
             tests = self._tests
             return [[key for key, test in tests if test(attributes)] for attributes in batch]

@@ -6,6 +6,7 @@ matches with a later place matches with the leftmost one too, since more is left
 places only move forward, and a match takes at most one comparison for each character of the pattern and each of the
 string. A regular expression with `.*` would try every combination of places.
 
+What many of them cost on one long string is paid in pieces, if there is a chance to (`foresight`).
 What looking for the floating pieces can cost is bounded for a filter as a whole, in the parser: `search_cost` weighs a
 pattern so that SEARCH_COST_MAX keeps one evaluation below 0.1 s even on a string of 64 KiB made to hurt.
 """
@@ -14,7 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import count
 
+from gapless.filters.foresight import LONG, ask
 from gapless.filters.like import ANY_ONE, Pattern
 
 Matcher = Callable[[str], bool]
@@ -26,6 +29,10 @@ SEARCH_COST_MAX = 2048
 
 GAPPED_COST = 8
 """A character of a piece with `_` between its characters, beside one of a plain piece: measured, in the worst case."""
+
+
+_numbers = count()
+"""Of patterns with something to look for."""
 
 
 def search_cost(pattern: Pattern) -> int:
@@ -49,7 +56,7 @@ def matcher(pattern: Pattern) -> Matcher:
     head_length, tail_length = len(head), len(tail)
     length_min = sum(map(len, pieces))
 
-    def matches(text: str) -> bool:
+    def look(text: str) -> bool:
         end = len(text) - tail_length
         if len(text) < length_min or not _stand(text, 0, starts) or not _stand(text, end, ends):
             return False
@@ -60,7 +67,10 @@ def matcher(pattern: Pattern) -> Matcher:
                 return False
         return True
 
-    return matches
+    if not searches:
+        return look
+    number, cost = next(_numbers), search_cost(pattern)
+    return lambda text: look(text) if len(text) <= LONG else ask(number, cost, text, look)
 
 
 def _whole(piece: tuple[str, ...]) -> Matcher:

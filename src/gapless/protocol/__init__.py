@@ -24,6 +24,7 @@ What a runtime promises a node:
 | what a runtime gives a node, and what that asks of it | `inputs`, `effects` |
 | what a node is, and where it stands | `nodes` |
 | what a protocol promises, and how its nodes are made | `spec` |
+| what a message carries: events, or another message | `carrying` |
 | what a client's message asks for, where not everybody may do everything | `judging` |
 
 A protocol registers itself by being a module (or package) of `gapless.protocols` with a `PROTOCOL` attribute
@@ -76,7 +77,7 @@ from gapless.protocol.inputs import (
     Unsubscribe,
 )
 from gapless.protocol.judging import Demand, Judging
-from gapless.protocol.nodes import BrokerNode, BrokerPlace, ClientNode, ClientPlace, Node
+from gapless.protocol.nodes import BrokerNode, BrokerPlace, ClientNode, ClientPlace, Node, Owners
 from gapless.protocol.spec import (
     GUARANTEE_NAMES,
     Guarantee,
@@ -90,7 +91,7 @@ __all__ = [
     "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerNode", "BrokerPlace", "CaughtUp", "ClientNode",
     "ClientPlace", "Confirmed", "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "DeliverMany", "Demand",
     "Effect", "EndSession", "Ended", "Expel", "Forget", "Guarantee", "HistoryRead", "Input", "Judging", "Keep",
-    "Linked", "Node", "Persisted", "ProtocolSpec", "PublicationsLost", "Publish", "PublishMany", "Published",
+    "Linked", "Node", "Owners", "Persisted", "ProtocolSpec", "PublicationsLost", "Publish", "PublishMany", "Published",
     "PublishedMany", "ReadHistory", "Ready", "Received", "Rejected", "Send", "SetTimer", "Skipped", "Start",
     "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "any_overlay",
     "check_overlay", "convert_options",

@@ -28,6 +28,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """A subscription or an advertisement that it ends."""
     is_whole: bool = False
     """Whether the client has no other subscriptions and advertisements than these."""
+    is_passing: bool = False
+    """Whether nothing stays of it: the subscription is only what the call is about."""
     is_exact: bool = False
     """Whether narrower filters would not do: what comes is chosen by somebody else."""
 
@@ -35,7 +37,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 class Judging(msgspec.Struct, frozen=True):
     """How a protocol lets a runtime judge what its clients ask for.
 
-    Its brokers then also say whose sessions they have, and what those hold (`sessions`, `held_by`, `reads_history`).
+    Its brokers then also say whose sessions they have, and what those hold (`sessions`, `held_by`, `names_held`,
+    `reads_history`).
     """
 
     demand: Callable[[Any], Demand | None]

@@ -1,6 +1,6 @@
 """What a node is, where it stands, and what it can be asked beside its steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -10,7 +10,16 @@ from gapless.overlay import Overlay
 from gapless.protocol.effects import Effect
 from gapless.protocol.inputs import Input
 
-__all__ = ["BrokerNode", "BrokerPlace", "ClientNode", "ClientPlace", "Node"]
+__all__ = ["BrokerNode", "BrokerPlace", "ClientNode", "ClientPlace", "Node", "Owners"]
+
+
+class Owners(msgspec.Struct, frozen=True):
+    """To whom clients belong, in a network with users. What is said here may change while the broker runs."""
+
+    user_of: Callable[[str], str] = lambda client: ""
+    """The user whose client this is."""
+    names_max: Callable[[str], int] = lambda user: 0
+    """How many named subscriptions of the network may be a user's; 0 if there is no limit."""
 
 
 class BrokerPlace(msgspec.Struct, frozen=True):
@@ -22,6 +31,8 @@ class BrokerPlace(msgspec.Struct, frozen=True):
     incarnation: int = 0
     disk: DiskContents | None = None
     """What its disk holds, which may be nothing; None if it has no disk."""
+    owners: Owners = Owners()
+    """Without users, clients belong to nobody."""
 
 
 class ClientPlace(msgspec.Struct, frozen=True):
@@ -63,6 +74,10 @@ class BrokerNode(Node, Protocol):
     def held_by(self, client: str) -> dict[str, str]:
         """The filters of a client's subscriptions, by name."""
         return {}
+
+    def names_held(self, client: str) -> tuple[Collection[str], Collection[str]]:
+        """What a client calls its subscriptions, those that read history included, and its advertisements."""
+        return (), ()
 
     def reads_history(self, client: str) -> bool:
         """Whether the client is brought what was published before."""

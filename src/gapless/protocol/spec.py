@@ -21,7 +21,8 @@ GUARANTEE_NAMES: Mapping[Guarantee, str] = {
     "topic-causal": "causal per topic",
     "best-effort": "best effort",
 }
-"""What people read; the short words are for files and programs."""
+"""What people read. `gcd` (gapless causal delivery) and `gfd` (gapless FIFO delivery) are values of the trace format;
+else only what programs read repeats them: the JSON of commands, and the tables of the audit."""
 
 
 def any_overlay(overlay: Overlay) -> str | None:

@@ -5,18 +5,25 @@ It drives the same objects as the simulator, and promises them what `gapless.pro
 | what | file |
 | --- | --- |
 | every bound and every patience | `settings` |
-| what travels: frames, hellos, batches of messages | `wire`, `codec`, `address` |
+| what travels: frames, hellos, batches of messages | `wire`, `codec`, `entries`, `address` |
 | bytes in, frames out | `frames` |
 | one connection, from the hello to its end | `connection` |
+| one that is refused, and one that seems to be far away | `farewell`, `distant_connection` |
+| dialling and listening, with TLS and without | `access`, `dialling`, `listener`, `tls` |
 | who is heard in this turn of the event loop, and the longest turn | `turns`, `turn_meter` |
-| all peers of a node: dialling, queues | `link`, `links` |
+| all peers of a node: who dials whom, what waits, what went through | `links`, `queues`, `counters` |
+| what links ask of a broker, or of a client | `owner` |
 | who is silent, who left | `detector` |
 | one node: inputs in, effects carried out | `host` |
 | the file that describes a network | `network_file` |
 | a broker: all of that, and a port to listen on | `broker` |
-| who is let in to it, who is sent away again, and what it tells of itself | `reception`, `sent_away`, `report` |
+| its disk | `broker_disk` |
+| who stands outside, and how they prove who they are | `doors`, `crowd` |
+| who is let in, what clients may ask for, who is sent away again | `reception`, `gate`, `sent_away` |
+| whose token is compared next | `token_queue` |
+| what it tells of itself | `report` |
 | which life a broker starts with; asking others | `joining`, `probe` |
-| health, metrics, logs | `http_endpoint`, `metrics`, `logs`, `news`, `reminders` |
+| health, metrics, logs | `http_endpoint`, `metrics`, `logs`, `news`, `reminders`, `refusal_log` |
 | for what a broker waits, and since when | `waiting` |
 | a broker as a process, a network of them on one machine | `process`, `fleet`, `event_loop` |
 """

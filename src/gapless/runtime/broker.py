@@ -14,7 +14,7 @@ from typing import Any
 
 from gapless.disk import DiskContents
 from gapless.errors import ConfigError
-from gapless.protocol import BrokerNode, BrokerPlace, Expel, Forget, HistoryRead, Persisted, Start
+from gapless.protocol import BrokerNode, BrokerPlace, Expel, Forget, HistoryRead, Owners, Persisted, Start
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
 from gapless.runtime.broker_disk import BrokerDisk
@@ -34,7 +34,7 @@ from gapless.runtime.report import report_of
 from gapless.runtime.sent_away import SentAway
 from gapless.runtime.waiting import Waiting
 from gapless.runtime.wire import REFUSAL, Hello, Refusal, Welcome, frame
-from gapless.security.identity import Identity
+from gapless.security.identity import Identity, user_of
 
 __all__ = ["Broker", "listen_error"]
 
@@ -60,7 +60,7 @@ class Broker:
         """Who may come in; None if anybody may, in clear text."""
         self.reloading: asyncio.Task[bool] | None = None
         """Reads certificates and users again."""
-        self._codec = Codec(config.spec, config.runtime.frame_max, config.runtime.event_max)
+        self._codec = Codec(config.spec, config.runtime.frame_max, config.runtime.event_max, config.runtime.batch_max)
         self._is_ready = False
         self._inhabitant: BrokerNode | None = None
         self._starting_over: asyncio.Task[None] | None = None
@@ -96,16 +96,8 @@ class Broker:
         judging = self.config.spec.judging
         if self.doors is not None and self.doors.users is not None:
             assert judging is not None, "checked with the network's file"
-            links.gate = Gate(
-                self.doors, judging, deny=self._sent_away.deny, held_by=self._held_by, reads_history=self._reads_history
-            )
+            links.gate = Gate(self.doors, judging, deny=self._sent_away.deny, node=lambda: self.node)
         return links
-
-    def _held_by(self, client: str) -> dict[str, str]:
-        return {} if self.node is None else self.node.held_by(client)
-
-    def _reads_history(self, client: str) -> bool:
-        return self.node is not None and self.node.reads_history(client)
 
     # ---- a life -------------------------------------------------------------------------------------------
 
@@ -166,7 +158,8 @@ class Broker:
         self._begin(incarnation, await asyncio.to_thread(self.config.spec.broker, place, self.config.options))
 
     def _place(self, incarnation: int, found: DiskContents | None) -> BrokerPlace:
-        return BrokerPlace(self.name, self.config.overlay, self.config.network.f, incarnation, found)
+        owners = Owners() if self._links.gate is None else Owners(user_of, self._links.gate.names_max)
+        return BrokerPlace(self.name, self.config.overlay, self.config.network.f, incarnation, found, owners)
 
     def _begin(self, incarnation: int, node: BrokerNode | None = None) -> None:
         self.incarnation = incarnation
@@ -190,7 +183,8 @@ class Broker:
         self._hush()
         self._telling = asyncio.get_running_loop().call_later(NEWS_S, self._tell_news)
         overview = {} if self.node is None else self.node.overview()
-        self._news.tell(overview)
+        if self.node is not None:
+            self._news.tell(overview, self.node.has_session)
         self._waiting.look(overview, self._awaited)
 
     def _hush(self) -> None:

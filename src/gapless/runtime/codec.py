@@ -14,12 +14,20 @@ import msgspec
 from gapless.errors import ProtocolError, WireError
 from gapless.events import Event, EventRun
 from gapless.protocol import ProtocolSpec
+from gapless.protocol.carrying import body_of, events_of, may_carry_events, publications_of
+from gapless.runtime.entries import has_more_entries, length_of
 from gapless.runtime.wire import HEADER, MESSAGES, UNREADABLE
 
-__all__ = ["ATTRIBUTE_BYTES", "Codec", "message_types"]
+__all__ = ["ATTRIBUTE_BYTES", "ENTRIES_MAX", "SMALL", "Codec", "message_types"]
 
 ATTRIBUTE_BYTES = 16
 """What an attribute counts beside its name and its text."""
+
+ENTRIES_MAX = 200_000
+"""Values in what a client sends at a time, names and numbers of maps included, so that no turn is long. A client that
+comes back fills half of it with publications; it says of each subscription ten, and of each of its publishers four."""
+SMALL = 512 * 1024
+"""So few bytes are decoded as soon as they would be counted."""
 
 PACKED_MIN = 8
 """So few events are encoded as fast as their bytes are looked up."""
@@ -28,14 +36,19 @@ PACKED_MIN = 8
 class Codec:
     """Encodes what nodes of one protocol say; decodes what they hear, from brokers or from clients."""
 
-    def __init__(self, spec: ProtocolSpec, frame_max: int, event_max: int | None = None) -> None:
+    def __init__(
+        self, spec: ProtocolSpec, frame_max: int, event_max: int | None = None, batch_max: int | None = None
+    ) -> None:
         types = message_types(spec)
         self._frame_max = frame_max
+        self._split_at = frame_max
+        """From so many bytes on, messages go in several frames, if there are several."""
         self._event_max = frame_max if event_max is None else event_max
         """The largest event that a client may send; any that fits into a frame, if nobody says."""
+        self._batch_max = frame_max if batch_max is None else batch_max
+        """How many messages a client may send in one frame; as many as fit into it, if nobody says."""
         self._encode = msgspec.msgpack.Encoder().encode
-        self._carrying = {kind for kind in types if {"events", "body"} & {*kind.__struct_fields__}}
-        """Messages that carry events, or others that may."""
+        self._carrying = {kind for kind in types if may_carry_events(kind)}
         self._from_broker = _decoder(types)
         self._from_client = _decoder(spec.client_messages) if spec.client_messages else self._from_broker
 
@@ -49,12 +62,12 @@ class Codec:
 
     def _packed(self, message: Any) -> Any:
         """The message with the bytes of its events in their place, if these travel together, and to others, too."""
-        body = getattr(message, "body", None)
+        body = body_of(message)
         if body is not None:
             packed = self._packed(body)
             return message if packed is body else msgspec.structs.replace(message, body=packed)
-        events = getattr(message, "events", None)
-        if events.__class__ is not EventRun or len(events) < PACKED_MIN:
+        events = events_of(message)
+        if not isinstance(events, EventRun) or len(events) < PACKED_MIN:
             return message
         if events.encoded is None:
             events.encoded = self._encode(events)
@@ -62,7 +75,7 @@ class Codec:
 
     def _add(self, batch: Sequence[Any], pieces: list[bytes]) -> None:
         body = self._encode(batch)
-        if len(body) < self._frame_max:
+        if len(body) < self._frame_max and (len(body) <= self._split_at or len(batch) == 1):
             pieces += (HEADER.pack(len(body) + 1, MESSAGES), body)
         elif len(batch) > 1:
             half = len(batch) // 2
@@ -77,6 +90,8 @@ class Codec:
 
     def decode(self, body: memoryview, *, is_client: bool) -> list[Any]:
         """The messages of a batch, or a `WireError` that can be told to the sender."""
+        if is_client:
+            self._check_effort(body)
         try:
             messages: list[Any] = (self._from_client if is_client else self._from_broker).decode(body)
         except UNREADABLE as error:
@@ -85,11 +100,22 @@ class Codec:
             _check_sizes(messages, self._event_max)
         return messages
 
+    def _check_effort(self, body: memoryview) -> None:
+        """What a client sends is decoded in one go, so there must not be too much in it."""
+        count = length_of(body)
+        if count > self._batch_max:
+            raise WireError(f"a batch of {count:,} messages is too large; {self._batch_max:,} is the limit")
+        if len(body) > SMALL and has_more_entries(body, ENTRIES_MAX):
+            raise WireError(
+                f"a batch of messages has more than {ENTRIES_MAX:,} values in it, which is the limit; "
+                "send less at a time, or hold fewer subscriptions"
+            )
+
 
 def _check_sizes(messages: list[Any], event_max: int) -> None:
     """A client looks at its events before it sends them; what comes larger is from one that does not."""
     for message in messages:
-        for events in (getattr(message, "events", ()), getattr(message, "publications", ())):
+        for events in (events_of(message), publications_of(message)):
             for event in events:
                 if isinstance(event, Event) and (size := size_of(event.attributes, event.payload)) > event_max:
                     raise WireError(f"the event {event.id} has {size:,} bytes, but {event_max:,} is the limit")

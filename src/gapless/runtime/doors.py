@@ -8,8 +8,9 @@ users, clients need no proof: TLS protects what is sent, and nothing else is pro
 them counts. If something is wrong, it keeps what it read before, and the log says why. New certificates count from the
 next connection on, users and permissions from the next message.
 
-**Tokens.** Comparing a token takes some 50 ms. So a thread does it, for `COMPARING_MAX` peers at a time at most, and
-the broker remembers the right ones under a key of this process.
+**Tokens.** Comparing a token takes some 50 ms. So a thread does it, one at a time. `COMPARING_MAX` peers at most wait
+for that (`token_queue` says who has to go, and whose turn it is), and the broker remembers the right ones under a key
+of this process.
 """
 
 import asyncio
@@ -28,8 +29,9 @@ from gapless.runtime.connection import Connection
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.tls import server_context, uris_of
+from gapless.runtime.token_queue import TokenQueue
 from gapless.runtime.wire import BROKER, CLIENT, Hello, Refusal
-from gapless.security.identity import ANYBODY, Identity, client_prefix, named_in
+from gapless.security.identity import ANYBODY, Identity, client_prefix, is_user_name, named_in
 from gapless.security.tokens import compare, hash_secret, split_token
 from gapless.security.users_file import User, Users, load_users
 
@@ -56,6 +58,14 @@ class _Read(NamedTuple):
     expiries: dict[str, float]
 
 
+class _Shown(NamedTuple):
+    """A token that has to be compared."""
+
+    token: str
+    then: Callable[[Identity | Refusal], None]
+    waits: Callable[[], bool]
+
+
 class Doors:
     """Of one broker."""
 
@@ -70,12 +80,16 @@ class Doors:
         """Called each time the broker has looked at the files."""
         self._files = {kind: Path(path) for kind, path in config.security.files(broker).items()}
         self._logger = logger
-        self._read = self._load()
+        self._also: list[Path] = []
+        """Files that the users' file names."""
         self._seen = self._stamps()
+        self._read = self._load()
         self._told: dict[str, float] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="gapless-doors")
         self._watching: asyncio.Task[None] | None = None
-        self._comparing: set[asyncio.Task[None]] = set()
+        self._waiting: TokenQueue[_Shown] = TokenQueue(COMPARING_MAX)
+        self._comparing: asyncio.Task[None] | None = None
+        self._is_closed = False
         self._pepper = token_bytes(32)
         self._nobody = hash_secret(f"nobody:{token_bytes(16).hex()}")
         self._remembered: dict[bytes, tuple[str, str]] = {}
@@ -87,19 +101,17 @@ class Doors:
 
         files = self._files
         shown = (files["authority"], files["certificate"], files["key"])
-        users = load_users(files["users"]) if "users" in files else None
+        users = load_users(files["users"], self._note) if "users" in files else None
         expiries = {kind: expiry_of(files[kind]) for kind in ("authority", "certificate")}
         return _Read(server_context(*shown), users, expiries)
 
-    def _stamps(self) -> dict[str, tuple[int, int]]:
-        found = {}
-        for kind, path in self._files.items():
-            try:
-                about = path.stat()
-                found[kind] = (about.st_mtime_ns, about.st_size)
-            except OSError:
-                found[kind] = (0, 0)
-        return found
+    def _note(self, path: Path) -> None:
+        """A file belongs to the users' file, and is about to be read."""
+        self._also.append(path)
+        self._seen[path] = _stamp(path)
+
+    def _stamps(self) -> dict[Path, tuple[int, int]]:
+        return {path: _stamp(path) for path in (*self._files.values(), *self._also)}
 
     def watch(self) -> None:
         """Look at the files from now on."""
@@ -108,8 +120,10 @@ class Doors:
 
     def close(self) -> None:
         """Look no more, and let nobody wait."""
-        for task in (*self._comparing, *([self._watching] if self._watching else [])):
-            task.cancel()
+        self._is_closed = True
+        for task in (self._comparing, self._watching):
+            if task is not None:
+                task.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _watch(self) -> None:
@@ -123,6 +137,7 @@ class Doors:
 
     async def reload(self, why: str) -> bool:
         """Read the files again; whether they are right."""
+        self._also = []
         self._seen = self._stamps()
         before = self._read
         try:
@@ -187,12 +202,22 @@ class Doors:
         def found(identity: Identity | Refusal) -> None:
             then(identity if isinstance(identity, Refusal) else self._fitting(hello, identity))
 
-        self.prove(connection.peer_certificate, hello.token, found)
+        host = connection.peer_address.rpartition(":")[0]
+        self.prove(connection.peer_certificate, hello.token, found, host=host, waits=lambda: connection.is_open)
 
     def prove(
-        self, certificate: Mapping[str, Any], token: str, then: Callable[[Identity | Refusal], None]
-    ) -> None:  # fmt: skip
-        """Find out who shows this certificate and this token; both may be missing. `then` hears it, now or later."""
+        self,
+        certificate: Mapping[str, Any],
+        token: str,
+        then: Callable[[Identity | Refusal], None],
+        *,
+        host: str,
+        waits: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Find out who shows this certificate and this token; both may be missing. `then` hears it, now or later.
+
+        It comes from this host, and nothing is done for it if it does not wait any more.
+        """
         try:
             found = self._prove_now(certificate, token)
         except DeniedError as error:
@@ -200,12 +225,27 @@ class Doors:
             return
         if found is not None:
             then(found)
-        elif len(self._comparing) >= COMPARING_MAX:
-            then(Refusal("limit", "too many want to be known at this moment; try again"))
-        else:
-            task = asyncio.get_running_loop().create_task(self._compare(token, then))
-            self._comparing.add(task)
-            task.add_done_callback(self._comparing.discard)
+            return
+        victim = self._waiting.add(_Shown(token, then, waits), host, split_token(token)[0])
+        self._compare_next()
+        if victim is not None:
+            victim.then(Refusal("limit", "too many want to be known at this moment; try again"))
+
+    def _compare_next(self) -> None:
+        """Whoever's turn it is, if nobody is compared now."""
+        while self._comparing is None and not self._is_closed:
+            shown = self._waiting.next()
+            if shown is None:
+                return
+            if shown.waits():
+                self._comparing = asyncio.get_running_loop().create_task(self._compare(shown.token, shown.then))
+                self._comparing.add_done_callback(self._compared)
+
+    def _compared(self, task: asyncio.Task[None]) -> None:
+        self._comparing = None
+        self._compare_next()
+        if not task.cancelled():
+            task.result()  # if our own code failed, the event loop says so
 
     def _prove_now(self, certificate: Mapping[str, Any], token: str) -> Identity | None:
         """Who it is, if that can be said at once."""
@@ -234,6 +274,14 @@ class Doors:
         if kept[1] not in user.tokens:
             raise DeniedError(NOT_RIGHT)
         return Identity("user", user.name, "token")
+
+    def claimed(self, certificate: Mapping[str, Any], token: str) -> str:
+        """Who somebody says it is that was not believed, for logs."""
+        named = None if token else named_in(uris_of(certificate), self.network)
+        kind, name = named or ("user", split_token(token)[0])
+        if is_user_name(name):
+            return f"{kind} {name} (not proved)"
+        return "somebody with a token" if token else "somebody"
 
     def _prove_signed(self, users: Users, token: str) -> Identity:
         if users.signed is None:
@@ -298,3 +346,12 @@ class Doors:
             user = self.user(identity.name)
             return user is not None and bool(getattr(user, right))
         return identity.kind == "broker" or self.users is None
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """What shows that a file has changed."""
+    try:
+        about = path.stat()
+    except OSError:
+        return 0, 0
+    return about.st_mtime_ns, about.st_size

@@ -18,15 +18,14 @@ inherited the session.
 """
 
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from gapless.errors import DeniedError
-from gapless.protocol import Demand, Judging
+from gapless.protocol import BrokerNode, Demand, Judging
 from gapless.runtime.connection import Link
 from gapless.runtime.doors import Doors
-from gapless.security.identity import Identity, user_of
+from gapless.security.identity import Identity, client_prefix, user_of
 from gapless.security.limits import Bucket, Limits
 from gapless.security.permissions import Within
 from gapless.security.users_file import User
@@ -38,18 +37,40 @@ SHOWN = 200
 
 
 class _Client:
-    """What one connected client holds, as far as the gate let it."""
+    """What the gate knows of one connected client."""
 
-    __slots__ = ("advertisements", "is_reading", "sent", "subscriptions", "user")
+    __slots__ = ("ended", "is_reading", "sent", "user")
 
     def __init__(self, user: str) -> None:
         self.user = user
-        self.subscriptions: dict[str, None] = {}
-        self.advertisements: dict[str, None] = {}
+        self.ended: set[str] = set()
+        """What it ended, while its session has it still."""
         self.sent = 0
         """How many bytes had been sent to it when it was heard last."""
         self.is_reading = False
         """Whether it was brought history then."""
+
+
+class _Room:
+    """For how many more subscriptions, or advertisements, there is room."""
+
+    def __init__(self, what: str, taken: list[tuple[int, int, str]], known: Collection[str]) -> None:
+        """`taken` says for the user and the broker how many there are, how many there may be, and whose they are. Those
+        that are `known` are counted already."""
+        self._what = what
+        self._taken = taken
+        self._known = known
+        self._more = 0
+
+    def why_not(self, name: str) -> str:
+        """Why there may not be one more; if there may, it counts from now on."""
+        if name in self._known:
+            return ""
+        for count, most, whose in self._taken:
+            if count + self._more >= most:
+                return f"{whose} has {most} {self._what} here, the most that it may have; end one first"
+        self._more += 1
+        return ""
 
 
 class _Share:
@@ -58,7 +79,6 @@ class _Share:
     def __init__(self, limits: Limits, now: float) -> None:
         self.limits = limits
         self.connections = 0
-        self.held: Counter[str] = Counter()
         self.coming = Bucket(limits.connections_per_s, now) if limits.connections_per_s else None
         self.publishing = Bucket(limits.publications_per_s, now) if limits.publications_per_s else None
         self.sending = Bucket(limits.bytes_per_s, now) if limits.bytes_per_s else None
@@ -69,7 +89,7 @@ class _Share:
         if limits == self.limits:
             return self
         found = _Share(limits, now)
-        found.connections, found.held = self.connections, self.held
+        found.connections = self.connections
         return found
 
     def wait_s(self, events: int, size: int, read: int, now: float) -> float:
@@ -85,8 +105,7 @@ class _Share:
 
 
 class Gate:
-    """Of one broker. `deny` tells a client that a call of it is refused; `held_by` says what its session holds, and
-    `reads_history` whether it is brought what was published before."""
+    """Of one broker. `deny` tells a client that a call of it is refused; `node` is what takes part, if it does yet."""
 
     def __init__(
         self,
@@ -94,16 +113,14 @@ class Gate:
         judging: Judging,
         *,
         deny: Callable[[Link, str, str], None],
-        held_by: Callable[[str], dict[str, str]],
-        reads_history: Callable[[str], bool],
+        node: Callable[[], BrokerNode | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._doors = doors
         self._demand = judging.demand
         self._rewrite = judging.rewrite
         self._deny = deny
-        self._held_by = held_by
-        self._reads_history = reads_history
+        self._node = node
         self._clock = clock
         self._clients: dict[str, _Client] = {}
         self._shares: dict[str, _Share] = {}
@@ -131,6 +148,12 @@ class Gate:
         now = self._clock()
         self._all = self._all.limited(users.broker_limits, now)
         self._shares = {name: share.limited(users.limits_of(name), now) for name, share in self._shares.items()}
+
+    def names_max(self, user: str) -> int:
+        """How many names in the network may be the user's; 0 if there is no limit."""
+        users = self._doors.users
+        assert users is not None
+        return users.limits_of(user).names
 
     def may_come(self) -> bool:
         """Whether the broker takes one more connection in this moment, whoever dialled."""
@@ -165,8 +188,6 @@ class Gate:
         share = self._share(client.user)
         for each in (share, self._all):
             each.connections -= 1
-        self._let_go(client, client.subscriptions, "subscriptions")
-        self._let_go(client, client.advertisements, "advertisements")
         if not share.connections and share.limits == Limits():
             del self._shares[client.user]
 
@@ -184,8 +205,7 @@ class Gate:
         if asked.events:
             self._judge_events(link, user, asked)
         if asked.ended:
-            self._let_go(client, {asked.ended: None}, "subscriptions")
-            self._let_go(client, {asked.ended: None}, "advertisements")
+            self._note_ended(link.name, client, asked.ended)
         if asked.listing and not user.status:
             self._deny(link, asked.listing, f"user {user.name!r} may not see all names; that takes status = true")
             return None
@@ -205,7 +225,8 @@ class Gate:
             return 0.0
         now = self._clock()
         events, self._events = self._events, 0
-        was_reading, client.is_reading = client.is_reading, self._reads_history(link.name)
+        node = self._node()
+        was_reading, client.is_reading = client.is_reading, node is not None and node.reads_history(link.name)
         read = sent - client.sent if was_reading or client.is_reading else 0
         client.sent = sent
         return max(share.wait_s(events, size, read, now) for share in (self._all, self._share(client.user)))
@@ -226,14 +247,14 @@ class Gate:
                 raise DeniedError(_not_held(user, name))
 
     def _judge_filters(self, link: Link, client: _Client, user: User, asked: Demand, message: Any) -> Any:
-        if asked.is_whole:
-            self._let_go(client, dict(client.subscriptions), "subscriptions")
-            self._let_go(client, dict(client.advertisements), "advertisements")
+        client.ended.difference_update(asked.subscriptions, asked.advertisements)
         refused: dict[str, str] = {}
         narrowed: dict[str, str] = {}
-        held = self._held_by(link.name) if asked.is_whole else {}
+        node = self._node()
+        held = node.held_by(link.name) if asked.is_whole and node is not None else {}
+        room = self._room(link, client, asked, "subscriptions")
         for name, text in asked.subscriptions.items():
-            why = self._why_no_name(link, name) or self._take(client, name, "subscriptions")
+            why = self._why_no_name(link, name) or ("" if asked.is_passing else room.why_not(name))
             if not why:
                 why = self._why_not_held(user, held.get(name, ""))
             if not why and name in asked.named and not user.may_hold.has(asked.named[name]):
@@ -248,8 +269,9 @@ class Gate:
                     narrowed[name] = narrow
             if why:
                 refused[name] = why
+        room = self._room(link, client, asked, "advertisements")
         for name, text in asked.advertisements.items():
-            why = self._why_no_name(link, name) or self._take(client, name, "advertisements")
+            why = self._why_no_name(link, name) or room.why_not(name)
             if not why and not user.may_publish.covers(text):
                 why = _outside(user, "publish", text, user.may_publish)
             if why:
@@ -257,8 +279,6 @@ class Gate:
         if not refused and not narrowed:
             return message
         for name, why in refused.items():
-            self._let_go(client, {name: None}, "subscriptions")
-            self._let_go(client, {name: None}, "advertisements")
             self._deny(link, name, why)
         return self._rewrite(message, narrowed, refused.keys())
 
@@ -273,26 +293,42 @@ class Gate:
             return ""
         return _outside(user, "subscribe any more to", text, user.may_subscribe)
 
-    def _take(self, client: _Client, name: str, what: str) -> str:
-        """Count one more; why it may not be, if it may not."""
-        held: dict[str, None] = getattr(client, what)
-        if name in held:
-            return ""
-        for share, whose in ((self._share(client.user), f"user {client.user!r}"), (self._all, "this broker")):
-            most = getattr(share.limits, what)
-            if most and share.held[what] >= most:
-                return f"{whose} has {most} {what} here, the most that it may have; end one first"
-        held[name] = None
-        for share in (self._share(client.user), self._all):
-            share.held[what] += 1
-        return ""
+    def _room(self, link: Link, client: _Client, asked: Demand, what: str) -> _Room:
+        """For how many more there is room: sessions count that are here, whether their clients are or not."""
+        user = self._share(client.user).limits
+        bounds = ((getattr(user, what), client.user), (getattr(self._all.limits, what), ""))
+        if not any(most for most, _ in bounds) or not getattr(asked, what):
+            return _Room(what, [], ())
+        node = self._node()
+        sessions = [] if node is None else node.sessions()
+        taken = []
+        for most, name in bounds:
+            if most:
+                begins = client_prefix(name) if name else ""
+                count = sum(len(self._held(each, what)) for each in sessions if each.startswith(begins))
+                taken.append((count, most, f"user {name!r}" if name else "this broker"))
+        own = self._held(link.name, what)
+        if asked.is_whole:  # it gives up what it does not bring
+            return _Room(what, [(count - len(own), most, whose) for count, most, whose in taken], ())
+        return _Room(what, taken, own)
 
-    def _let_go(self, client: _Client, names: dict[str, None], what: str) -> None:
-        held: dict[str, None] = getattr(client, what)
-        for name in list(names):
-            if held.pop(name, 0) is None:
-                for share in (self._share(client.user), self._all):
-                    share.held[what] -= 1
+    def _held(self, name: str, what: str) -> Collection[str]:
+        """What the session of a client has, without what the client has ended."""
+        node = self._node()
+        held: Collection[str] = () if node is None else node.names_held(name)[what == "advertisements"]
+        client = self._clients.get(name)
+        return held if client is None or not client.ended else {*held} - client.ended
+
+    def _note_ended(self, name: str, client: _Client, ended: str) -> None:
+        """It counts no more, though the protocol may take its time to end it."""
+        node = self._node()
+        if node is None:
+            return
+        held = node.names_held(name)
+        if any(ended in names for names in held):
+            client.ended.add(ended)
+        if len(client.ended) > sum(map(len, held)):
+            client.ended = {each for each in client.ended if any(each in names for names in held)}
 
     # ---- who lost what it had -----------------------------------------------------------------------------
 

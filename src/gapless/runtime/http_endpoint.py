@@ -122,14 +122,20 @@ class HttpEndpoint:
         if doors is None or doors.users is None or path not in (b"/metrics", b"/status"):
             return None
         found: asyncio.Future[Identity | Refusal] = asyncio.get_running_loop().create_future()
-        doors.prove(writer.get_extra_info("peercert") or {}, token, found.set_result)
+        certificate = writer.get_extra_info("peercert") or {}
+        host, port = (writer.get_extra_info("peername") or ("?", 0))[:2]
+
+        def tell(who: Identity | Refusal) -> None:
+            if not found.done():  # else it has waited too long
+                found.set_result(who)
+
+        doors.prove(certificate, token, tell, host=str(host), waits=lambda: not found.done())
         who = await found
         if isinstance(who, Identity) and doors.may(who, "status"):
             return None
         reason = who.reason if isinstance(who, Refusal) else f"{who.text} may not see how brokers are"
-        name = who.text if isinstance(who, Identity) else "?"
-        address = ":".join(map(str, writer.get_extra_info("peername")[:2]))
-        self._broker.links.refusals.denial(name, address, reason)
+        name = who.text if isinstance(who, Identity) else doors.claimed(certificate, token)
+        self._broker.links.refusals.denial(name, f"{host}:{port}", reason)
         status = "401 Unauthorized" if isinstance(who, Refusal) else "403 Forbidden"
         return status, "text/plain; charset=utf-8", f"{reason}\n".encode()
 
@@ -166,6 +172,7 @@ async def _token(reader: "StreamReader") -> str:
         if line == b"\r\n":
             return token
         name, _, value = line.partition(b":")
-        if name.strip().lower() == b"authorization" and value.split()[:1] == [b"Bearer"]:
-            token = value.split(maxsplit=1)[1].decode("ascii", "replace").strip() if len(value.split()) > 1 else ""
+        scheme, _, shown = value.strip().partition(b" ")
+        if name.strip().lower() == b"authorization" and scheme.lower() == b"bearer":
+            token = shown.decode("ascii", "replace").strip()
     raise asyncio.LimitOverrunError("too many headers", 0)

@@ -1,10 +1,10 @@
 """Which life a broker starts with.
 
 A protocol must be able to tell a broker that starts for the first time from one that was here before and has lost its
-memory: the first takes its place in the tree, the second has to be taken in by those who remember it. No file is kept;
-those around know.
+memory. The first takes its place in the tree; the second has to be taken in by those who remember it.
 
-A broker that starts asks all brokers at most f + 1 away whether they have met an earlier start of it.
+A broker whose disk knows an earlier start begins a later life, and asks nobody. Every other broker asks all brokers at
+most f + 1 away whether they have met an earlier start of it.
 
 - If one has, it is a new life: its incarnation is the time of the wall clock in milliseconds, or if somebody should
   remember a later one, because the clock was set back, one more than that.

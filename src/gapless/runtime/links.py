@@ -86,7 +86,7 @@ class Links:
         )
         self.turns = Turns(self.loop, self.is_readable)
         self.reminders = Reminders()
-        self.refusals = RefusalLog(self.counters, self.reminders, logger)
+        self.refusals = RefusalLog(name, self.counters, self.reminders, logger)
         self.gate: Gate | None = None
         """Judges what clients ask for; None if they may ask for anything."""
         self.denied: Callable[[str, str], None] | None = None

@@ -55,7 +55,9 @@ class _Probe(FrameStream):
                 self.report.set_result(msgspec.msgpack.decode(body, type=dict[str, Any]))
             elif kind == REFUSAL:
                 refusal = decode_refusal(body)
-                raise (DeniedError if refusal.code == "denied" else WireError)(refusal.reason)
+                if refusal.code == "denied":
+                    raise DeniedError(refusal.reason)
+                raise WireError(refusal.reason, refusal.code)
             else:
                 raise WireError(NOT_OURS)
         except GaplessError as error:

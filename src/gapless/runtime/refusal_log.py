@@ -12,9 +12,10 @@ __all__ = ["RefusalLog"]
 
 
 class RefusalLog:
-    """Of one node."""
+    """Of one node, which has this name."""
 
-    def __init__(self, counters: Counters, reminders: Reminders, logger: Logger) -> None:
+    def __init__(self, name: str, counters: Counters, reminders: Reminders, logger: Logger) -> None:
+        self._name = name
         self._counters = counters
         self._reminders = reminders
         self._logger = logger
@@ -38,6 +39,8 @@ class RefusalLog:
         facts = {"peer": who, "address": connection.peer_address, "code": code}
         if identity is not None and identity.name:
             facts["who"] = identity.text
+        if code == "network":  # what the peer is told is said from its side
+            reason = f"{who} has another network file than {self._name}; give every host the same one"
         if code in ("duplicate", "not-ready"):
             self._logger.debug(f"refused: {reason}", extra=facts)
         else:

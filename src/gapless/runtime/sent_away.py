@@ -12,10 +12,13 @@ from gapless.runtime.links import Links
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.wire import DENIED, frame
-from gapless.security.identity import user_of
+from gapless.security.identity import client_prefix, user_of
 from gapless.security.users_file import Users
 
 __all__ = ["SentAway"]
+
+SHOWN_MAX = 10
+"""Clients whose names begin with what an operator typed, and are told."""
 
 
 class House(Protocol):
@@ -72,7 +75,9 @@ class SentAway:
         if not house.config.spec.ends_sessions:
             return {"ended": False, "reason": f"protocol {house.config.spec.name!r} knows no sessions; stop the client"}
         if house.node is None or not house.node.has_session(client):
-            return {"ended": False, "reason": f"{client!r} has no session at {house.name!r}"}
+            found = [] if house.node is None else [name for name in house.node.sessions() if _begins(name, client)]
+            reason = f"{client!r} has no session at {house.name!r}"
+            return {"ended": False, "reason": reason, "begin_so": sorted(found)[:SHOWN_MAX]}
         house.logger.warning("an operator ended the session of a client", extra={"peer": client})
         why = "an operator ended the session of this client; connect again if you may"
         self.end_session(client, "ended", why)
@@ -105,3 +110,8 @@ class SentAway:
             connected = [link.name for link in links.links.values() if link.is_client]
             for client in links.gate.strangers(list(dict.fromkeys([*sessions, *connected]))):
                 self.end_session(client, "denied", f"user {user_of(client)!r} was revoked")
+
+
+def _begins(name: str, typed: str) -> bool:
+    """Whether the name of a client begins so; also if its user's is left out."""
+    return name.startswith((typed, f"{client_prefix(user_of(name))}{typed}"))

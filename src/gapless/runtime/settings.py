@@ -13,6 +13,8 @@ __all__ = ["RuntimeSettings"]
 KIB = 1024
 MIB = 1024 * KIB
 
+CLIENT_FRAME, CLIENT_FRAME_EVENTS = 16 * MIB, 64
+
 
 class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Set under `[runtime]` in the network's file."""
@@ -41,8 +43,8 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long a broker that is told to stop goes on passing on what it has."""
 
     frame_max: int = 256 * MIB
-    """The largest frame in bytes; from a client, half of it; in the greetings, one MiB. It is as large because a broker
-    hands over all it keeps in one message. Room is made for what arrives and not for what is announced."""
+    """The largest frame in bytes; from a client, `client_frame_max`; in the greetings, one MiB. It is as large because
+    a broker hands over all it keeps in one message. Room is made for what arrives and not for what is announced."""
 
     event_max: int = 64 * KIB
     """The largest event in bytes, attributes and payload together. Brokers and clients keep events by number, so this
@@ -85,5 +87,7 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def client_frame_max(self) -> int:
-        """The largest frame that a broker takes from a client."""
-        return self.frame_max // 2
+        """The largest frame that a broker takes from a client: 16 MiB, or 64 of the largest events. A client that comes
+        back tells what it published and what is not safe yet in one message. So no more than half of this is on its way
+        at a time."""
+        return min(self.frame_max // 2, max(CLIENT_FRAME, CLIENT_FRAME_EVENTS * self.event_max))

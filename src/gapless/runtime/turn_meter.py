@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from typing import Any
 
+from gapless.protocol.carrying import events_of, layers_of
 from gapless.runtime.logs import Logger
 from gapless.runtime.reminders import Reminders
 
@@ -103,10 +104,9 @@ def _describe(who: str, what: Any) -> str:
 def _kind(message: Any) -> str:
     """The name of a message, with that of what it wraps, and how many events it carries."""
     names = []
-    while message is not None:
-        names.append(type(message).__name__)
-        events = getattr(message, "events", None)
+    for layer in layers_of(message):
+        names.append(type(layer).__name__)
+        events = events_of(layer)
         if isinstance(events, list):
             names[-1] += f" of {len(events)} events"
-        message = getattr(message, "body", None)
     return "/".join(names)

@@ -1,7 +1,7 @@
 """For what a broker waits, and since when: what an operator has to know when nothing moves.
 
 A node tells what it waits for now (`overview`), and has no clock to say for how long; this looks at it again and again,
-and remembers. Six things can hold a broker up:
+and remembers. What can hold a broker up:
 
 | kind | what | is the broker up? |
 | --- | --- | --- |
@@ -12,10 +12,14 @@ and remembers. Six things can hold a broker up:
 | `unheard` | it no longer hears a broker that nobody has excluded: what is for those behind it waits | yes |
 | `away` | it was excluded again and again, and stays away for a while | no |
 | `client` | a client has not taken what it was delivered: no broker may forget that, and publishers stand still | yes |
+| `name` | a named subscription is opened, confirmed or moved, and too few of its keepers answer | yes |
+| `history` | a client reads history, and brokers that have it do not answer | yes |
 
-A wait of less than `LONG_S` is nothing unusual.
+A wait of less than `LONG_S` is nothing unusual. For a client nobody waits that long where the protocol leaves it behind
+earlier (`lag_ms` of the overview): it is named at half of that time.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -27,7 +31,7 @@ from gapless.runtime.reminders import Reminders
 
 __all__ = ["KINDS", "LONG_S", "Wait", "Waiting"]
 
-KINDS = ("start", "hand-over", "return", "cut-off", "unheard", "away", "client")
+KINDS = ("start", "hand-over", "return", "cut-off", "unheard", "away", "client", "name", "history")
 
 LONG_S = 5.0
 """Hand-overs take a moment, and healthy clients do; who waits for longer says so."""
@@ -42,16 +46,18 @@ class Wait(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
     """The brokers or the client that it waits for."""
     seconds: float
+    long_s: float = math.inf
+    """After how long it is named, if that is before `LONG_S`."""
 
     @property
     def is_long(self) -> bool:
         """Whether it has lasted longer than such a thing should."""
-        return self.seconds >= LONG_S
+        return self.seconds >= min(LONG_S, self.long_s)
 
     @property
     def stops_broker(self) -> bool:
         """Whether the broker cannot be called up."""
-        return self.is_long and self.kind not in ("client", "unheard")
+        return self.is_long and self.kind not in ("client", "unheard", "name", "history")
 
     @property
     def text(self) -> str:
@@ -63,14 +69,22 @@ class Waiting:
     """What one broker waits for."""
 
     def __init__(self, logger: Logger, clock: Callable[[], float] = time.monotonic) -> None:
-        self.waits: list[Wait] = []
-        """As it was when it was last looked at."""
+        self._waits: list[Wait] = []
+        self._looked = clock()
         self._logger = logger
         self._clock = clock
         self._since: dict[tuple[str, str], tuple[float, int]] = {}
         """When each wait began, and with what it is over."""
         self._reminders = Reminders(clock)
         self._told: dict[tuple[str, tuple[str, ...]], None] = {}
+        self._warned: set[tuple[str, tuple[str, ...]]] = set()
+        """What the log was told of since it began."""
+
+    @property
+    def waits(self) -> list[Wait]:
+        """What was waited for when it was last looked at, and for how long by now."""
+        more = self._clock() - self._looked
+        return [msgspec.structs.replace(wait, seconds=wait.seconds + more) for wait in self._waits]
 
     def look(self, overview: Mapping[str, Any], awaited: Mapping[str, str]) -> None:
         """See what is waited for now; say so in the log if it takes long, and when it is over."""
@@ -81,16 +95,27 @@ class Waiting:
             begun, before = self._since.get((kind, name), (now, goal))
             since[kind, name] = (begun, before) if reached < before else (now, goal)
         self._since = since
-        self.waits = [Wait(kind, what, names, now - since[kind, name][0]) for kind, name, _, _, what, names in found]
-        for wait in self.waits:
+        long_s = {"client": overview.get("lag_ms", math.inf) / 2000}
+        self._looked = now
+        self._waits = [
+            Wait(kind, what, names, now - since[kind, name][0], long_s.get(kind, math.inf))
+            for kind, name, _, _, what, names in found
+        ]
+        for wait in self._waits:
             if wait.is_long and wait.kind != "start" and self._reminders.due((wait.kind, wait.names)):
                 self._logger.warning(wait.text, extra={"waits_for": ",".join(wait.names)})
+                self._warned.add((wait.kind, wait.names))
         self._tell_what_is_over()
 
     def _tell_what_is_over(self) -> None:
-        lasting = {(wait.kind, wait.names): None for wait in self.waits if wait.is_long}
+        """A client that takes its time again and again is said less and less often, so it is not forgotten here."""
+        lasting = {(wait.kind, wait.names): None for wait in self._waits if wait.is_long}
         for kind, names in [key for key in self._told if key not in lasting]:
-            self._reminders.forget((kind, names))
+            if kind != "client":
+                self._reminders.forget((kind, names))
+            elif (kind, names) not in self._warned:
+                continue
+            self._warned.discard((kind, names))
             self._logger.info("waits no more", extra={"waited_for": ",".join(names)})
         self._told = lasting
 
@@ -126,3 +151,12 @@ def _found(
         left = f" {behind} deliveries" if behind else " its deliveries"
         where = "is away and has not taken" if client in overview.get("away", ()) else "has not taken"
         yield "client", client, wanted["owes"], wanted["took"], f"for client {client}, which {where}{left}", (client,)
+    for name, change in overview.get("names", {}).items():
+        keepers = tuple(change["waits_for"])
+        what = f"for a majority of those who keep names, to change {name!r} (not {', '.join(keepers)})"
+        yield "name", name, change["change"] + 1, change["change"], what, keepers
+    for reading in overview.get("history", {}).get("waiting", ()):
+        client, position, names = reading["client"], reading["position"], tuple(reading["waits_for"])
+        if names and client not in names:
+            what = f"for {' or '.join(names)}: client {client} reads what is kept there"
+            yield "history", f"{client} {reading['subscription']}", position + 1, position, what, names

@@ -8,47 +8,92 @@ DIR/users/NAME.pem, NAME.key         what a user shows,
 DIR/users/NAME.toml                  and its credentials: with it, the command line and programs can be this user
 ```
 
-What is there stays: it can be made again after a broker was added to the network.
+What is there and has not expired stays: it can be made again after a broker was added to the network, for a further
+user, or when certificates have expired.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from gapless.errors import ConfigError
-from gapless.security.certificates import Authority, write_secret
+from gapless.security.certificates import Authority, expiry_of, write_secret
 from gapless.security.identity import certificate_uri, is_user_name
 from gapless.security.tokens import hash_secret, make_token
+from gapless.security.users_file import load_users
 
-__all__ = ["make_security", "security_section"]
+__all__ = ["FIRST", "Made", "make_security", "security_section"]
+
+FIRST = "admin"
+HEADING = "# Who may do what. Brokers read it again when it changes."
 
 
-def make_security(directory: Path, network: str, brokers: Mapping[str, Sequence[str]], user: str) -> list[Path]:
-    """Make what is missing, for brokers with these hosts and a first user who may do everything; what was made."""
-    if not is_user_name(user):
+class Made(NamedTuple):
+    """What was made, and a user whose credentials are there; no name if there is none."""
+
+    files: list[Path]
+    user: str
+
+
+def make_security(
+    directory: Path, network: str, brokers: Mapping[str, Sequence[str]], user: str | None = None
+) -> Made:  # fmt: skip
+    """Make what is missing or has expired, for brokers with these hosts and a user who may do everything.
+
+    If no user is named, it is one that is there; `FIRST` if there is no file of users yet.
+    """
+    if user is not None and not is_user_name(user):
         raise ConfigError(f"{user!r} is no name of a user; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
     for folder in (directory, directory / "brokers", directory / "users"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     made: list[Path] = []
     authority = _authority(directory, network, made)
+    is_new = bool(made)
     for name, hosts in brokers.items():
         certificate = directory / "brokers" / f"{name}.pem"
-        if not certificate.exists():
+        if is_new or _is_due(certificate):
             uri = certificate_uri(network, "broker", name)
             authority.issue(certificate, certificate.with_suffix(".key"), uri=uri, name=name, hosts=hosts)
             made.append(certificate)
-    users = directory / "users.toml"
-    if not users.exists():
-        token = _make_user(directory / "users", authority, network, user)
-        write_secret(users, _users(user, hash_secret(token)).encode())
-        made += [users, directory / "users" / f"{user}.toml"]
-    return made
+    for certificate in sorted((directory / "users").glob("*.pem")):
+        if is_user_name(certificate.stem) and (is_new or _is_due(certificate)):
+            _certify(certificate, authority, network)
+            made.append(certificate)
+    return Made(made, _user(directory, authority, network, user, made))
+
+
+def _user(directory: Path, authority: Authority, network: str, user: str | None, made: list[Path]) -> str:
+    """Make the user, if that is missing; its name."""
+    file, folder = directory / "users.toml", directory / "users"
+    known = load_users(file).by_name if file.exists() else {}
+    if user is None and known:
+        there = [name for name in known if (folder / f"{name}.toml").exists()]
+        return next((name for name in there if known[name].operate), there[0] if there else "")
+    name = user or FIRST
+    credentials = folder / f"{name}.toml"
+    if name not in known:
+        kept = hash_secret(_make_user(folder, authority, network, name))
+        before = file.read_text(encoding="utf-8").rstrip() if file.exists() else HEADING
+        write_secret(file, f"{before}\n\n{_section(name, kept)}".encode())
+        made += [file, credentials]
+    elif not credentials.exists():
+        if not known[name].certificate:
+            raise ConfigError(
+                f"{file}: user {name!r} is there and is not known by certificate; write certificate = true for it, "
+                "or give it a token: gapless security token"
+            )
+        _certify(folder / f"{name}.pem", authority, network)
+        _write_credentials(credentials, "")
+        made.append(credentials)
+    return name
 
 
 def _authority(directory: Path, network: str, made: list[Path]) -> Authority:
     certificate, key = directory / "authority.pem", directory / "authority.key"
-    if certificate.exists():
+    if not _is_due(certificate):
         return Authority.load(certificate, key)
     authority = Authority.make(f"{network} development authority")
     authority.write(certificate, key)
@@ -56,27 +101,39 @@ def _authority(directory: Path, network: str, made: list[Path]) -> Authority:
     return authority
 
 
+def _is_due(certificate: Path) -> bool:
+    """Whether it is not there, or has expired."""
+    return not certificate.exists() or expiry_of(certificate) <= time.time()
+
+
+def _certify(certificate: Path, authority: Authority, network: str) -> None:
+    """A certificate of a user, named as its file."""
+    uri = certificate_uri(network, "user", certificate.stem)
+    authority.issue(certificate, certificate.with_suffix(".key"), uri=uri, name=certificate.stem, is_server=False)
+
+
 def _make_user(directory: Path, authority: Authority, network: str, user: str) -> str:
     """Certificate, token and credentials of a user; returns the token."""
-    certificate, key = directory / f"{user}.pem", directory / f"{user}.key"
-    uri = certificate_uri(network, "user", user)
-    authority.issue(certificate, key, uri=uri, name=user, is_server=False)
+    _certify(directory / f"{user}.pem", authority, network)
     token = make_token(user)
-    lines = (
-        "# Whoever can read this can be this user.",
-        'authority = "../authority.pem"',
-        f"certificate = {_toml(certificate.name)}",
-        f"key = {_toml(key.name)}",
-        f"# token = {_toml(token)}  # instead of certificate and key",
-    )
-    write_secret(directory / f"{user}.toml", ("\n".join(lines) + "\n").encode())
+    _write_credentials(directory / f"{user}.toml", token)
     return token
 
 
-def _users(user: str, kept: str) -> str:
-    return f"""# Who may do what. Brokers read it again when it changes.
+def _write_credentials(path: Path, token: str) -> None:
+    lines = [
+        "# Whoever can read this can be this user.",
+        'authority = "../authority.pem"',
+        f"certificate = {_toml(path.stem + '.pem')}",
+        f"key = {_toml(path.stem + '.key')}",
+    ]
+    if token:
+        lines.append(f"# token = {_toml(token)}  # instead of certificate and key")
+    write_secret(path, ("\n".join(lines) + "\n").encode())
 
-[[users]]
+
+def _section(user: str, kept: str) -> str:
+    return f"""[[users]]
 name = {_toml(user)}
 certificate = true
 tokens = [{_toml(kept)}]

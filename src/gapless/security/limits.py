@@ -20,6 +20,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At a time. A further call is refused."""
     advertisements: int = 0
     """At a time. A further call is refused."""
+    names: int = 1_000
+    """Under which it holds subscriptions, in the whole network and not at each broker; of one user, not of a broker. A
+    further one is refused. Those that were ended do not count."""
     publications_per_s: float = 0.0
     """A client that publishes faster waits: the broker does not read from it until its debt is paid."""
     bytes_per_s: float = 0.0

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from gapless.errors import FilterError
 from gapless.filters import Filter, parse
-from gapless.filters.syntax import And
+from gapless.filters.syntax import And, render
 
 __all__ = ["Names", "Outside", "Within"]
 
@@ -43,8 +43,11 @@ class Within:
     def _is_narrowed(self, asked: Filter) -> bool:
         """Whether it demands, word for word, what is allowed; `narrow` makes such filters, and some are too large to be
         compared in another way."""
-        condition = asked.condition
-        return isinstance(condition, And) and self._filter.condition in condition.conditions
+        condition, own = asked.condition, self._filter.condition
+        if not isinstance(condition, And):
+            return False
+        # Trees that are equal may differ all the same: to Python, TRUE equals 1. Their texts tell them apart.
+        return any(each == own and render(each) == render(own) for each in condition.conditions)
 
     def narrow(self, text: str) -> str | None:
         """Of what the filter matches, what lies within; None if that is nothing, or too much for one filter."""

@@ -31,12 +31,14 @@ disabled = false                          # nothing at all, from now on
 publications_per_s = 100
 ```
 
-`revoked = ["0A3F…"]` at the top names certificates, by serial number, that count no more, also of brokers.
+`revoked = ["0A3F…"]` at the top names certificates, by serial number, that count no more, also of brokers. It is in
+hexadecimal digits, as `openssl x509 -serial` prints it; colons, spaces and a leading `0x` do not matter.
 
 The file counts as a whole or not at all: one mistake, and what was read before stays.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +60,9 @@ __all__ = ["User", "Users", "load_users"]
 
 USERS_MAX = 100_000
 TOKENS_MAX = 8
+SHOWN = 100
+"""Characters of what is wrong that a sentence repeats."""
+_HEX = re.compile(r"[0-9A-F]{1,64}", re.ASCII)
 
 
 class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -117,7 +122,7 @@ class Users:
         self.by_name = {user.name: user for user in file.users}
         self.broker_limits = file.broker_limits
         self.signed = signed
-        self.revoked = frozenset(serial.upper().lstrip("0") for serial in file.revoked)
+        self.revoked = frozenset(map(_serial, file.revoked))
         self.trust = (self.revoked, file.signed_tokens, None if signed is None else signed.text)
         """What else decides whose proofs count."""
         self._limits = file.limits
@@ -129,7 +134,13 @@ class Users:
 
     def is_revoked(self, certificate: Mapping[str, Any]) -> bool:
         """Whether a certificate counts no more."""
-        return str(certificate.get("serialNumber", "")).upper().lstrip("0") in self.revoked if certificate else False
+        return _serial(str(certificate.get("serialNumber", ""))) in self.revoked if certificate else False
+
+
+def _serial(text: str) -> str:
+    """A serial number as it is compared, however it is written."""
+    digits = "".join(text.replace(":", "").split()).upper()
+    return digits.removeprefix("0X").lstrip("0")
 
 
 _TABLES: dict[str, type[msgspec.Struct]] = {
@@ -137,8 +148,11 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
 }  # fmt: skip
 
 
-def load_users(path: Path) -> Users:
-    """The users in this file; a `ConfigError` that names the place if a single thing is wrong."""
+def load_users(path: Path, reads: Callable[[Path], None] = lambda path: None) -> Users:
+    """The users in this file; a `ConfigError` that names the place if a single thing is wrong.
+
+    `reads` hears of each other file that belongs to it, before that is read.
+    """
     try:
         document = parse_toml(read_text(path, ConfigError), ConfigError)
         _check_keys(document)
@@ -147,8 +161,11 @@ def load_users(path: Path) -> Users:
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     told = file.signed_tokens
-    signed = None if told is None else _signed(path.parent / told.keys, told)
-    return Users(file, signed)
+    if told is None:
+        return Users(file, None)
+    keys = path.parent / told.keys
+    reads(keys)
+    return Users(file, _signed(keys, told))
 
 
 def _signed(keys: Path, told: _SignedTokens) -> "SignedTokens":
@@ -169,6 +186,13 @@ def _check_keys(document: Mapping[str, Any]) -> None:
 def _check(file: _File) -> None:
     if len(file.users) > USERS_MAX:
         raise ConfigError(f"users: there are {len(file.users):,}; {USERS_MAX:,} is the most")
+    if file.broker_limits.names != UNLIMITED.names:
+        raise ConfigError("broker_limits.names: names are those of a user, at all brokers; limit them in [limits]")
+    for number, serial in enumerate(file.revoked):
+        if not _HEX.fullmatch(_serial(serial)):
+            raise ConfigError(
+                f"revoked[{number}]: {serial[:SHOWN]!r} is no serial number; write it in hexadecimal digits"
+            )
     seen: dict[str, int] = {}
     for number, user in enumerate(file.users):
         place = f"users[{number}]"

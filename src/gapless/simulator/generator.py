@@ -148,7 +148,7 @@ class _Draft:
             name=name,
             network=network,
             protocol=ProtocolChoice(protocol, dict(options)),
-            run=Run(seed=self._seed, settle_ms=self._settle_ms(), max_steps=2_000_000),
+            run=Run(seed=self._seed, settle_ms=self._settle_ms(options), max_steps=2_000_000),
             clients=tuple(self._clients),
             actions=tuple(self._actions),
             replies=tuple(self._replies),
@@ -207,12 +207,16 @@ class _Draft:
             run=msgspec.structs.replace(scenario.run, settle_ms=scenario.run.settle_ms + _READING_MS),
         )
 
-    def _settle_ms(self) -> float:
+    def _settle_ms(self, options: Mapping[str, Any]) -> float:
         """Where messages get lost, a repetition can too: it takes as many as luck wants, on each link of the way. A
-        client that reads history also waits for waves and for the answers of others."""
+        client that reads history also waits for waves and for the answers of others; and one that is far away for each
+        handful that it is given."""
         is_reading = any(getattr(action, "since_ms", -1) >= 0 or _is_named(action) for action in self._actions)
         reading_ms = _READING_MS if is_reading else 0.0
         slowest_ms = max(client.consume_ms for client in self._clients)
+        if "delivery_window" in options:
+            farthest_ms = max(client.latency_ms or 0.0 for client in self._clients)
+            slowest_ms += 2 * farthest_ms / int(options["delivery_window"])
         if any(isinstance(action, SubscribeAction) and action.share for action in self._actions):
             reading_ms += GROUP_MS
         return self._limits.settle_ms * (3 if "loss" in self._kinds else 1) + reading_ms + 600 * slowest_ms
@@ -412,6 +416,9 @@ class _Draft:
         return {"lag_ms": rng.choice(_LAG_MS), "delivery_window": rng.choice([3, 16, 4096])}
 
     def _draw_names(self) -> None:
+        """Named subscriptions, where f failures leave a majority of those who keep them."""
+        if self._kinds and len(self._tree.brokers) < 2 * self._f + 1:
+            return
         leaving = {action.client for action in self._actions if isinstance(action, LeaveAction)}
         clients = [client for client in self._clients if client.name not in leaving]
         filters = [_filter_text(topic, values) for topic in (None, *_TOPICS) for values in _RANGES[:2]]
@@ -467,7 +474,7 @@ class _TopicDraft(_Draft):
         most = max(latency.min_ms or 0.0, (latency.max_ms or 0.0) / 4)
         return msgspec.structs.replace(network, latency=msgspec.structs.replace(latency, max_ms=most, direct=True))
 
-    def _settle_ms(self) -> float:
+    def _settle_ms(self, options: Mapping[str, Any]) -> float:
         return 10 * self._limits.settle_ms
 
     def _draw_offer(self) -> tuple[str | None, tuple[int, int]]:

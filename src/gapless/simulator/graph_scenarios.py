@@ -1,8 +1,8 @@
 """Random scenarios on graphs with cycles: those of `generator`, laid over a graph that the same seed draws.
 
 What clients do is drawn as for a tree, and then the tree makes way for a graph over the same brokers: the tree with
-bypasses, the tree with some links more, a ring, or a random regular graph. All draws are of their own, so nothing
-that a seed means on trees depends on them.
+bypasses, the tree with some links more, a ring, a grid, or a random regular graph. All draws are of their own, so
+nothing that a seed means on trees depends on them.
 
 **Crashes** are for ever. On a tree with bypasses at most f brokers of a neighbourhood crash, on other graphs at most
 f in all; there any two brokers have f + 1 ways to each other that share no third.
@@ -11,12 +11,13 @@ f in all; there any two brokers have f + 1 ways to each other that share no thir
 import random
 from collections.abc import Mapping
 from itertools import combinations
+from math import ceil, isqrt
 from typing import Any
 
 import msgspec
 
 from gapless.errors import ScenarioError
-from gapless.overlay import Overlay, disjoint_paths, from_edges, random_regular, ring, with_bypasses
+from gapless.overlay import Overlay, disjoint_paths, from_edges, grid, random_regular, ring, with_bypasses
 from gapless.simulator.budget import FaultBudget
 from gapless.simulator.fault_plan import fault_kinds
 from gapless.simulator.generator import GeneratorLimits, generate
@@ -26,6 +27,9 @@ __all__ = ["GRAPH", "generate_on_graph"]
 
 GRAPH = "graph"
 """The scale of a search that means these."""
+
+GRIDS = 1 / 6
+"""How many of the graphs are grids."""
 
 
 def generate_on_graph(
@@ -39,7 +43,8 @@ def generate_on_graph(
     scenario = generate(seed, protocol, "none", options, limits)
     dice = random.Random(f"{seed}/graph")
     f = _draw_f(dice, limits, crashes=bool(kinds))
-    network, overlay = _draw_graph(dice, scenario.network, f, robust=bool(kinds))
+    is_grid = random.Random(f"{seed}/graph-grid").random() < GRIDS
+    network, overlay = _draw_graph(dice, scenario.network, f, robust=bool(kinds), is_grid=is_grid)
     found = msgspec.structs.replace(scenario, name=f"random-graph-{faults}-{seed}", network=network)
     if kinds:
         found = msgspec.structs.replace(found, faults=_draw_crashes(dice, found, overlay))
@@ -51,20 +56,32 @@ def _draw_f(dice: random.Random, limits: GeneratorLimits | None, *, crashes: boo
     return drawn if limits is None or limits.f is None else limits.f
 
 
-def _draw_graph(dice: random.Random, network: Network, f: int, *, robust: bool) -> tuple[Network, Overlay]:
+def _draw_graph(
+    dice: random.Random, network: Network, f: int, *, robust: bool, is_grid: bool
+) -> tuple[Network, Overlay]:
     """A graph over at least as many brokers as there were: clients keep their places."""
     tree = from_edges(network.edges or ())
     size = max(len(tree.brokers), f + 3)
     kind = dice.choice(["bypass", "bypass", "ring", "regular", "links"])
+    if is_grid:
+        kind = "grid"
     if kind == "bypass" and f > 0:
         changed = msgspec.structs.replace(network, f=f, bypass=f)
         return changed, with_bypasses(tree, f)
     overlay = ring(size) if kind == "ring" else _draw_regular(dice, size, f)
+    if kind == "grid":
+        overlay = _draw_grid(dice, size)
     if kind == "links":
         overlay = from_edges([*tree.edges, *_draw_links(dice, tree)])
     if robust:
         overlay = _made_robust(dice, overlay, f)
     return msgspec.structs.replace(network, f=f, edges=overlay.edges), overlay
+
+
+def _draw_grid(dice: random.Random, size: int) -> Overlay:
+    """Of two rows or more, and no fewer columns."""
+    rows = dice.randint(2, max(2, isqrt(size)))
+    return grid(rows, max(2, ceil(size / rows)))
 
 
 def _draw_regular(dice: random.Random, size: int, f: int) -> Overlay:

@@ -1,9 +1,9 @@
 """One client's part of a trace, read: what it says happened, as rows, and how far it goes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 from urllib.parse import unquote
 
 import msgspec
@@ -64,7 +64,41 @@ class Part:
 
     def add(self, record: records.Record) -> None:
         """The next thing that happened."""
-        _TAKEN_BY[type(record)](self, record)
+        match record:
+            case records.Delivered():
+                self._delivered(record)
+            case records.Published():
+                self._published(record)
+            case records.Confirmed():
+                self._confirmed(record)
+            case records.Confirming():
+                self._confirming(record)
+            case records.CutFixed():
+                self._cut_fixed(record)
+            case records.CutsVoided():
+                self._cuts_voided(record)
+            case records.Subscribed():
+                self._subscribed(record)
+            case records.Activated():
+                self._activated(record)
+            case records.Ended():
+                self._ended(record)
+            case records.Refused():
+                self._refused(record)
+            case records.Skipped():
+                self._skipped(record)
+            case records.Revoked():
+                self._revoked(record)
+            case records.NameOpened():
+                self._name_opened(record)
+            case records.GroupJoined():
+                self._group_joined(record)
+            case records.Opened():
+                self._opened(record)
+            case records.Closed():
+                self.is_closed = True
+            case _:
+                assert_never(record)
 
     def _opened(self, record: records.Opened) -> None:
         self.run, self.client, self.machine = record.run, record.client, record.machine
@@ -133,9 +167,6 @@ class Part:
     def _confirmed(self, record: records.Confirmed) -> None:
         self.confirmed_seq = max(self.confirmed_seq, record.seq)
 
-    def _closed(self, record: records.Closed) -> None:
-        self.is_closed = True
-
     def _act(
         self, kind: Any, event_id: str, subscription_id: str | None, time_us: int, stamp: int = 0,
         is_again: bool = False,
@@ -158,26 +189,6 @@ class Part:
     def _drop_cuts(self, subscription: str) -> None:
         for key in [key for key in self.cuts if key[0] == subscription]:
             del self.cuts[key]
-
-
-_TAKEN_BY: dict[type, Callable[[Part, Any], None]] = {
-    records.Opened: Part._opened,
-    records.Subscribed: Part._subscribed,
-    records.Refused: Part._refused,
-    records.Activated: Part._activated,
-    records.CutFixed: Part._cut_fixed,
-    records.CutsVoided: Part._cuts_voided,
-    records.Ended: Part._ended,
-    records.Skipped: Part._skipped,
-    records.NameOpened: Part._name_opened,
-    records.GroupJoined: Part._group_joined,
-    records.Confirming: Part._confirming,
-    records.Revoked: Part._revoked,
-    records.Published: Part._published,
-    records.Delivered: Part._delivered,
-    records.Confirmed: Part._confirmed,
-    records.Closed: Part._closed,
-}
 
 
 def read_part(path: Path) -> list[records.Record]:

@@ -10,8 +10,9 @@ may differ: an event counts as published after a subscription was active only if
 
 Nobody is left out in silence. A part that does not say that it is complete, because its client was killed, or ended
 without `close()`, or still runs, counts up to where it breaks off; its client is listed as *cut short*, even if nothing
-at all is known of it. What others were delivered of events whose publication is lost with the end of such a part cannot
-be judged, and is left out and counted.
+at all is known of it. So is a client that wrote no part, and whose events others were delivered: it was on another
+machine, or asked not to. What others were delivered of events whose publication is not known cannot be judged, and is
+left out and counted.
 """
 
 import math
@@ -40,6 +41,7 @@ def merge_parts(directory: Path | str, *, quiesced: bool, clock_skew_ms: float |
     parts = _read_parts(Path(directory))
     run = _common_run(parts, str(directory))
     skew_ms = _skew(parts, clock_skew_ms, str(directory))
+    parts += _missing(parts)
     parts = enter_names(msgspec.structs.replace(run, quiesced=quiesced), parts, skew_ms)
     history, cut_short = _known_acts(run.run, parts)
     return Trace(
@@ -74,6 +76,13 @@ def _read_parts(directory: Path) -> list[Part]:
         log.clear()
         parts.append(part)
     return parts
+
+
+def _missing(parts: Sequence[Part]) -> list[Part]:
+    """Of each client that published and wrote no part, one that is empty."""
+    known = {part.client for part in parts}
+    delivered = {row.event_id.rpartition(":")[0] for part in parts for row in part.history if row.kind == "deliver"}
+    return [Part(client, parts[0].start_us) for client in sorted(delivered - known)]
 
 
 def _moment(record: Record) -> int:

@@ -63,7 +63,7 @@ def spurious(encoded: Encoded, pairs: DataFrame, namer: Namer, *, unsound: bool,
     if untimely:
         found.append(_wrong_by_time(pairs, encoded))
     if encoded.strays:
-        found += [_ghosts(deliveries, encoded), _strays(deliveries, encoded)]
+        found += [_unpublished(deliveries, encoded), _strays(deliveries, encoded)]
     together = reduce(DataFrame.unionByName, found)
     named = namer.name(namer.run_and_name(together, "c", "client"), "p", "name", "left")
     named = named.withColumns({
@@ -106,10 +106,10 @@ def _wrong_by_time(pairs: DataFrame, encoded: Encoded) -> DataFrame:
     return facts.withColumns({"odd_id": nothing, "exists": F.lit(True), "flaw": flaw}).select(*_WRONG)
 
 
-def _ghosts(deliveries: DataFrame, encoded: Encoded) -> DataFrame:
+def _unpublished(deliveries: DataFrame, encoded: Encoded) -> DataFrame:
     asked = encoded.subscriptions.select("s", "subscription_id")
-    ghosts = deliveries.where("mine AND p IS NULL").join(asked, "s")
-    return ghosts.withColumns({"exists": F.lit(False), "flaw": F.lit("it was never published")}).select(*_WRONG)
+    unpublished = deliveries.where("mine AND p IS NULL").join(asked, "s")
+    return unpublished.withColumns({"exists": F.lit(False), "flaw": F.lit("it was never published")}).select(*_WRONG)
 
 
 def _strays(deliveries: DataFrame, encoded: Encoded) -> DataFrame:

@@ -20,7 +20,12 @@ def with_cut_short(verdicts: DataFrame, cut_short: DataFrame | None) -> DataFram
     known = F.when(F.col("last_ms").isNull(), "nothing is known of").otherwise(sentence("{acts} acts are known of"))
     lost = F.when(F.col("forgotten") > 0, sentence("; {forgotten} deliveries of its events are left out")).otherwise("")
     said = sentence("{known} {client}, which is cut short: it is held to no more{lost}", known=known, lost=lost)
-    told = cut_short.select("run", "client", said.alias("said"))
+    missing = sentence("{client} published, and no part says what: {forgotten} deliveries of its events are left out")
+    told = cut_short.select(
+        "run",
+        "client",
+        F.when(F.col("last_ms").isNull() & (F.col("forgotten") > 0), missing).otherwise(said).alias("said"),
+    )
     by_run = told.groupBy("run").agg(F.array_sort(F.collect_list(F.struct("client", "said"))).alias("of_run"))
     left = F.size("of_run") - NAMED_MAX
     more = F.when(left > 0, sentence(" and {left} more", left=left)).otherwise("")

@@ -211,7 +211,7 @@ class _Judge:
         self._totals = self._summary.agg(*(F.sum(name).alias(name) for name in _COUNTED)).collect()[0].asDict()
 
     def audit(self) -> Audit:
-        relations = relate(self._encoded, self._ghosts())
+        relations = relate(self._encoded, self._unpublished())
         found = [anomalies.never_active(self._encoded), *self._spurious(), *self._false_pasts(relations)]
         found += self._about_pairs(relations)
         found += anomalies.false_losses(self._encoded, self._namer)
@@ -221,7 +221,7 @@ class _Judge:
     def _has(self, name: str) -> bool:
         return bool(self._totals[name])
 
-    def _ghosts(self) -> DataFrame | None:
+    def _unpublished(self) -> DataFrame | None:
         """p, seq of what was delivered and never published."""
         if not self._has("unsound") and not self._encoded.strays:
             return None

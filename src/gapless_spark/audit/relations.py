@@ -60,13 +60,13 @@ def relation_of(key: str) -> Column:
     return F.shiftleft(F.shiftright(key, 32), 32)
 
 
-def relate(encoded: Encoded, ghosts: DataFrame | None) -> Relations:
-    """Check the certificate, and compute what it does not give. `ghosts` are deliveries of what was never published."""
+def relate(encoded: Encoded, unpublished: DataFrame | None) -> Relations:
+    """Check the certificate, and compute what it does not give. `unpublished` was delivered, and never published."""
     claimed = encoded.keeper.keep(_claimed(encoded))
     orphans, doubled = claimed.agg(F.count_if(F.col("past").isNull()), F.count("twice")).collect()[0]
     if doubled:
         refuse(_about_claims(claimed, encoded))
-    nodes, reads = _nodes(encoded), _reads(encoded, ghosts)
+    nodes, reads = _nodes(encoded), _reads(encoded, unpublished)
     vectors = claimed.where("past IS NOT NULL").select(relation_of("p").alias("rel"), "p", "seq", "past")
     suspects = shared(_suspects(claimed, vectors, nodes, reads))
     lying = not suspects.isEmpty()
@@ -173,12 +173,12 @@ def _nodes(encoded: Encoded) -> DataFrame:
     return encoded.events.select(relation_of("p").alias("rel"), "p", "seq", place_of("p").alias("own"), "width")
 
 
-def _reads(encoded: Encoded, ghosts: DataFrame | None) -> DataFrame:
+def _reads(encoded: Encoded, unpublished: DataFrame | None) -> DataFrame:
     """Deliveries to clients that publish, too: only these carry the relation on."""
     places = {"own": place_of("c"), "idx": place_of("p")}
     reads = encoded.acts.where("NOT publishes").withColumns(places).where("own < width AND idx < width")
-    if ghosts is not None:
-        reads = reads.join(ghosts, ["p", "seq"], "left_anti")
+    if unpublished is not None:
+        reads = reads.join(unpublished, ["p", "seq"], "left_anti")
     return reads.select(
         relation_of("c").alias("rel"), "c", "step", "before", "p", "seq", "own", "width", "idx"
     )  # fmt: skip

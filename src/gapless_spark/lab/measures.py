@@ -17,7 +17,10 @@
 | `barrier-delay` | milliseconds | how many deliveries waited for their causes so long |
 | `false-positives` | `count` | messages received by brokers that did not want them any more |
 
-*Others* are all but the publisher itself. `run-length`, the milliseconds of virtual time until
+*Active* is what the workload asks for: with the whole cut, or with the first of the cuts, as papers count
+(`ready="first"`, which `tree-subscriptions` asks for). *Others* are all but the publisher itself.
+
+`run-length`, the milliseconds of virtual time until
 something was published or delivered last (or the run was over, if nothing was), and `steps` are measured in every run.
 """
 

@@ -21,6 +21,7 @@ from gapless.checkers.live import RunReport, SubscriptionReport, sum_up
 from gapless.errors import TraceError
 from gapless_spark.live.parts_source import PartsSource
 from gapless_spark.live.processors import FACTS, REPORTS, Following, Judging, report_of
+from gapless_spark.spark_errors import started_too_slowly
 
 __all__ = ["SETTINGS", "Batch", "LiveAudit"]
 
@@ -37,7 +38,6 @@ SETTINGS = {
 LOOK_S = 0.2
 STARTS_MAX = 20
 """Spark gives a process of Python ten seconds to start. Where that is too short, the query goes on with a new one."""
-_TOO_BUSY = "failed to connect back"
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -121,7 +121,7 @@ class LiveAudit:
         query = self._query
         if query is not None and not query.isActive:
             error = query.exception()
-            if error is not None and _TOO_BUSY in str(error) and self._starts < STARTS_MAX:
+            if error is not None and started_too_slowly(error) and self._starts < STARTS_MAX:
                 self._start()
             elif error is not None:
                 raise error

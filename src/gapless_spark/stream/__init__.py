@@ -3,7 +3,7 @@
 | rule | file |
 | --- | --- |
 | what the options mean | `options` |
-| events as columns | `columns`, `variant` |
+| events as columns | `columns`, `variant`, `arrays` |
 | conditions that brokers evaluate | `pushdown` |
 | where a micro-batch ends | `lookout`, `offsets` |
 | what a task reads | `reading`, `connection` |

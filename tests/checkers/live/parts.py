@@ -18,7 +18,8 @@ START_US = 1_000_000
 def write_parts(run: Run, directory: Path, *, close: bool = True) -> list[str]:
     """Each client's part of the run; returns who wrote a record, one after the other."""
     row = RunRow("model", "model", run.guarantee, "toy", 0, 1, 0, False, "{}")
-    clients = sorted({call.client for call in run.calls})
+    publishers = {call.happening.publisher for call in run.calls if call.kind == "deliver"}
+    clients = sorted({call.client for call in run.calls} | publishers)
     parts = {client: PartRecorder(directory, row, client) for client in clients}
     written = list(clients)
     for place, call in enumerate(run.calls):

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,11 @@ from .parts import judged, write_parts
 GUARANTEES: tuple[Guarantee, ...] = ("gcd", "gfd", "topic-causal", "best-effort")
 
 
-def compare(run: Run, place: Path, seed: int, *, close: bool = True) -> Verdict:
-    written = write_parts(run, place, close=close)
+def compare(run: Run, place: Path, seed: int, *, close: bool = True, lost: Sequence[str] = ()) -> Verdict:
+    """`lost`: the clients whose parts are not there."""
+    written = [client for client in write_parts(run, place, close=close) if client not in lost]
+    for client in lost:
+        (place / "parts" / f"{client}.part").unlink()
     expected = check(merge_parts(place, quiesced=run.quiesced))
     live = judged(place, written, seed, quiesced=run.quiesced)
     assert names(live) == names(expected)
@@ -70,6 +74,21 @@ def test_runs_that_went_wrong_in_random_ways_are_judged_alike(guarantee: Guarant
         verdict = compare(run, tmp_path / str(seed), seed, close=draw.random() < 0.8)
         compared[verdict.status] += 1
     assert compared["invalid"] >= 25
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_of_who_wrote_no_part_both_say_so_and_neither_accuses_the_network(guarantee: Guarantee, tmp_path: Path) -> None:
+    missed = Counter[int]()
+    for seed in range(60):
+        draw = random.Random(seed)
+        run = Model(seed, clients=5, guarantee=guarantee).run(quiesced=draw.random() < 0.5)
+        clients = sorted({call.client for call in run.calls})
+        verdict = compare(
+            run, tmp_path / str(seed), seed, close=draw.random() < 0.8, lost=draw.sample(clients, draw.choice([1, 2]))
+        )
+        assert verdict.anomalies == ()
+        missed[sum("no part says what" in told for told in verdict.cut_short)] += 1
+    assert min(missed[1], missed[2]) > 5, missed
 
 
 def is_in_order(run: Run) -> bool:

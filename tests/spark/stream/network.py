@@ -16,6 +16,7 @@ from gapless.overlay import chain
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import ProtocolEntry
 from gapless.runtime.settings import RuntimeSettings
+from gapless_spark.spark_errors import started_too_slowly
 from gapless_spark.stream.columns import default_schema
 from gapless_spark.stream.options import Options
 from gapless_spark.stream.source import StreamReader
@@ -64,7 +65,7 @@ def patiently(query: Callable[[], T]) -> T:
         try:
             return query()
         except StreamingQueryException as error:
-            if "failed to connect back" not in str(error) or time.monotonic() > deadline:
+            if not started_too_slowly(error) or time.monotonic() > deadline:
                 raise
 
 

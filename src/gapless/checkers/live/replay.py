@@ -2,7 +2,8 @@
 
 Parts are read at different moments, so a delivery may be known before its publication is. Then its client waits. A
 publication reaches the disk before it reaches a broker: if it is not there when everything was read twice more, it was
-never made. What comes out is what each subscription has to know (`facts`), and nothing is judged here.
+never made. If its publisher has no part at all, nothing is known of it: what others are delivered of its events is left
+out and counted. What comes out is what each subscription has to know (`facts`), and nothing is judged here.
 
 An event is told to subscriptions when it is known to have left its publisher: it was confirmed to it, or delivered to
 somebody, or the publisher closed its part. Until then it is due to nobody, as in `cut_short`.
@@ -35,6 +36,8 @@ PATIENCE = 2
 """So many times more all parts are read before an event that is nowhere counts as never published."""
 LEFT_MAX = 100_000
 """Clients that left and whose last number is known."""
+MISSING_MAX = 10_000
+"""Clients that published and have no part."""
 
 Line: TypeAlias = tuple[str, records.Record]
 """Of which part, and what it says next."""
@@ -54,7 +57,7 @@ class RunReport(msgspec.Struct, frozen=True):
     machines: list[str]
     events: int
     open_clients: list[CutShortRow]
-    """Who has not closed its part. If it ended now, they would be cut short."""
+    """Who has not closed its part, or has none. If it ended now, they would be cut short."""
     read: int
     """Records that came since the last report."""
     waiting: int
@@ -79,6 +82,8 @@ class _Client:
     queue: list[records.Record] = field(default_factory=list)
     stalled: int = 0
     steps: int = 0
+    left_out: int = 0
+    """Deliveries to it that are no steps: nothing is known of their publisher."""
     last_ms: float | None = None
     published: int = 0
     sent: int = 0
@@ -111,6 +116,10 @@ class Replay:
         """Whose part each is."""
         self._clients: dict[str, _Client] = {}
         self._left: dict[str, int] = {}
+        self._missing: dict[str, tuple[int, int]] = {}
+        """Who published and has no part: its last number that was delivered, and how many deliveries were left out."""
+        self._unknown: dict[str, int] = {}
+        """Of whom no part was read yet, and how often all parts were."""
         self._routes: dict[str, _Route] = {}
         self._events = 0
         self._now_ms = 0.0
@@ -142,10 +151,11 @@ class Replay:
             sorted(self._machines),
             self._events,
             [
-                CutShortRow(run, each.name, each.steps, each.last_ms, each.sent, each.forgotten)
+                CutShortRow(run, each.name, each.steps + each.left_out, each.last_ms, each.sent, each.forgotten)
                 for each in clients
                 if not each.is_closed
-            ],
+            ]
+            + [CutShortRow(run, name, 0, None, sent, count) for name, (sent, count) in self._missing.items() if count],
             self._read,
             sum(len(each.queue) for each in clients),
             sum(len(each.window) for each in clients),
@@ -158,6 +168,8 @@ class Replay:
         if isinstance(record, records.Opened):
             self._machines.add(record.machine)
             self._parts[part] = record.client
+            self._missing.pop(record.client, None)
+            self._unknown.pop(record.client, None)
             self._clients[record.client] = _Client(record.client)
             if self.run is None:
                 self.run = record.run
@@ -165,6 +177,8 @@ class Replay:
                 self.fault = f"the parts are of two networks: {self.run.run!r} and {record.run.run!r}; keep them apart"
         elif part in self._parts:
             self._clients[self._parts[part]].queue.append(record)
+            if isinstance(record, records.Delivered) and not self._is_known(record.publisher):
+                self._unknown.setdefault(record.publisher, 0)
         else:
             self.fault = f"{part} is no part of a trace that this Gapless can read: it does not say whose it is"
 
@@ -178,10 +192,30 @@ class Replay:
             if is_last:
                 return
             is_last = True
+            self._give_up_on_unknown()
             for client in self._clients.values():
                 client.stalled = client.stalled + 1 if self._is_alone(client) else 0
-                if client.stalled > PATIENCE:
+                if client.stalled > PATIENCE or self._can_go_on(client):
                     ready.append(client)
+
+    def _give_up_on_unknown(self) -> None:
+        """Everything was read once more: whose part is not there by now has none."""
+        for publisher, times in list(self._unknown.items()):
+            if times < PATIENCE:
+                self._unknown[publisher] = times + 1
+            else:
+                del self._unknown[publisher]
+                self._missing[publisher] = (0, 0)
+        for known in (self._unknown, self._missing):
+            while len(known) > MISSING_MAX:
+                del known[next(iter(known))]
+
+    def _is_known(self, publisher: str) -> bool:
+        return publisher in self._clients or publisher in self._left or publisher in self._missing
+
+    def _can_go_on(self, client: _Client) -> bool:
+        head = client.queue[0] if client.queue else None
+        return isinstance(head, records.Delivered) and self._is_decided(head)
 
     def _follow(self, client: _Client, ready: list[_Client], waiting: dict[str, set[str]]) -> Iterator[Told]:
         done = 0
@@ -211,7 +245,7 @@ class Replay:
         """Whether it is known if the event was published."""
         publisher = self._clients.get(record.publisher)
         if publisher is None:
-            return record.publisher in self._left
+            return record.publisher in self._left or record.publisher in self._missing
         return record.seq <= publisher.published or publisher.is_closed
 
     # ---- what happens -------------------------------------------------------------------------------------
@@ -305,6 +339,10 @@ class Replay:
 
     def _delivered(self, client: _Client, record: records.Delivered) -> Iterator[Told]:
         time_ms = self._pass(client, record.time_us)
+        if record.publisher not in self._clients and record.publisher not in self._left:
+            self._leave_out(record)
+            client.left_out += 1
+            return
         step, client.steps = client.steps, client.steps + 1
         publisher, seq = self._clients.get(record.publisher), record.seq
         held, known = self._looked_up(record)
@@ -328,6 +366,10 @@ class Replay:
         if held is not None and not _tested(route.filter)(held.attributes):
             known = "no match"
         yield record.subscription, facts.Delivered(event_id, record.publisher, seq, step, time_ms, known)
+
+    def _leave_out(self, record: records.Delivered) -> None:
+        sent, count = self._missing.get(record.publisher, (0, 0))
+        self._missing[record.publisher] = (max(sent, record.seq), count + 1)
 
     def _looked_up(self, record: records.Delivered) -> tuple[_Held | None, facts.Known]:
         publisher = self._clients.get(record.publisher)

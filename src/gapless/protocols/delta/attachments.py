@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from gapless.events import Event
-from gapless.protocols.delta.held import Held
 from gapless.protocols.delta.messages import (
     Accepted,
     Acknowledge,
@@ -32,6 +31,8 @@ from gapless.protocols.delta.messages import (
     Started,
 )
 from gapless.protocols.delta.subscriptions import Route, Subscription
+from gapless.protocols.delta.unconfirmed import Unconfirmed
+from gapless.protocols.parts.numbered_names import client_in
 
 __all__ = ["Attachments"]
 
@@ -77,9 +78,9 @@ class _Client:
         self.accepted = 0
         self.inbox: deque[Event] = deque()
         """Events that wait until the broker has recovered."""
-        self.backlog: deque[tuple[Held, tuple[str, ...]]] = deque()
+        self.backlog: deque[tuple[Unconfirmed, tuple[str, ...]]] = deque()
         """What is to be delivered."""
-        self.delivered: dict[int, tuple[Held, tuple[str, ...]]] = {}
+        self.delivered: dict[int, tuple[Unconfirmed, tuple[str, ...]]] = {}
         """What is not acknowledged."""
         self.tickets = 0
 
@@ -94,7 +95,7 @@ class _Client:
 class _Forwarding(Protocol):
     def publish(self, client: str, event: Event) -> None: ...
 
-    def settle(self, held: Held, waiting: str) -> None: ...
+    def settle(self, held: Unconfirmed, waiting: str) -> None: ...
 
 
 class _Propagation(Protocol):
@@ -216,7 +217,7 @@ class Attachments:
     def on_known(self, subscription: Subscription) -> None:
         """A subscription of a client here: it has just asked for it, or neighbours have told it back."""
         name = subscription.name
-        client = self._client(name.rpartition("/")[0])
+        client = self._client(client_in(name))
         is_wished = name in client.wishes
         client.wishes.pop(name, None)
         client.own[name] = own = _Own(subscription, is_wished=is_wished)
@@ -229,7 +230,7 @@ class Attachments:
 
     def on_confirmed(self, subscription: Subscription, cuts: dict[str, Cuts]) -> None:
         """The subscription starts, or is known to all again."""
-        client = self._client(subscription.name.rpartition("/")[0])
+        client = self._client(client_in(subscription.name))
         own = client.own[subscription.name]
         if own.is_wished:
             self._start(client, own, cuts)
@@ -248,7 +249,7 @@ class Attachments:
 
     def on_removed(self, subscription: Subscription) -> None:
         """The subscription is over. If it is the client's still, it was given up."""
-        client = self._client(subscription.name.rpartition("/")[0])
+        client = self._client(client_in(subscription.name))
         own = client.own.pop(subscription.name)
         if own.is_claimed and client.is_attached:
             self._send(client.name, Lost(subscription.name))
@@ -305,14 +306,14 @@ class Attachments:
 
     # ---- events for clients -------------------------------------------------------------------------------
 
-    def offer(self, held: Held, routes: list[Route]) -> None:
+    def offer(self, held: Unconfirmed, routes: list[Route]) -> None:
         """An event that has just come: who here wants it?"""
         event = held.content
         assert isinstance(event, Event)
         wanted: dict[str, list[str]] = {}
         for route in routes:
             for name in route.own:
-                client = self._clients[name.rpartition("/")[0]]
+                client = self._clients[client_in(name)]
                 own = client.own[name]
                 if own.is_pending:
                     own.positions[event.publisher] = event.seq

@@ -17,8 +17,8 @@ so. If it is on the way to others, more than δ have failed in a row, and those 
 opens again and something was dropped do their subscriptions end. With `legitimacy = relaxed` they go on, with a gap.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from gapless.protocol import (
     BrokerNode,
@@ -47,6 +47,8 @@ from gapless.protocols.delta.messages import (
     ConfirmPublication,
     ConfirmSubscription,
     Detach,
+    FromBroker,
+    FromClient,
     Heard,
     Hello,
     Partition,
@@ -107,41 +109,26 @@ class DeltaBroker(BrokerNode):
             self._neighbourhood, self._sessions, send, self._attachments.on_broker_recovered,
             is_recovering=place.incarnation > 0 and "synchronise" not in options.switched_off,
         )  # fmt: skip
-        self._inputs: dict[type, Callable[[Any], None]] = {
-            Received: self._on_received,
-            Start: self._on_start,
-            Connected: self._on_connected,
-            Suspected: self._on_suspected,
-            Trusted: self._on_trusted,
-            TimerFired: self._on_timer,
-        }
-        self._from_broker: dict[type, Callable[[Session, Any], None]] = {
-            Publication: self._forwarding.on_publication,
-            ConfirmPublication: self._forwarding.on_confirmed,
-            Recovered: self._forwarding.on_notice,
-            AddSubscription: self._on_add,
-            ConfirmSubscription: self._propagation.on_confirm,
-            RemoveSubscription: self._propagation.on_remove,
-            Heard: self._propagation.on_heard,
-            Synchronised: self._on_synchronised,
-            Partitions: self._partitions.on_partitions,
-            PartitionOver: self._partitions.on_over,
-        }
-        self._from_client: dict[type, Callable[[str, Any], None]] = {
-            Attach: self._attachments.on_attach,
-            Detach: lambda client, message: self._attachments.on_detach(client),
-            ClientSubscribe: self._attachments.on_subscribe,
-            ClientUnsubscribe: lambda client, message: self._attachments.on_unsubscribe(client, message.name),
-            ClientOffers: lambda client, message: self._attachments.on_offers(client),
-            ClientPublish: self._attachments.on_publish,
-            Acknowledge: self._attachments.on_acknowledge,
-        }
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
         self._effects = []
         self._now = now
-        self._inputs[item.__class__](item)
+        match item:
+            case Received():
+                self._on_received(item)
+            case TimerFired():
+                self._on_timer(item)
+            case Connected():
+                self._on_connected(item)
+            case Suspected():
+                self._on_suspected(item)
+            case Trusted():
+                self._on_trusted(item)
+            case Start():
+                self._on_start()
+            case _:
+                raise AssertionError(f"no input of a broker: {item!r}")
         return self._effects
 
     def state_size(self) -> Mapping[str, int]:
@@ -168,7 +155,7 @@ class DeltaBroker(BrokerNode):
 
     # ---- inputs -------------------------------------------------------------------------------------------
 
-    def _on_start(self, item: Start) -> None:
+    def _on_start(self) -> None:
         if self._incarnation == 0:
             self._sessions.agree_silently()
         else:
@@ -179,7 +166,7 @@ class DeltaBroker(BrokerNode):
     def _on_received(self, item: Received) -> None:
         peer, message = item.peer, item.message
         if peer not in self._neighbourhood.paths:
-            self._from_client[message.__class__](peer, message)
+            self._on_asked(peer, message)
         elif message.__class__ is Hello:
             self._sessions.on_hello(peer, message)
         elif message.__class__ is Use:
@@ -187,7 +174,51 @@ class DeltaBroker(BrokerNode):
         else:
             session = self._sessions.get(peer)
             if session.is_heard:
-                self._from_broker[message.__class__](session, message)
+                self._on_told(session, message)
+
+    def _on_told(self, session: Session, message: FromBroker) -> None:
+        match message:
+            case Publication():
+                self._forwarding.on_publication(session, message)
+            case ConfirmPublication():
+                self._forwarding.on_confirmed(session, message)
+            case Recovered():
+                self._forwarding.on_notice(session, message)
+            case AddSubscription():
+                self._on_add(session, message)
+            case ConfirmSubscription():
+                self._propagation.on_confirm(session, message)
+            case RemoveSubscription():
+                self._propagation.on_remove(session, message)
+            case Heard():
+                self._propagation.on_heard(session, message)
+            case Synchronised():
+                self._on_synchronised(session, message)
+            case Partitions():
+                self._partitions.on_partitions(session, message)
+            case PartitionOver():
+                self._partitions.on_over(session, message)
+            case _:
+                assert_never(message)
+
+    def _on_asked(self, client: str, call: FromClient) -> None:
+        match call:
+            case ClientPublish():
+                self._attachments.on_publish(client, call)
+            case Acknowledge():
+                self._attachments.on_acknowledge(client, call)
+            case Attach():
+                self._attachments.on_attach(client, call)
+            case Detach():
+                self._attachments.on_detach(client)
+            case ClientSubscribe():
+                self._attachments.on_subscribe(client, call)
+            case ClientUnsubscribe():
+                self._attachments.on_unsubscribe(client, call.name)
+            case ClientOffers():
+                self._attachments.on_offers(client)
+            case _:
+                assert_never(call)
 
     def _on_connected(self, item: Connected) -> None:
         if item.peer in self._neighbourhood.paths:

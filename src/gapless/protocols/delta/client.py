@@ -11,6 +11,7 @@ nobody keeps what comes next for them, and those that have not started are asked
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from gapless.events import Event
 from gapless.protocol import (
@@ -48,17 +49,19 @@ from gapless.protocols.delta.messages import (
     Detach,
     Lost,
     Started,
+    ToClient,
 )
 from gapless.protocols.delta.options import DeltaOptions
 from gapless.protocols.parts.calling_client import CallingClient
+from gapless.protocols.parts.numbered_names import name_of
 
 __all__ = ["DeltaClient"]
 
 PATIENCE = "patience"
 
 
-class _Held:
-    """A subscription as the client holds it."""
+class _Subscription:
+    """A subscription as the client holds it. No cuts are kept, only how far it is with each publisher."""
 
     def __init__(self, name: str, number: int, text: str) -> None:
         self.name = name
@@ -82,22 +85,11 @@ class DeltaClient(CallingClient):
         self._attempts = 0
         self._suspected: dict[str, int] = {}
         self._kept: deque[Event] = deque()
-        self._subscriptions: dict[str, _Held] = {}
+        self._subscriptions: dict[str, _Subscription] = {}
         """By the name that the user gave."""
-        self._by_wire_name: dict[str, _Held] = {}
+        self._by_wire_name: dict[str, _Subscription] = {}
         self._offers: dict[str, None] = {}
         self._publishes = False
-        self._handlers |= {
-            Start: lambda item: self._attach(),
-            Connected: self._on_connected,
-            Suspected: self._on_suspected,
-            Trusted: self._on_trusted,
-            TimerFired: lambda item: self._leave_the_dead(),
-            Accepted: self._on_accepted,
-            Started: self._on_started,
-            Delivery: self._on_delivery,
-            Lost: self._on_lost,
-        }
 
     @property
     def window(self) -> int:
@@ -112,6 +104,21 @@ class DeltaClient(CallingClient):
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
         return {"subscriptions": len(self._subscriptions), "kept": len(self._kept)}
+
+    def _heed(self, item: Input) -> None:
+        match item:
+            case Start():
+                self._attach()
+            case Connected():
+                self._on_connected(item)
+            case Suspected():
+                self._on_suspected(item)
+            case Trusted():
+                self._on_trusted(item)
+            case TimerFired():
+                self._leave_the_dead()
+            case _:
+                pass
 
     # ---- the broker ---------------------------------------------------------------------------------------
 
@@ -128,9 +135,9 @@ class DeltaClient(CallingClient):
         for event in self._kept:
             self._send(ClientPublish(event))
 
-    def _wish(self, held: _Held) -> ClientSubscribe:
+    def _wish(self, held: _Subscription) -> ClientSubscribe:
         self._by_wire_name.pop(held.wire_name, None)
-        held.wire_name = f"{self._name}/{held.number}.{self._attempts}"
+        held.wire_name = name_of(self._name, f"{held.number}.{self._attempts}")
         self._by_wire_name[held.wire_name] = held
         return ClientSubscribe(held.wire_name, held.text)
 
@@ -181,7 +188,7 @@ class DeltaClient(CallingClient):
     def _subscribe(self, call: Subscribe) -> None:
         if self._can_be_made(call, call.subscription, self._subscriptions):
             self._calls += 1
-            held = self._subscriptions[call.subscription] = _Held(call.subscription, self._calls, call.filter)
+            held = self._subscriptions[call.subscription] = _Subscription(call.subscription, self._calls, call.filter)
             self._send(self._wish(held))
 
     def _unsubscribe(self, call: Unsubscribe) -> None:
@@ -207,12 +214,25 @@ class DeltaClient(CallingClient):
             return False
         return self._filter_of(call) is not None
 
-    def _end(self, held: _Held) -> None:
+    def _end(self, held: _Subscription) -> None:
         del self._subscriptions[held.name]
         del self._by_wire_name[held.wire_name]
         self._effects.append(Ended(held.name, held.positions))
 
     # ---- answers ------------------------------------------------------------------------------------------
+
+    def _hear(self, message: ToClient) -> None:
+        match message:
+            case Delivery():
+                self._on_delivery(message)
+            case Accepted():
+                self._on_accepted(message)
+            case Started():
+                self._on_started(message)
+            case Lost():
+                self._on_lost(message)
+            case _:
+                assert_never(message)
 
     def _on_accepted(self, message: Accepted) -> None:
         before = len(self._kept)

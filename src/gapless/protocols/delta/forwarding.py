@@ -24,7 +24,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from gapless.events import Event
-from gapless.protocols.delta.held import Held, HeldId
 from gapless.protocols.delta.messages import (
     ConfirmPublication,
     Heard,
@@ -39,6 +38,7 @@ from gapless.protocols.delta.partitions import PartitionTable, ended_by
 from gapless.protocols.delta.sequences import Sequences
 from gapless.protocols.delta.sessions import Session, Sessions
 from gapless.protocols.delta.subscriptions import HERE, Route, Subscription, SubscriptionTable
+from gapless.protocols.delta.unconfirmed import ContentId, Unconfirmed
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Forwarding"]
@@ -50,7 +50,7 @@ HOMES_MAX = 100_000
 class _Clients(Protocol):
     """The clients attached here."""
 
-    def offer(self, held: Held, routes: list[Route]) -> None: ...
+    def offer(self, held: Unconfirmed, routes: list[Route]) -> None: ...
 
     def on_delivered(self, client: str, seq: int) -> None: ...
 
@@ -73,8 +73,8 @@ class Forwarding:
         self._tells_duplicates = "duplicates" not in options.switched_off
         self._notes_missed = "missed" not in options.switched_off
         self._synchronises = "synchronise" not in options.switched_off
-        self._queue: dict[int, Held] = {}
-        self._by_id: dict[HeldId, Held] = {}
+        self._queue: dict[int, Unconfirmed] = {}
+        self._by_id: dict[ContentId, Unconfirmed] = {}
         self._homes: dict[str, str] = {}
         self._given_up: dict[str, bool] = {}
         """Gates for which nothing is kept any more, and whether something was dropped."""
@@ -91,13 +91,13 @@ class Forwarding:
 
     def publish(self, client: str, event: Event) -> None:
         """A client here publishes, perhaps once more."""
-        held = Held(event, (event.publisher, event.seq), ((client, 0, event.seq),))
+        held = Unconfirmed(event, (event.publisher, event.seq), ((client, 0, event.seq),))
         self._take(held, HERE, client, (event.seq, ()))
 
     def on_publication(self, session: Session, message: Publication) -> None:
         """An event from another broker."""
         event = message.event
-        held = Held(event, (event.publisher, event.seq), message.vector)
+        held = Unconfirmed(event, (event.publisher, event.seq), message.vector)
         held.tags = message.tags
         held.missed = message.missed
         if session.unheard and self._notes_missed:
@@ -109,15 +109,15 @@ class Forwarding:
 
     def on_notice(self, session: Session, message: Recovered) -> None:
         """A notifier from another broker."""
-        held = Held(message, (message.origin, *message.serial), message.vector)
+        held = Unconfirmed(message, (message.origin, *message.serial), message.vector)
         self._take(held, session.direction, session.peer, (message.number, session.theirs))
 
     def notify(self, origin: str, serial: Number, detector: str, node: str) -> None:
         """Let the subscriptions know that the detector's partitions with the node are over."""
         notice = Recovered(origin, serial, detector, node, 0, ())
-        self._process(Held(notice, (origin, *serial), ()), HERE)
+        self._process(Unconfirmed(notice, (origin, *serial), ()), HERE)
 
-    def _take(self, held: Held, direction: str, sender: str, number: tuple[int, Number]) -> None:
+    def _take(self, held: Unconfirmed, direction: str, sender: str, number: tuple[int, Number]) -> None:
         """Queueing: is it new?"""
         known = self._by_id.get(held.id)
         home = self._home(held, direction)
@@ -140,7 +140,7 @@ class Forwarding:
             self._homes[held.vector[0][0]] = direction
         self._process(held, direction)
 
-    def _home(self, held: Held, direction: str) -> str:
+    def _home(self, held: Unconfirmed, direction: str) -> str:
         """Where the publisher was when it last published something new, as far as it is near enough to be known."""
         if not isinstance(held.content, Event) or held.vector[0][0] != held.content.publisher:
             return direction
@@ -148,7 +148,7 @@ class Forwarding:
         forget_oldest(self._homes, HOMES_MAX)
         return home
 
-    def _serve_home(self, held: Held, home: str) -> None:
+    def _serve_home(self, held: Unconfirmed, home: str) -> None:
         """A duplicate from elsewhere: its publisher has moved, and those around its old place may not have it.
 
         It gets a new number, as those it is sent to now may have seen higher ones, and all that wait for it start over.
@@ -166,7 +166,7 @@ class Forwarding:
             held.waiting[hop] = (*held.waiting.get(hop, ()), gate)
         self._send_out(held)
 
-    def _process(self, held: Held, direction: str) -> None:
+    def _process(self, held: Unconfirmed, direction: str) -> None:
         """Matching and routing."""
         held.number = self._sequences.next()
         self._queue[held.number] = self._by_id[held.id] = held
@@ -182,7 +182,7 @@ class Forwarding:
                     held.waiting[hop] = (*held.waiting.get(hop, ()), gate)
         self._send_out(held)
 
-    def _gates(self, held: Held) -> dict[str, None]:
+    def _gates(self, held: Unconfirmed) -> dict[str, None]:
         """The gates behind which somebody wants it."""
         content = held.content
         if isinstance(content, Event):
@@ -198,7 +198,7 @@ class Forwarding:
 
     # ---- what goes out ------------------------------------------------------------------------------------
 
-    def _send_out(self, held: Held) -> None:
+    def _send_out(self, held: Unconfirmed) -> None:
         if self._given_up and HERE in held.waiting:
             self._park(held)
         if not held.waiting:
@@ -242,14 +242,14 @@ class Forwarding:
             session.heard_told = session.heard
             self._send(session.peer, Heard(session.heard))
 
-    def _message(self, held: Held, bypassed: tuple[str, ...]) -> Publication | Recovered:
+    def _message(self, held: Unconfirmed, bypassed: tuple[str, ...]) -> Publication | Recovered:
         vector = self._sequences.extended(held.vector, held.number, bypassed)
         content = held.content
         if isinstance(content, Event):
             return Publication(content, held.number, vector, held.tags, held.missed)
         return Recovered(content.origin, content.serial, content.detector, content.node, held.number, vector)
 
-    def _merge(self, held: Held, vector: Vector) -> None:
+    def _merge(self, held: Unconfirmed, vector: Vector) -> None:
         """Another copy has come, which may have been through brokers that the first one bypassed."""
         merged = self._sequences.merged(held.vector, vector)
         if merged != held.vector:
@@ -268,24 +268,24 @@ class Forwarding:
             session.unsent.pop(held.number, None)
             self.settle(held, session.peer)
 
-    def settle(self, held: Held, waiting: str) -> None:
+    def settle(self, held: Unconfirmed, waiting: str) -> None:
         """One less to wait for."""
         if held.waiting.pop(waiting, None) is not None and not held.waiting:
             self._finish(held)
 
-    def _finish(self, held: Held) -> None:
+    def _finish(self, held: Unconfirmed) -> None:
         del self._queue[held.number]
         del self._by_id[held.id]
         self._confirm(held)
 
-    def _confirm(self, held: Held) -> None:
+    def _confirm(self, held: Unconfirmed) -> None:
         for sender, (number, session) in held.senders.items():
             if sender not in self._neighbourhood.paths:
                 self._clients.on_delivered(sender, number)
             elif self._sessions.get(sender).theirs == session:
                 self._send(sender, ConfirmPublication(number))
 
-    def _withdraw(self, held: Held) -> None:
+    def _withdraw(self, held: Unconfirmed) -> None:
         del self._queue[held.number]
         for hop in held.waiting:
             if hop in self._neighbourhood.paths:
@@ -332,7 +332,7 @@ class Forwarding:
         """The gate can be reached again; returns whether anything was dropped that was meant for it."""
         return self._given_up.pop(gate, False)
 
-    def _park(self, held: Held) -> None:
+    def _park(self, held: Unconfirmed) -> None:
         """Keep what is meant for a gate that cannot be reached, unless it was given up."""
         gates = held.waiting.pop(HERE)
         kept = tuple([gate for gate in gates if gate not in self._given_up])

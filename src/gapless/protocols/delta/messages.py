@@ -13,10 +13,38 @@ from gapless.protocols.parts.messages import ClientPublish, Cuts, Message
 
 __all__ = [
     "NO_TAGS",
-    "Accepted", "Acknowledge", "AddSubscription", "Attach", "Claim", "ClientOffers", "ClientPublish",
-    "ClientSubscribe", "ClientUnsubscribe", "ConfirmPublication", "ConfirmSubscription", "Cuts", "Delivery", "Detach",
-    "Heard", "Hello", "Lost", "Number", "Partition", "PartitionOver", "Partitions", "Publication", "Recovered",
-    "RemoveSubscription", "Started", "Synchronised", "Tags", "Use", "Vector",
+    "Accepted",
+    "Acknowledge",
+    "AddSubscription",
+    "Attach",
+    "Claim",
+    "ClientOffers",
+    "ClientPublish",
+    "ClientSubscribe",
+    "ClientUnsubscribe",
+    "ConfirmPublication",
+    "ConfirmSubscription",
+    "Cuts",
+    "Delivery",
+    "Detach",
+    "FromBroker",
+    "FromClient",
+    "Heard",
+    "Hello",
+    "Lost",
+    "Number",
+    "Partition",
+    "PartitionOver",
+    "Partitions",
+    "Publication",
+    "Recovered",
+    "RemoveSubscription",
+    "Started",
+    "Synchronised",
+    "Tags",
+    "ToClient",
+    "Use",
+    "Vector",
 ]  # fmt: skip
 
 Vector: TypeAlias = tuple[tuple[str, int, int], ...]
@@ -233,3 +261,14 @@ class Delivery(Message, frozen=True):
     ticket: int
     event: Event
     names: tuple[str, ...]
+
+
+FromBroker: TypeAlias = (
+    Publication | ConfirmPublication | Recovered | AddSubscription | ConfirmSubscription | RemoveSubscription | Heard
+    | Synchronised | Partitions | PartitionOver
+)  # fmt: skip
+"""What a broker says within a session, which begins with `Hello` and `Use`."""
+FromClient: TypeAlias = (
+    Attach | Detach | ClientSubscribe | ClientUnsubscribe | ClientOffers | ClientPublish | Acknowledge
+)  # fmt: skip
+ToClient: TypeAlias = Accepted | Started | Delivery | Lost

@@ -16,10 +16,10 @@ Nothing is heard from a suspected broker. If it says hello it is called back as 
 from collections.abc import Callable
 from typing import Protocol
 
-from gapless.protocols.delta.held import Held
 from gapless.protocols.delta.messages import Hello, Number, Partition, Use
 from gapless.protocols.delta.neighbourhood import Neighbourhood
 from gapless.protocols.delta.subscriptions import Subscription
+from gapless.protocols.delta.unconfirmed import Unconfirmed
 
 __all__ = ["Session", "Sessions"]
 
@@ -42,7 +42,7 @@ class Session:
         """Whether the peer has heard the number of this end, which is then listening."""
         self.called = False
         """Whether the suspected peer is waiting for an answer."""
-        self.outbox: dict[int, Held] = {}
+        self.outbox: dict[int, Unconfirmed] = {}
         """Publications that are to go this way and are not confirmed, by number."""
         self.forget()
 
@@ -67,7 +67,7 @@ class Session:
         """Subscriptions confirmed here that the peer, which is recovering, has not confirmed yet."""
         self.illegitimate: dict[str, Subscription] = {}
         """Subscriptions that must not be sent because too many brokers were bypassed."""
-        self.unsent: dict[int, Held] = dict(self.outbox)
+        self.unsent: dict[int, Unconfirmed] = dict(self.outbox)
         """Publications of the outbox that have not been sent in this session."""
 
     @property

@@ -4,8 +4,8 @@ An event goes along the tree over every link behind which someone wants it, and 
 handled once, however often it comes. One that comes by gossip is for this broker alone: others look for themselves.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, assert_never
 
 from gapless.protocol import (
     BrokerNode,
@@ -33,11 +33,17 @@ from gapless.protocols.epidemic.messages import (
     ClientSubscribe,
     ClientUnsubscribe,
     Delivery,
+    FromBroker,
+    FromClient,
     Interest,
     InterestKnown,
     Publication,
+    PublisherPull,
+    PushDigest,
+    Request,
     Retransmission,
     Stamped,
+    SubscriberPull,
 )
 from gapless.protocols.epidemic.numbering import Numbering
 from gapless.protocols.epidemic.options import EpidemicOptions
@@ -83,34 +89,26 @@ class EpidemicBroker(BrokerNode):
         elif options.recovery == "push":
             self._push = Push(self._around)
         self._recovery = self._pull or self._push
-        self._inputs: dict[type, Callable[[Any], None]] = {
-            ReceivedInput: self._on_message,
-            Start: self._on_start,
-            TimerFired: self._on_timer,
-            Connected: self._on_connected,
-            Linked: self._on_linked,
-            Unlinked: self._on_unlinked,
-        }
-        self._messages: dict[type, Callable[[str, Any], None]] = {
-            Publication: self._on_publication,
-            Retransmission: self._on_retransmission,
-            Interest: self._on_interest,
-            InterestKnown: self._on_interest_known,
-            ClientPublish: self._on_publish,
-            ClientSubscribe: self._on_subscribe,
-            ClientUnsubscribe: self._on_unsubscribe,
-            ClientState: self._on_client_state,
-        }
-        if self._recovery is not None:
-            self._messages |= self._recovery.handlers()
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
         self._effects = []
         self._now = now
-        handler = self._inputs.get(type(item))
-        if handler is not None:
-            handler(item)
+        match item:
+            case ReceivedInput():
+                self._on_message(item.peer, item.message)
+            case TimerFired():
+                self._on_timer(item)
+            case Connected():
+                self._on_connected(item)
+            case Linked():
+                self._on_linked(item)
+            case Unlinked():
+                self._on_unlinked(item)
+            case Start():
+                self._on_start()
+            case _:
+                pass
         return self._effects
 
     def state_size(self) -> Mapping[str, int]:
@@ -135,8 +133,32 @@ class EpidemicBroker(BrokerNode):
     def _send(self, peer: str, message: Any) -> None:
         self._effects.append(Send(peer, message))
 
-    def _on_message(self, item: ReceivedInput) -> None:
-        self._messages[type(item.message)](item.peer, item.message)
+    def _on_message(self, peer: str, message: FromBroker | FromClient) -> None:
+        match message:
+            case Publication():
+                self._on_publication(peer, message)
+            case ClientPublish():
+                self._on_publish(peer, message)
+            case PushDigest() | Request():
+                assert self._push is not None, "all brokers recover in the same way"
+                self._push.receive(peer, message)
+            case SubscriberPull() | PublisherPull():
+                assert self._pull is not None, "all brokers recover in the same way"
+                self._pull.receive(peer, message)
+            case Retransmission():
+                self._on_retransmission(message)
+            case Interest():
+                self._on_interest(peer, message)
+            case InterestKnown():
+                self._on_interest_known(peer, message)
+            case ClientSubscribe():
+                self._on_subscribe(peer, message)
+            case ClientUnsubscribe():
+                self._on_unsubscribe(peer, message)
+            case ClientState():
+                self._on_client_state(peer, message)
+            case _:
+                assert_never(message)
 
     # ---- events -------------------------------------------------------------------------------------------
 
@@ -161,7 +183,7 @@ class EpidemicBroker(BrokerNode):
             if is_new:
                 self._take(stamped, patterns)
 
-    def _on_retransmission(self, peer: str, message: Retransmission) -> None:
+    def _on_retransmission(self, message: Retransmission) -> None:
         event = message.stamped.event
         if self._received.enter((event.publisher, event.seq)):
             self._recovered += 1
@@ -203,7 +225,7 @@ class EpidemicBroker(BrokerNode):
 
     # ---- rounds -------------------------------------------------------------------------------------------
 
-    def _on_start(self, item: Start) -> None:
+    def _on_start(self) -> None:
         if self._push is not None:
             self._wait_for_round(self._dice.below(self._interval.least_us) + 1)
 

@@ -6,6 +6,7 @@ starts, so there is no cut. What the client has had it does not deliver again, w
 """
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from gapless.protocol import (
     Activated,
@@ -14,6 +15,7 @@ from gapless.protocol import (
     ClientPlace,
     Connected,
     Ended,
+    Input,
     Publish,
     Subscribe,
     Unadvertise,
@@ -26,6 +28,7 @@ from gapless.protocols.epidemic.messages import (
     ClientSubscribe,
     ClientUnsubscribe,
     Delivery,
+    ToClient,
 )
 from gapless.protocols.epidemic.options import EpidemicOptions
 from gapless.protocols.epidemic.received import Received
@@ -51,11 +54,6 @@ class EpidemicClient(CallingClient):
         self._subscriptions: dict[int, _Asked] = {}
         self._advertisements: dict[str, None] = {}
         self._received = Received(options.remembered)
-        self._handlers |= {
-            Connected: self._on_connected,
-            Accepted: self._on_accepted,
-            Delivery: self._on_delivery,
-        }
 
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
@@ -98,8 +96,17 @@ class EpidemicClient(CallingClient):
 
     # ---- answers ------------------------------------------------------------------------------------------
 
-    def _on_connected(self, item: Connected) -> None:
-        if item.peer == self._broker:
+    def _hear(self, message: ToClient) -> None:
+        match message:
+            case Delivery():
+                self._on_delivery(message)
+            case Accepted():
+                self._on_accepted(message)
+            case _:
+                assert_never(message)
+
+    def _heed(self, item: Input) -> None:
+        if isinstance(item, Connected) and item.peer == self._broker:
             self._send(ClientState({number: held.filter for number, held in self._subscriptions.items()}))
 
     def _on_accepted(self, message: Accepted) -> None:

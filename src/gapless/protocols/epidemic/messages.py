@@ -20,16 +20,21 @@ __all__ = [
     "ClientUnsubscribe",
     "Delivery",
     "EventId",
+    "FromBroker",
+    "FromClient",
     "Interest",
     "InterestKnown",
     "Numbers",
     "Publication",
     "PublisherPull",
+    "Pulling",
     "PushDigest",
+    "Pushing",
     "Request",
     "Retransmission",
     "Stamped",
     "SubscriberPull",
+    "ToClient",
 ]  # fmt: skip
 
 EventId: TypeAlias = tuple[str, int]
@@ -128,3 +133,10 @@ class Accepted(Message, frozen=True):
     """The broker has the subscription."""
 
     number: int
+
+
+Pushing: TypeAlias = PushDigest | Request
+Pulling: TypeAlias = SubscriberPull | PublisherPull
+FromBroker: TypeAlias = Publication | Retransmission | Interest | InterestKnown | Pushing | Pulling
+FromClient: TypeAlias = ClientPublish | ClientSubscribe | ClientUnsubscribe | ClientState
+ToClient: TypeAlias = Accepted | Delivery

@@ -6,12 +6,11 @@ source of which something is missing, and send what is missing of it back along 
 came. Whoever on the way caches some of it, under whatever pattern, sends it to the initiator; what is left travels on.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import assert_never
 
 from gapless.protocols.epidemic.gossip import Surroundings
 from gapless.protocols.epidemic.losses import Losses
-from gapless.protocols.epidemic.messages import PublisherPull, SubscriberPull
+from gapless.protocols.epidemic.messages import PublisherPull, Pulling, SubscriberPull
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["ROUTES_MAX", "Pull"]
@@ -29,9 +28,15 @@ class Pull:
         self._publisher_share = publisher_share
         self._routes: dict[str, tuple[str, ...]] = {}
 
-    def handlers(self) -> Mapping[type, Callable[[str, Any], None]]:
-        """What to do about each message."""
-        return {SubscriberPull: self._on_subscriber_pull, PublisherPull: self._on_publisher_pull}
+    def receive(self, peer: str, message: Pulling) -> None:
+        """Gossip of another broker."""
+        match message:
+            case SubscriberPull():
+                self._on_subscriber_pull(peer, message)
+            case PublisherPull():
+                self._on_publisher_pull(message)
+            case _:
+                assert_never(message)
 
     def note_route(self, source: str, route: tuple[str, ...]) -> None:
         """The latest event of the source came through these brokers, the source first."""
@@ -86,7 +91,7 @@ class Pull:
         around.send_gossip(first, PublisherPull(around.name, source, self._losses.of_source(source), tuple(route)))
         return True
 
-    def _on_publisher_pull(self, peer: str, pull: PublisherPull) -> None:
+    def _on_publisher_pull(self, pull: PublisherPull) -> None:
         left = {}
         for pattern, numbers in pull.missing.items():
             still = self._serve(pull.initiator, pull.source, pattern, numbers)

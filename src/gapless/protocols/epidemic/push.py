@@ -6,11 +6,10 @@ whole table, not only from those that clients of this broker want, which brings 
 nothing is cached, or nobody else is there, is not drawn.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import assert_never
 
 from gapless.protocols.epidemic.gossip import Surroundings
-from gapless.protocols.epidemic.messages import PushDigest, Request
+from gapless.protocols.epidemic.messages import PushDigest, Pushing, Request
 
 __all__ = ["Push"]
 
@@ -21,9 +20,15 @@ class Push:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
 
-    def handlers(self) -> Mapping[type, Callable[[str, Any], None]]:
-        """What to do about each message."""
-        return {PushDigest: self._on_digest, Request: self._on_request}
+    def receive(self, peer: str, message: Pushing) -> None:
+        """Gossip of another broker, or its answer to ours."""
+        match message:
+            case PushDigest():
+                self._on_digest(peer, message)
+            case Request():
+                self._on_request(peer, message)
+            case _:
+                assert_never(message)
 
     def start_round(self) -> None:
         """Tell what is cached for one pattern."""

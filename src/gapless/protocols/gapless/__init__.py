@@ -4,9 +4,9 @@ A map. `broker` feeds each input to the part whose rule it is; `client` is the o
 `messages` and `client_messages`. Arrows point down: a part knows those in the lines below it, and nothing in its own
 line or above.
 
-    broker                     client/     the two ends: which input goes to which part
+    broker      client/       demands      the two ends: which input goes to which part; what clients ask for
     succession  turns       overview       one life after another; which input when; what operators are told
-    life                                   the parts of one life, put together
+    life        foreseeing                 the parts of one life, put together; what takes long, done before its input
     member_course                          what is heard of who lives, and what follows
     tree_course             backup_course  what travels along the tree; journals that others hold
     event_course            wave_course    how events go their way, and waves
@@ -16,9 +16,11 @@ line or above.
     clients/                               sessions, admission, delivery
     history/                               what was admitted, to be read again
     routing/    retention/    members/     who subscribes; what is kept; who lives
-    channel     messages      options      streams between lives; words; what can be set
-    disk                                   what is put on it
+    channel     disk          ranges       streams between lives; what is put on a disk; numbers of events
+    client_messages                        what clients and brokers say to each other
+    messages    options                    what brokers say to each other; what can be set
     lives       bounds        clock        names of lives; what clients may; time that causality counts in
+    epochs                                 which of two sessions of a client is newer
     alike       tombstones                 events that no filter tells apart; those that are lost
 """
 
@@ -40,7 +42,7 @@ def _warn(overlay: Overlay, f: int, options: GaplessOptions) -> str | None:
 PROTOCOL = ProtocolSpec(
     name="gapless",
     guarantee="gcd",
-    summary="gapless causal delivery; a covered subscription takes one round trip to its pivot at any f",
+    summary="gapless causal delivery; a covered subscription has its cuts after one round trip to its pivot",
     options=GaplessOptions,
     broker=GaplessBroker,
     client=GaplessClient,

@@ -3,7 +3,7 @@
 from itertools import islice
 
 from gapless.protocols.gapless.messages import Backup, BackupAll, BackupHeld
-from gapless.protocols.gapless.recovery.keeper import Keeper
+from gapless.protocols.gapless.recovery.persistence import Persistence
 from gapless.protocols.gapless.recovery.state import BrokerState
 from gapless.protocols.gapless.site import Site
 from gapless.protocols.gapless.streams import Streams
@@ -15,11 +15,13 @@ __all__ = ["BackupCourse"]
 class BackupCourse:
     """One life's part in it."""
 
-    def __init__(self, site: Site, state: BrokerState, streams: Streams, keeper: Keeper, waves: WaveCourse) -> None:
+    def __init__(
+        self, site: Site, state: BrokerState, streams: Streams, persistence: Persistence, waves: WaveCourse
+    ) -> None:
         self._site = site
         self._state = state
         self._streams = streams
-        self._keeper = keeper
+        self._persistence = persistence
         self._waves = waves
 
     # ---- others' journals ---------------------------------------------------------------------------------
@@ -28,17 +30,17 @@ class BackupCourse:
         """Become a backup of the peer."""
         life = self._streams.life_of(peer)
         self._state.estates.restore(peer, life, body)
-        self._keeper.answer(peer, life, body.number)
+        self._persistence.answer(peer, life, body.number)
 
     def hold(self, peer: str, body: Backup) -> None:
         """Another entry of the peer's journal."""
         life = self._streams.life_of(peer)
         if self._state.estates.note(peer, life, body):
-            self._keeper.answer(peer, life, body.number)
+            self._persistence.answer(peer, life, body.number)
 
     def end(self, peer: str) -> None:
         """The peer keeps its journal elsewhere."""
-        self._keeper.end(peer)
+        self._persistence.end(peer)
         self._state.estates.end(peer, self._streams.life_of(peer))
 
     # ---- its own ------------------------------------------------------------------------------------------

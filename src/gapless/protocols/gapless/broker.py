@@ -4,7 +4,7 @@ The package is the map. The parts of one life are put together in `life`; when t
 (`succession`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, assert_never
 
 from gapless.protocol import (
@@ -26,6 +26,7 @@ from gapless.protocol import (
 from gapless.protocols.gapless.client_messages import Attach
 from gapless.protocols.gapless.clients.lagging import LAG
 from gapless.protocols.gapless.disk import Disk
+from gapless.protocols.gapless.foreseeing import foresee
 from gapless.protocols.gapless.history.library import LIBRARY
 from gapless.protocols.gapless.history.refill import REFILL
 from gapless.protocols.gapless.life import Life
@@ -52,9 +53,10 @@ from gapless.protocols.gapless.names.proposals import NAMES
 from gapless.protocols.gapless.names.register import Register, keepers_of
 from gapless.protocols.gapless.names.service import NAME_CALLS, NAME_MESSAGES
 from gapless.protocols.gapless.options import GaplessOptions
-from gapless.protocols.gapless.overview import overview
+from gapless.protocols.gapless.overview import SHOWN, overview
 from gapless.protocols.gapless.recovery.found import read_disk
 from gapless.protocols.gapless.recovery.handovers import Handovers
+from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.site import Site
 from gapless.protocols.gapless.succession import Succession
 from gapless.protocols.gapless.turns import Turns
@@ -73,7 +75,9 @@ class GaplessBroker(BrokerNode):
     def __init__(self, place: BrokerPlace, options: GaplessOptions) -> None:
         self._effects: list[Effect] = []
         self._overlay = overlay = place.overlay
-        self._turns = Turns(self._handle, self._handovers, self._emit, options, is_broker=overlay.__contains__)
+        self._turns = Turns(
+            self._handle, self._handovers, self._emit, options, is_broker=overlay.__contains__, foresee=self._foresee
+        )
         disk = Disk(place.disk is not None, options.journal_bytes)
         life = place.incarnation * LIFE_STEP
         found = None if place.disk is None else read_disk(place.disk, disk, options)
@@ -86,8 +90,9 @@ class GaplessBroker(BrokerNode):
             disk,
             None if place.disk is None else place.disk.entries,
             is_first=life == 0,
+            names_max=place.owners.names_max,
         )
-        self._site = Site(place.name, overlay, place.f, options, disk, register, self._emit)
+        self._site = Site(place.name, overlay, place.f, options, disk, register, self._emit, place.owners)
         self._lives = Succession(self._site, life, found)
 
     @property
@@ -111,7 +116,7 @@ class GaplessBroker(BrokerNode):
         life = self._lives.now
         life.names.tell_reached()
         if self._site.disk.is_there:
-            self._effects += life.keeper.end_step()
+            self._effects += life.persistence.end_step()
         return self._effects
 
     def _handle(self, item: Input) -> None:
@@ -146,7 +151,7 @@ class GaplessBroker(BrokerNode):
             case Forget():
                 life.members.forget(item.broker)
             case Persisted():
-                life.keeper.persisted(item.number)
+                life.persistence.persisted(item.number)
                 life.names.persisted(item.number)
                 life.backups.go_on()
             case HistoryRead():
@@ -244,12 +249,17 @@ class GaplessBroker(BrokerNode):
         """What an operator wants to know: who is out, who stands in, what is going on."""
         life = self._lives.now
         found = overview(life.state, life.handovers, life.number, self._site.near, is_away=self._lives.is_away)
+        found["names"] = life.names.told(SHOWN)
         found["history"]["held_by_few"] = life.refill.held_by_few()
         if life.floor is not None:
             last = life.floor.last()
             found["history"]["kept_for_names"] = life.library.history.beyond
             found["history"]["last_name"] = None if last is None else [last.name, last.position]
         return found
+
+    def _foresee(self, item: Input) -> Pieces[None] | None:
+        table = self.life.table
+        return foresee(table, item) if table.has_searches else None
 
     def has_session(self, client: str) -> bool:
         """Whether the client's session is here."""
@@ -269,3 +279,12 @@ class GaplessBroker(BrokerNode):
         """The filters of a client's subscriptions, by name."""
         session = self.life.clients.sessions.get(client)
         return {} if session is None else {name: item.filter.text for name, item in session.subscriptions.items()}
+
+    def names_held(self, client: str) -> tuple[Collection[str], Collection[str]]:
+        """What a client calls its subscriptions, those that read history included, and its advertisements."""
+        session = self.life.clients.sessions.get(client)
+        if session is None:
+            return (), ()
+        reading = session.read_texts
+        subscriptions = {**session.subscriptions, **reading} if reading else session.subscriptions
+        return subscriptions.keys(), session.advertisements.keys()

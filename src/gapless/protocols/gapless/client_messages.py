@@ -201,6 +201,10 @@ class ClientMove(_Said, frozen=True):
 
 LEASE_US = 3_000_000
 """For so long, at least, who deals for a group goes on without being heard by the keepers of names."""
+LEASE_MAX_US = 120_000_000
+"""And for so long at most: who takes its place waits for as long."""
+HOLDS_MAX = 1_000
+"""Events that a member of a group brings when it joins, or that one message deals to it."""
 NEWEST = -1
 """As the end of a reading: all that was confirmed before it began."""
 CLIENT_MESSAGES = (

@@ -36,7 +36,8 @@ def demand(message: Any) -> Demand | None:
         name = message.subscription
         return Demand({name: message.filter}, [name], {name: message.name}, is_exact=message.share)
     if kind is ClientMove:
-        return Demand({message.request: message.filter}, [message.request], {message.request: message.name})
+        name = message.request
+        return Demand({name: message.filter}, [name], {name: message.name}, is_passing=True)
     if kind is ClientConfirm or kind is ClientHand:
         return Demand(named={message.subscription: message.name})
     if kind is ClientNames:

@@ -15,16 +15,17 @@ from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.event_course import LOCAL, EventCourse
 from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.history.refill import Refill
-from gapless.protocols.gapless.lives import name_life
+from gapless.protocols.gapless.lives import Status, name_life
 from gapless.protocols.gapless.member_course import MemberCourse
 from gapless.protocols.gapless.members.membership import Membership
+from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import BackupHeld, Body, Cuts, TreeBody
 from gapless.protocols.gapless.names.floor import Floor
 from gapless.protocols.gapless.names.service import Names
 from gapless.protocols.gapless.recovery.estates import Estates
 from gapless.protocols.gapless.recovery.found import Found
 from gapless.protocols.gapless.recovery.handovers import Handovers
-from gapless.protocols.gapless.recovery.keeper import Keeper
+from gapless.protocols.gapless.recovery.persistence import Persistence
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import EventLog
 from gapless.protocols.gapless.retention.journal import Journal
@@ -45,20 +46,28 @@ PRESSED = 32
 class Life:
     """Nothing of an earlier life is in it, but for what that left (`found`)."""
 
-    def __init__(self, site: Site, number: int, found: Found | None, leave: Callable[[int], None]) -> None:
+    def __init__(self, site: Site, number: int, found: Found | None, leave: Callable[[Status], None]) -> None:
         """`leave` is told when others have excluded this life."""
         self.number = number
         self._site = site
-        is_first = number == 0
-        home = name_life(site.name, number)
+        self._home = name_life(site.name, number)
+        self._is_first = number == 0
+        self._make_who_lives()
+        self._make_what_is_kept(found)
+        self._make_who_is_served()
+        self._make_what_goes_round_the_dead(found)
+        self._make_ways(leave)
 
-        # Who lives, and how to reach them.
+    def _make_who_lives(self) -> None:
+        """Who lives, and how to reach them."""
+        site = self._site
         self.clock = Clock()
-        self.membership = _membership(site, number)
-        self.streams = Streams(number, self.membership, self.clock, site.emit)
-        send_tree = self.streams.send_tree
+        self.membership = _membership(site, self.number)
+        self.streams = Streams(self.number, self.membership, self.clock, site.emit)
 
-        # What is kept.
+    def _make_what_is_kept(self, found: Found | None) -> None:
+        """Events until they have reached everyone, the journal, and history."""
+        site = self._site
         self.log = EventLog()
         self.journal = Journal(self.streams.send, self.clock)
         self.library = _library(site, self.journal, self.membership, found)
@@ -71,26 +80,19 @@ class Life:
             self._is_pressed,
             self.clock,
             self.library,
-            knows_beginning=is_first or (found is not None and found.is_used),
+            knows_beginning=self._is_first or (found is not None and found.is_used),
             names=self.floor,
         )
-        self.refill = _refill(site, self.library, self.waves, self.membership, is_first=is_first)
+        self.refill = _refill(site, self.library, self.waves, self.membership, is_first=self._is_first)
 
-        # Who subscribes, and the clients here.
-        self.table = RoutingTable(
-            send_tree,
-            self._tell_cuts,
-            self._tell_stable,
-            frozenset(site.options.switched_off) | (set() if site.options.coverage else {"coverage"}),
-            log_end=lambda: self.log.end,
-        )
-        self.table.is_complete = is_first
-        for peer in site.overlay.neighbours(site.name) if is_first else ():
-            self.table.links[peer] = Link(peer, peer, 0)
+    def _make_who_is_served(self) -> None:
+        """Who subscribes, and the clients here."""
+        site = self._site
+        self.table = self._make_table()
         history = self.library.history
-        self.estates = Estates(home, self.membership, self.journal, history, self._tell_near, site.disk)
+        self.estates = Estates(self._home, self.membership, self.journal, history, self._tell_near, site.disk)
         self.clients = Desk(
-            home,
+            self._home,
             site.options,
             self.table,
             self.journal,
@@ -103,7 +105,7 @@ class Life:
             done=self._done,
         )
         self.names = Names(
-            home,
+            self._home,
             site.options,
             site.register,
             self.clients,
@@ -112,10 +114,27 @@ class Life:
             send=site.send,
             set_timer=site.emit,
             is_broker=site.overlay.__contains__,
+            owners=site.owners,
         )
 
-        # Going round the dead, and back.
-        self.state = state = BrokerState(
+    def _make_table(self) -> RoutingTable:
+        site = self._site
+        table = RoutingTable(
+            self.streams.send_tree,
+            self._tell_cuts,
+            self._tell_stable,
+            frozenset(site.options.switched_off) | (set() if site.options.coverage else {"coverage"}),
+            log_end=self._log_end,
+        )
+        table.is_complete = self._is_first
+        for peer in site.overlay.neighbours(site.name) if self._is_first else ():
+            table.links[peer] = Link(peer, peer, 0)
+        return table
+
+    def _make_what_goes_round_the_dead(self, found: Found | None) -> None:
+        """Hand-overs, and what is on the disk for those who come later."""
+        site = self._site
+        self.state = BrokerState(
             site.options,
             self.membership,
             self.table,
@@ -125,30 +144,30 @@ class Life:
             self.estates,
             self.clients,
         )
-        self.handovers = Handovers(
-            state,
-            Outlets(
-                send=self.streams.send,
-                send_tree=send_tree,
-                process=self._process_merged,
-                replay=self._replay,
-                links_changed=self._links_changed,
-                set_timer=site.emit,
-                learn=self._learn,
-            ),
+        outlets = Outlets(
+            send=self.streams.send,
+            send_tree=self.streams.send_tree,
+            process=self._process_merged,
+            replay=self._replay,
+            links_changed=self._links_changed,
+            set_timer=site.emit,
+            learn=self._learn,
         )
-        self.keeper = Keeper(state, self.library, site.disk, number, self._answer_backup)
+        self.handovers = Handovers(self.state, outlets)
+        self.persistence = Persistence(self.state, self.library, site.disk, self.number, self._answer_backup)
         if found is not None:
-            self.keeper.take_over(found)
+            self.persistence.take_over(found)
 
-        # How everything goes its way.
+    def _make_ways(self, leave: Callable[[Status], None]) -> None:
+        """How everything goes its way."""
+        site, state, send_tree = self._site, self.state, self.streams.send_tree
         self.events = EventCourse(state, self.handovers, send_tree)
         self.wave_course = WaveCourse(state, self.handovers, self.refill, send_tree, site.emit)
         self.tree_course = TreeCourse(state, self.handovers, self.events, self.wave_course, send_tree)
-        self.backups = BackupCourse(site, state, self.streams, self.keeper, self.wave_course)
+        self.backups = BackupCourse(site, state, self.streams, self.persistence, self.wave_course)
         self.members = MemberCourse(
             site,
-            number,
+            self.number,
             state,
             self.streams,
             self.handovers,
@@ -166,6 +185,9 @@ class Life:
 
     def _is_busy(self) -> bool:
         return len(self.log) > 0
+
+    def _log_end(self) -> int:
+        return self.log.end
 
     def _is_pressed(self) -> bool:
         return PRESSED * self.journal.weight > self._site.options.window
@@ -213,7 +235,7 @@ class Life:
         self.wave_course.tick_if_root()
         self.wave_course.hurry(again=True)
 
-    def _learn(self, status: dict[str, int]) -> None:
+    def _learn(self, status: Statuses) -> None:
         self.members.learn(status)
 
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.backup_course import BackupCourse
 from gapless.protocols.gapless.history.refill import Refill
+from gapless.protocols.gapless.lives import Status
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.news import StatusNews
-from gapless.protocols.gapless.members.status import alive_status, excluded_status, life_of
+from gapless.protocols.gapless.members.status import FIRST, alive_status, excluded_status, life_of
 from gapless.protocols.gapless.messages import Accuse, Fenced
 from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.recovery.handovers import Handovers
@@ -44,7 +45,7 @@ class MemberCourse:
         refill: Refill,
         waves: WaveCourse,
         backups: BackupCourse,
-        leave: Callable[[int], None],
+        leave: Callable[[Status], None],
     ) -> None:
         """`leave` is told the status of this life that others have excluded: it is over then, or soon."""
         self._site = site
@@ -71,7 +72,7 @@ class MemberCourse:
 
     # ---- news ---------------------------------------------------------------------------------------------
 
-    def learn(self, status: Mapping[str, int]) -> None:
+    def learn(self, status: Mapping[str, Status]) -> None:
         """Someone knows more of who lives, or of who is settled."""
         if not self._membership.is_news(status):
             return
@@ -80,10 +81,10 @@ class MemberCourse:
         news = self._membership.merge(status)
         news |= self._membership.merge(self._handovers.doubt(news))
         name = self._site.name
-        if self._membership.excluded(name) or life_of(news.get(name, 0)) > self._life:
+        if self._membership.excluded(name) or life_of(news.get(name, FIRST)) > self._life:
             self._leave(news[name])
         else:
-            born = [name for name, value in news.items() if life_of(value) > life_of(before.get(name, 0))]
+            born = [name for name, value in news.items() if life_of(value) > life_of(before.get(name, FIRST))]
             born = [name for name in born if not self._membership.excluded(name)]
             for name in born:
                 self._streams.meet(name)
@@ -110,16 +111,16 @@ class MemberCourse:
             self._news.spread_forgotten(news)
             self.refresh()
 
-    def _tell(self, news: Mapping[str, int], regions: Sequence[Region] = ()) -> None:
+    def _tell(self, news: Mapping[str, Status], regions: Sequence[Region] = ()) -> None:
         """Tell who must know, and listen to nobody who is out: the given regions count, and those that are now."""
         self._news.spread(news, (*regions, *self._handovers.regions()))
         for name in news:
             if self._membership.excluded(name):
                 self._streams.end(name)
 
-    def correct(self, peer: str, status: Mapping[str, int]) -> None:
+    def correct(self, peer: str, status: Mapping[str, Status]) -> None:
         """Tell a peer what it should know of these brokers, and does not."""
-        newer = {name: self._membership.status.get(name, 0) for name in status}
+        newer = {name: self._membership.status.get(name, FIRST) for name in status}
         newer = {name: value for name, value in newer.items() if value > status[name]}
         if newer:
             self._streams.send(peer, MembershipNews(newer))

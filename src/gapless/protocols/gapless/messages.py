@@ -9,6 +9,8 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.events import Event
+from gapless.protocols.gapless.epochs import Epoch
+from gapless.protocols.gapless.lives import Home, Status
 from gapless.protocols.parts.messages import Cuts as Cuts
 from gapless.protocols.parts.messages import Message as _Message
 
@@ -53,7 +55,7 @@ class Fenced(_Message, frozen=True):
 
     life: int
     """Of the sender."""
-    status: dict[str, int]
+    status: dict[str, Status]
 
 
 # ---- along the tree ---------------------------------------------------------------------------------------
@@ -150,7 +152,7 @@ class Wave(_Message, frozen=True):
 
 
 class Echo(_Message, frozen=True):
-    """From the leaves to the root: all below have seen the wave, and their clients confirmed what came before.
+    """From the leaves to the root: all below have seen the wave, and their clients have taken what came before.
 
     `busy` if any of them retains events, `pressed` if so many that its publishers may soon have to wait.
     """
@@ -196,7 +198,7 @@ class Tree(_Message, frozen=True):
 class Membership(_Message, frozen=True):
     """What the sender knows of who lives: see `membership`."""
 
-    status: dict[str, int]
+    status: dict[str, Status]
     forgotten: dict[str, int] = msgspec.field(default_factory=dict)
     """By broker: the last of its lives for which nobody has to wait, as an operator said."""
 
@@ -213,7 +215,7 @@ class SessionRecord(_Message, frozen=True):
     """One client's session as its broker's backups know it."""
 
     client: str
-    epoch: int
+    epoch: Epoch
     version: int
     """Grows with each change of the session at the same broker."""
     subscriptions: dict[str, str]
@@ -312,7 +314,7 @@ class Sync(_Message, frozen=True):
 
     tag: int
     core: list[str]
-    status: dict[str, int]
+    status: dict[str, Status]
     subscriptions: list[SideSubscription]
     advertisements: list[SideAdvertisement]
     known_cuts: dict[str, Cuts]
@@ -321,11 +323,11 @@ class Sync(_Message, frozen=True):
     passed: Cuts
     wave: int
     estates: list[Estate]
-    owned: dict[str, int]
+    owned: dict[str, Epoch]
     """The clients whose sessions the sender holds, with the epoch of each."""
-    heirs: dict[str, str]
-    """Which broker took over the clients of which life (`name/life`)."""
-    homes: dict[str, str]
+    heirs: dict[Home, Home]
+    """Which life took over the clients of which."""
+    homes: dict[str, Home]
     """Clients that were inherited by a life that is still there."""
     inside: Cuts = msgspec.field(default_factory=dict)
     """By publisher that advertises something inside the region: up to which number all has reached everyone."""
@@ -469,6 +471,8 @@ class NameRecord(_Message, frozen=True):
     lease_us: int = 0
     """In a group: for so long the client that deals goes on without being heard by the keepers. As it is opened: for so
     long the one before may go on."""
+    user: str = ""
+    """Who opened it first, in a network with users: it counts as that user's, and so does the group that shares it."""
 
 
 class NameEntry(_Message, frozen=True):
@@ -480,6 +484,8 @@ class NameEntry(_Message, frozen=True):
     accepted: Ballot
     """The ballot of the record."""
     record: NameRecord | None
+    user: str = ""
+    """While there is no record: for whose client the ballot was promised."""
 
 
 class AskName(_Message, frozen=True):
@@ -488,6 +494,8 @@ class AskName(_Message, frozen=True):
     request: int
     name: str
     ballot: Ballot
+    user: str = ""
+    """Whose client wants to change the record, in a network with users."""
 
 
 class KeepName(_Message, frozen=True):

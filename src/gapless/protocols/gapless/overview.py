@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable
 from heapq import nlargest
+from itertools import islice
 from typing import Any
 
 from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.state import BrokerState
 
-__all__ = ["overview"]
+__all__ = ["BEHIND_SHOWN", "SHOWN", "overview"]
 
 SHOWN = 10
 """How many of those that a wave waits for, or that lie behind most, an operator is told."""
+BEHIND_SHOWN = 100
+"""How many of those that are served out of history an operator is told."""
 
 
 def overview(
@@ -19,7 +22,7 @@ def overview(
     """Who is out, who stands in, what is going on."""
     membership, clients, waves = state.membership, state.clients, state.waves
     sessions = clients.sessions
-    missing = waves.missing(clients.confirmed)
+    missing = waves.missing(clients.released)
     lagging = nlargest(SHOWN, sessions.values(), key=lambda session: len(session.outbox))
     return {
         "life": life,
@@ -38,11 +41,13 @@ def overview(
         "wave": waves.number,
         "waits_for": missing[:SHOWN],
         "held_up_by": {
-            name: {"owes": waves.owed(name), "took": clients.confirmed(name)}
+            name: {"owes": waves.owed(name), "took": clients.released(name)}
             for name in [name for name in missing if name in sessions][:SHOWN]
         },
+        "lag_ms": clients.lagging.lag_ms,
         "lag": {session.client: len(session.outbox) for session in lagging if session.outbox},
         "away": [session.client for session in sessions.values() if session.is_away and session.outbox][:SHOWN],
+        "behind": list(islice((session.client for session in sessions.values() if session.behind >= 0), BEHIND_SHOWN)),
         "history": clients.readings.told(SHOWN),
         "published": clients.publications.published,
         "delivered": clients.delivered,

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from gapless.overlay import Overlay
-from gapless.protocol import Effect, Send
+from gapless.protocol import Effect, Owners, Send
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.names.register import Register
 from gapless.protocols.gapless.options import GaplessOptions
@@ -25,6 +25,7 @@ class Site:
     disk: Disk
     register: Register
     emit: Callable[[Effect], None]
+    owners: Owners
 
     @property
     def radius(self) -> int:

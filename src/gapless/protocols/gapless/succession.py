@@ -7,6 +7,7 @@ lives, and nothing else, but for what is on the disk, or would be.
 
 from gapless.protocol import Input, SetTimer, Suspected, TimerFired, Trusted
 from gapless.protocols.gapless.life import Life
+from gapless.protocols.gapless.lives import Status
 from gapless.protocols.gapless.members.resting import Rests
 from gapless.protocols.gapless.members.status import life_of
 from gapless.protocols.gapless.recovery.found import Found
@@ -24,7 +25,7 @@ class Succession:
     def __init__(self, site: Site, number: int, found: Found | None) -> None:
         self._site = site
         self._rests = Rests()
-        self._away: int | None = None
+        self._away: Status | None = None
         """While it stays away: the status of its life that was excluded."""
         self.now = self._begin(site, number, found)
         """The life that is, or was last."""
@@ -48,7 +49,7 @@ class Succession:
         elif isinstance(item, Trusted) and item.peer in self._site.overlay:
             self.now.membership.trust(item.peer)
 
-    def _leave(self, status: int) -> None:
+    def _leave(self, status: Status) -> None:
         """This life was excluded: send the clients away and come back as a new one, mostly at once."""
         life = self.now
         rest_us = self._rests.end(life.clock.now)
@@ -60,10 +61,10 @@ class Succession:
         self._away = status
         self._site.emit(SetTimer(REST, rest_us))
 
-    def _start_over(self, status: int) -> None:
+    def _start_over(self, status: Status) -> None:
         """Begin the next life."""
         site, last = self._site, self.now
-        found = last.keeper.give_up(last.number) if site.disk.is_there or site.waits else None
+        found = last.persistence.give_up(last.number) if site.disk.is_there or site.waits else None
         known = dict(last.membership.status) if last.membership.hears_somebody() else {}
         suspected = [name for name in site.near if last.membership.suspects(name)]
         last.clients.dismiss_all()

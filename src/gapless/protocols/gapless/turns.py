@@ -1,7 +1,8 @@
-"""Which input is taken when: one after the other, but a long hand-over in pieces, and the rest behind it in order.
+"""Which input is taken when: one after the other, but what takes long in pieces, and the rest behind it in order.
 
-While a hand-over is under way here the broker takes a bounded amount of work in a turn, and asks to be called again at
-once. What it is sent meanwhile waits; that is bounded as what is under way is, by the windows of clients and brokers.
+That are hand-overs, and events with long strings that many patterns are looked for in (`foreseeing`). While one is
+under way here the broker takes a bounded amount of work in a turn, and asks to be called again at once. What it is sent
+meanwhile waits; that is bounded as what is under way is, by the windows of clients and brokers.
 """
 
 from collections import deque
@@ -29,14 +30,17 @@ class Turns:
         emit: Callable[[Effect], None],
         options: GaplessOptions,
         is_broker: Callable[[str], bool],
+        foresee: Callable[[Input], Pieces[None] | None],
     ) -> None:
+        """`foresee` does what takes long of an input beforehand, if there is anything such."""
         self._handle = handle
+        self._foresee = foresee
         self._handovers = handovers
         self._emit = emit
         self._options = options
         self._is_broker = is_broker
         self._errand: Pieces[None] | None = None
-        """The work of a hand-over that is not done yet."""
+        """The work of a hand-over, or of an input that takes long, that is not done yet."""
         self._waiting: deque[Input] = deque()
         """What came since that began."""
         self._is_resting = False
@@ -51,10 +55,17 @@ class Turns:
             self._waiting.append(item)
             if self._errand is None:
                 self._go_on(2 * weigh(item))
+        elif (work := self._foresee(item)) is not None:
+            self._errand = self._with(item, work)
+            self._go_on(self._options.work_per_turn)
         else:
             self._handle(item)
             if self._handovers().has_work:
                 self._go_on(self._options.work_per_turn)
+
+    def _with(self, item: Input, work: Pieces[None]) -> Pieces[None]:
+        yield from work
+        self._take_late(item)
 
     def _go_on(self, units: int) -> None:
         """Go on with a hand-over, or else with what waits, for so many units of work; and later with the rest."""
@@ -69,8 +80,12 @@ class Turns:
                     units -= done
             elif self._waiting:
                 item = self._waiting.popleft()
-                self._take_late(item)
-                units -= weigh(item)
+                work = self._foresee(item)
+                if work is not None:
+                    self._errand = self._with(item, work)
+                else:
+                    self._take_late(item)
+                    units -= weigh(item)
             else:
                 return
         if not self._is_resting and (self._errand is not None or self._waiting or self._handovers().has_work):

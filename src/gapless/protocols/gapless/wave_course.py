@@ -107,7 +107,7 @@ class WaveCourse:
             return
         if self._parent() is None and not state.waves.is_own:
             return
-        echo = state.waves.due_echo(state.clients.confirmed, state.journal.held)
+        echo = state.waves.due_echo(state.clients.released, state.journal.held)
         if echo is None:
             return
         parent = self._parent()

@@ -10,8 +10,8 @@ client that has to wait refuses further calls. Answers do go back, and may excee
 there are subscriptions and advertisements.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
 
 from gapless.events import Event
 from gapless.filters import parse
@@ -28,8 +28,10 @@ from gapless.protocols.gryphon.messages import (
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
+    ClientWord,
     Cuts,
     Delivery,
+    FromBroker,
     Missing,
     Offered,
     Packet,
@@ -42,6 +44,7 @@ from gapless.protocols.gryphon.messages import (
 from gapless.protocols.gryphon.options import GryphonOptions
 from gapless.protocols.gryphon.routing import Routing
 from gapless.protocols.gryphon.tables import Advertisement, Link, OwnSubscription, Subscription, Tables
+from gapless.protocols.parts.numbered_names import name_of, number_in
 
 __all__ = ["GryphonBroker"]
 
@@ -57,23 +60,6 @@ class GryphonBroker(BrokerNode):
         self._full: dict[str, None] = {}
         """Peers whose buffer is full."""
         self._effects: list[Effect] = []
-        routing = self._routing
-        self._from_link: dict[type, Callable[[Link, Any], None]] = {
-            Publication: lambda link, message: self._pass_on(message.event, link),
-            AddSubscription: self._on_subscription,
-            RemoveSubscription: lambda link, message: routing.remove_subscription(message.subscription),
-            PathStable: routing.receive_stable,
-            AddAdvertisement: lambda link, message: routing.add_advertisement(message, link),
-            Answered: lambda link, message: routing.receive_answer(link, message.advertisement),
-            RemoveAdvertisement: lambda link, message: routing.remove_advertisement(message.advertisement),
-        }
-        self._from_client: dict[type, Callable[[str, Any], None]] = {
-            ClientPublish: lambda client, call: self._on_publish(call.event),
-            ClientSubscribe: self._on_subscribe,
-            ClientUnsubscribe: lambda client, call: routing.remove_subscription(_name(client, call.number)),
-            ClientAdvertise: self._on_advertise,
-            ClientUnadvertise: lambda client, call: routing.remove_advertisement(_name(client, call.number)),
-        }
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input. Suspicions do not matter: whoever is suspected is waited for."""
@@ -125,12 +111,47 @@ class GryphonBroker(BrokerNode):
             for body in stream.receive(message):
                 self._process(peer, body)
 
-    def _process(self, peer: str, body: Body) -> None:
+    def _process(self, peer: str, body: Any) -> None:
+        """What it can be depends on who says it."""
         link = self._tables.links.get(peer)
         if link is not None:
-            self._from_link[type(body)](link, body)
+            self._on_told(link, body)
         else:
-            self._from_client[type(body)](peer, body)
+            self._on_asked(peer, body)
+
+    def _on_told(self, link: Link, message: FromBroker) -> None:
+        match message:
+            case Publication():
+                self._pass_on(message.event, link)
+            case AddSubscription():
+                self._on_subscription(link, message)
+            case RemoveSubscription():
+                self._routing.remove_subscription(message.subscription)
+            case PathStable():
+                self._routing.receive_stable(link, message)
+            case AddAdvertisement():
+                self._routing.add_advertisement(message, link)
+            case Answered():
+                self._routing.receive_answer(link, message.advertisement)
+            case RemoveAdvertisement():
+                self._routing.remove_advertisement(message.advertisement)
+            case _:
+                assert_never(message)
+
+    def _on_asked(self, client: str, call: ClientWord) -> None:
+        match call:
+            case ClientPublish():
+                self._on_publish(call.event)
+            case ClientSubscribe():
+                self._on_subscribe(client, call)
+            case ClientUnsubscribe():
+                self._routing.remove_subscription(name_of(client, call.number))
+            case ClientAdvertise():
+                self._on_advertise(client, call)
+            case ClientUnadvertise():
+                self._routing.remove_advertisement(name_of(client, call.number))
+            case _:
+                assert_never(call)
 
     # ---- events -------------------------------------------------------------------------------------------
 
@@ -163,12 +184,14 @@ class GryphonBroker(BrokerNode):
         self._routing.add_subscription(Subscription(message.subscription, parse(message.filter), link))
 
     def _on_subscribe(self, client: str, call: ClientSubscribe) -> None:
-        name = _name(client, call.number)
+        name = name_of(client, call.number)
         self._routing.add_subscription(OwnSubscription(name, parse(call.filter), client, call.number))
 
     def _on_advertise(self, client: str, call: ClientAdvertise) -> None:
         since = self._tables.last.get(client, 0) + 1
-        self._routing.add_advertisement(AddAdvertisement(_name(client, call.number), client, call.filter, since), None)
+        self._routing.add_advertisement(
+            AddAdvertisement(name_of(client, call.number), client, call.filter, since), None
+        )
 
     # ---- to clients ---------------------------------------------------------------------------------------
 
@@ -179,8 +202,4 @@ class GryphonBroker(BrokerNode):
         self._send(subscription.client, Started(subscription.number, starts))
 
     def _on_offered(self, advertisement: Advertisement) -> None:
-        self._send(advertisement.publisher, Offered(int(advertisement.name.rpartition("/")[2])))
-
-
-def _name(client: str, number: int) -> str:
-    return f"{client}/{number}"
+        self._send(advertisement.publisher, Offered(number_in(advertisement.name)))

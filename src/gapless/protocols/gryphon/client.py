@@ -5,11 +5,13 @@ While the broker does not take what the client sends, `buffer` calls are kept an
 """
 
 from collections.abc import Mapping
+from typing import Any, assert_never
 
 from gapless.protocol import (
     Advertise,
     ClientPlace,
     Connected,
+    Input,
     Publish,
     Received,
     Send,
@@ -18,7 +20,7 @@ from gapless.protocol import (
     TimerFired,
 )  # fmt: skip
 from gapless.protocols.gryphon.link_stream import LinkStream
-from gapless.protocols.gryphon.messages import Acknowledgement, Delivery, Missing, Offered, Packet
+from gapless.protocols.gryphon.messages import Acknowledgement, Delivery, Missing, Offered, Packet, Started, ToClient
 from gapless.protocols.gryphon.options import GryphonOptions
 from gapless.protocols.parts.messages import ClientWord
 from gapless.protocols.parts.numbered_client import NumberedClient
@@ -36,12 +38,6 @@ class GryphonClient(NumberedClient):
             lambda message: self._effects.append(Send(place.broker, message)),
             lambda what, delay_us: self._effects.append(SetTimer(what, delay_us)),
         )
-        self._handlers |= {
-            Connected: self._on_connected,
-            TimerFired: lambda item: self._stream.timer_fired(item.key),
-            Delivery: lambda message: self._deliver(message.event, message.numbers, self._subscriptions),
-            Offered: lambda message: self._stabilise(message.number),
-        }
 
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
@@ -60,11 +56,28 @@ class GryphonClient(NumberedClient):
         self._stream.acknowledged(message.received)
         if isinstance(message, Packet):
             for body in self._stream.receive(message):
-                self._handlers[type(body)](body)
+                told: Any = body
+                self._hear(told)
 
-    def _on_connected(self, item: Connected) -> None:
-        if item.peer == self._broker:
-            self._stream.reconnect()
+    def _hear(self, message: ToClient) -> None:
+        match message:
+            case Delivery():
+                self._deliver(message.event, message.numbers, self._subscriptions)
+            case Started():
+                self._on_started(message)
+            case Offered():
+                self._stabilise(message.number)
+            case _:
+                assert_never(message)
+
+    def _heed(self, item: Input) -> None:
+        match item:
+            case Connected() if item.peer == self._broker:
+                self._stream.reconnect()
+            case TimerFired():
+                self._stream.timer_fired(item.key)
+            case _:
+                pass
 
     def _objection(self, call: Advertise | Subscribe | Publish) -> str:
         if self._stream.is_full:

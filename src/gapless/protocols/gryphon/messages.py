@@ -13,6 +13,7 @@ from gapless.protocols.parts.messages import (
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
+    ClientWord,
     Cuts,
     Delivery,
     Message,
@@ -20,9 +21,29 @@ from gapless.protocols.parts.messages import (
 )
 
 __all__ = [
-    "Acknowledgement", "AddAdvertisement", "AddSubscription", "Answered", "Body", "ClientAdvertise", "ClientPublish",
-    "ClientSubscribe", "ClientUnadvertise", "ClientUnsubscribe", "Cuts", "Delivery", "Missing", "Offered", "Packet",
-    "PathStable", "Publication", "RemoveAdvertisement", "RemoveSubscription", "Started",
+    "Acknowledgement",
+    "AddAdvertisement",
+    "AddSubscription",
+    "Answered",
+    "Body",
+    "ClientAdvertise",
+    "ClientPublish",
+    "ClientSubscribe",
+    "ClientUnadvertise",
+    "ClientUnsubscribe",
+    "ClientWord",
+    "Cuts",
+    "Delivery",
+    "FromBroker",
+    "Missing",
+    "Offered",
+    "Packet",
+    "PathStable",
+    "Publication",
+    "RemoveAdvertisement",
+    "RemoveSubscription",
+    "Started",
+    "ToClient",
 ]  # fmt: skip
 
 
@@ -109,8 +130,8 @@ class Offered(Message, frozen=True):
     number: int
 
 
-Body: TypeAlias = (
+FromBroker: TypeAlias = (
     Publication | AddAdvertisement | Answered | RemoveAdvertisement | AddSubscription | RemoveSubscription | PathStable
-    | ClientAdvertise | ClientUnadvertise | ClientSubscribe | ClientUnsubscribe | ClientPublish
-    | Offered | Started | Delivery
 )  # fmt: skip
+ToClient: TypeAlias = Offered | Started | Delivery
+Body: TypeAlias = FromBroker | ClientWord | ToClient

@@ -11,8 +11,8 @@ got and yet leave before that subscription has arrived.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, assert_never
 
 from gapless.events import Event
 from gapless.filters import parse
@@ -30,6 +30,8 @@ from gapless.protocols.locaps.messages import (
     ClientUnsubscribe,
     Cuts,
     Delivery,
+    FromClient,
+    FromNeighbour,
     Marker,
     PartialMarker,
     Publication,
@@ -42,6 +44,7 @@ from gapless.protocols.locaps.options import LocapsOptions
 from gapless.protocols.locaps.routing import Routing
 from gapless.protocols.locaps.starting_cut import StartingCut
 from gapless.protocols.locaps.tables import Advertisement, Link, OwnSubscription, Subscription, Tables
+from gapless.protocols.parts.numbered_names import name_of, number_in
 
 __all__ = ["LocapsBroker"]
 
@@ -62,25 +65,6 @@ class LocapsBroker(BrokerNode):
         )
         self._outboxes: dict[str, Outbox] = {}
         self._effects: list[Effect] = []
-        self._from_link: dict[type, Callable[[Link, Any], None]] = {
-            Publication: lambda link, message: self._pass_on(message.event, link),
-            AddSubscription: self._on_subscription,
-            RemoveSubscription: lambda link, message: self._routing.remove_subscription(message.subscription),
-            AskPartial: lambda link, ask: self._routing.join_pivot(ask.subscription, ask.pivot, ask.left),
-            Marker: self._routing.receive_marker,
-            PartialMarker: self._routing.receive_partial,
-            AddAdvertisement: self._on_advertisement,
-            AdvertisementStable: lambda link, message: self._routing.receive_stable(link, message.advertisement),
-            RemoveAdvertisement: lambda link, message: self._remove_advertisement(message.advertisement),
-        }
-        self._from_client: dict[type, Callable[[str, Any], None]] = {
-            ClientPublish: self._on_publish,
-            ClientSubscribe: self._on_subscribe,
-            ClientUnsubscribe: lambda client, call: self._routing.remove_subscription(_name(client, call.number)),
-            ClientAdvertise: self._on_advertise,
-            ClientUnadvertise: self._on_unadvertise,
-            ClientReturn: lambda client, call: None,  # a bare tree survives no failure
-        }
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input. Only messages matter: without failures nothing else happens."""
@@ -89,10 +73,50 @@ class LocapsBroker(BrokerNode):
         self._effects = []
         link = self._tables.links.get(item.peer)
         if link is not None:
-            self._from_link[type(item.message)](link, item.message)
+            self._on_told(link, item.message)
         else:
-            self._from_client[type(item.message)](item.peer, item.message)
+            self._on_asked(item.peer, item.message)
         return self._effects
+
+    def _on_told(self, link: Link, message: FromNeighbour) -> None:
+        match message:
+            case Publication():
+                self._pass_on(message.event, link)
+            case AddSubscription():
+                self._on_subscription(link, message)
+            case RemoveSubscription():
+                self._routing.remove_subscription(message.subscription)
+            case AskPartial():
+                self._routing.join_pivot(message.subscription, message.pivot, message.left)
+            case Marker():
+                self._routing.receive_marker(link, message)
+            case PartialMarker():
+                self._routing.receive_partial(link, message)
+            case AddAdvertisement():
+                self._on_advertisement(link, message)
+            case AdvertisementStable():
+                self._routing.receive_stable(link, message.advertisement)
+            case RemoveAdvertisement():
+                self._remove_advertisement(message.advertisement)
+            case _:
+                assert_never(message)
+
+    def _on_asked(self, client: str, call: FromClient) -> None:
+        match call:
+            case ClientPublish():
+                self._put(client, call.event)
+            case ClientSubscribe():
+                self._on_subscribe(client, call)
+            case ClientUnsubscribe():
+                self._routing.remove_subscription(name_of(client, call.number))
+            case ClientAdvertise():
+                self._on_advertise(client, call)
+            case ClientUnadvertise():
+                self._put(client, name_of(client, call.number))
+            case ClientReturn():
+                pass  # a bare tree survives no failure
+            case _:
+                assert_never(call)
 
     def state_size(self) -> Mapping[str, int]:
         """How much the broker keeps; buffered are events that wait, on either side."""
@@ -145,13 +169,7 @@ class LocapsBroker(BrokerNode):
     # ---- publishers ---------------------------------------------------------------------------------------
 
     def _on_advertise(self, client: str, call: ClientAdvertise) -> None:
-        self._routing.add_advertisement(_name(client, call.number), client, call.filter, None)
-
-    def _on_unadvertise(self, client: str, call: ClientUnadvertise) -> None:
-        self._put(client, _name(client, call.number))
-
-    def _on_publish(self, client: str, call: ClientPublish) -> None:
-        self._put(client, call.event)
+        self._routing.add_advertisement(name_of(client, call.number), client, call.filter, None)
 
     def _put(self, client: str, item: Event | str) -> None:
         self._outboxes.setdefault(client, deque()).append(item)
@@ -174,14 +192,14 @@ class LocapsBroker(BrokerNode):
         return any(not ad.waiting and ad.filter.matches(item.attributes) for ad in advertised)
 
     def _on_own_stable(self, advertisement: Advertisement) -> None:
-        self._send(advertisement.publisher, Stable(int(advertisement.name.rpartition("/")[2])))
+        self._send(advertisement.publisher, Stable(number_in(advertisement.name)))
         self._empty_outbox(advertisement.publisher)
 
     # ---- subscribers --------------------------------------------------------------------------------------
 
     def _on_subscribe(self, client: str, call: ClientSubscribe) -> None:
         start = StartingCut(self._f + 1, self._switched_off)
-        subscription = OwnSubscription(_name(client, call.number), parse(call.filter), client, call.number, start)
+        subscription = OwnSubscription(name_of(client, call.number), parse(call.filter), client, call.number, start)
         self._routing.add_subscription(subscription)
         self._activate_if_unserved(subscription)
 
@@ -214,7 +232,3 @@ class LocapsBroker(BrokerNode):
         """Where nobody publishes what it asks for there is nothing to wait for."""
         if not subscription.is_active and not self._tables.is_served(subscription):
             self._begin(subscription, {})
-
-
-def _name(client: str, number: int) -> str:
-    return f"{client}/{number}"

@@ -6,18 +6,20 @@ is asked of it from then on happens there.
 """
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from gapless.events import Event
 from gapless.protocol import (
     Advertise,
     ClientPlace,
     Ended,
+    Input,
     Publish,
     Subscribe,
     Suspected,
     Trusted,
 )  # fmt: skip
-from gapless.protocols.locaps.messages import ClientReturn, Confirmation, Dead, Delivery, Due, Stable
+from gapless.protocols.locaps.messages import ClientReturn, Confirmation, Dead, Delivery, Due, Stable, Started, ToClient
 from gapless.protocols.locaps.options import LocapsOptions
 from gapless.protocols.parts.held import Offer
 from gapless.protocols.parts.numbered_client import NumberedClient
@@ -44,14 +46,6 @@ class LocapsClient(NumberedClient):
         self._is_keeping = options.paths == "f+1"
         self._due: Due = {}
         """What others must have before anything that this client publishes from now on."""
-        self._handlers |= {
-            Suspected: self._on_suspected,
-            Trusted: lambda item: self._suspects.pop(item.peer, None),
-            Confirmation: self._on_confirmation,
-            Dead: self._on_dead,
-            Delivery: self._on_delivery,
-            Stable: self._on_stable,
-        }
 
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
@@ -80,6 +74,15 @@ class LocapsClient(NumberedClient):
 
     # ---- if the broker fails ------------------------------------------------------------------------------
 
+    def _heed(self, item: Input) -> None:
+        match item:
+            case Suspected():
+                self._on_suspected(item)
+            case Trusted():
+                self._suspects.pop(item.peer, None)
+            case _:
+                pass
+
     def _on_suspected(self, item: Suspected) -> None:
         self._suspects[item.peer] = None
         if item.peer == self._broker and self._is_keeping:
@@ -107,6 +110,21 @@ class LocapsClient(NumberedClient):
             del self._closing[number]
 
     # ---- answers ------------------------------------------------------------------------------------------
+
+    def _hear(self, message: ToClient) -> None:
+        match message:
+            case Delivery():
+                self._on_delivery(message)
+            case Confirmation():
+                self._on_confirmation(message)
+            case Started():
+                self._on_started(message)
+            case Stable():
+                self._on_stable(message)
+            case Dead():
+                self._on_dead(message)
+            case _:
+                assert_never(message)
 
     def _on_delivery(self, message: Delivery) -> None:
         if message.due:

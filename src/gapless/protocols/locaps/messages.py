@@ -15,18 +15,54 @@ from gapless.protocols.parts.messages import (
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
+    ClientWord,
     Cuts,
     Message,
     Started,
 )
 
 __all__ = [
-    "AddAdvertisement", "AddSubscription", "AdvertisementStable", "AskEstate", "AskPartial", "ClientAdvertise",
-    "ClientPublish", "ClientReturn", "ClientSubscribe", "ClientUnadvertise", "ClientUnsubscribe", "Confirmation",
-    "Content", "Cuts", "Dead", "Delivery", "Done", "Due", "EndSubscription", "Estate", "ForgetSubscription", "Hop",
-    "Keep", "Kept", "Marker", "Packet", "PartialMarker", "PathMarker",
-    "PathSubscribe", "PivotMarker", "Publication", "RemoveAdvertisement", "RemoveSubscription", "Stable", "Started",
+    "AddAdvertisement",
+    "AddSubscription",
+    "AdvertisementStable",
+    "AskEstate",
+    "AskPartial",
+    "ClientAdvertise",
+    "ClientPublish",
+    "ClientReturn",
+    "ClientSubscribe",
+    "ClientUnadvertise",
+    "ClientUnsubscribe",
+    "ClientWord",
+    "Confirmation",
+    "Content",
+    "Cuts",
+    "Dead",
+    "Delivery",
+    "Done",
+    "Due",
+    "EndSubscription",
+    "Estate",
+    "ForgetSubscription",
+    "FromBroker",
+    "FromClient",
+    "FromNeighbour",
+    "Hop",
+    "Keep",
+    "Kept",
+    "Marker",
+    "Packet",
+    "PartialMarker",
+    "PathMarker",
+    "PathSubscribe",
+    "PivotMarker",
+    "Publication",
+    "RemoveAdvertisement",
+    "RemoveSubscription",
+    "Stable",
+    "Started",
     "Takeover",
+    "ToClient",
 ]  # fmt: skip
 
 
@@ -265,3 +301,14 @@ class Delivery(Message, frozen=True):
     numbers: list[int]
     due: Due = msgspec.field(default_factory=dict)
     """On a graph: what its broker knew others to have coming; the client takes it along if the broker fails."""
+
+
+FromNeighbour: TypeAlias = (
+    Publication | AddSubscription | RemoveSubscription | AskPartial | Marker | PartialMarker | AddAdvertisement
+    | AdvertisementStable | RemoveAdvertisement
+)  # fmt: skip
+"""On the bare tree."""
+FromBroker: TypeAlias = Hop | Done | Dead | Keep | Kept | AskEstate | Estate
+"""Over f + 1 paths."""
+FromClient: TypeAlias = ClientWord | ClientReturn
+ToClient: TypeAlias = Started | Stable | Delivery | Confirmation | Dead

@@ -9,8 +9,8 @@ told so when it is heard of again, sends its clients to others, and says no more
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, assert_never
 
 from gapless.events import Event
 from gapless.filters import parse
@@ -49,6 +49,8 @@ from gapless.protocols.locaps.messages import (
     EndSubscription,
     Estate,
     ForgetSubscription,
+    FromBroker,
+    FromClient,
     Hop,
     Keep,
     Kept,
@@ -68,6 +70,7 @@ from gapless.protocols.locaps.path_return import Inheritance, Returns
 from gapless.protocols.locaps.path_routing import PathRouting
 from gapless.protocols.locaps.path_start import PathStart
 from gapless.protocols.locaps.path_tables import OwnPathSubscription, PathAdvertisement, PathTables
+from gapless.protocols.parts.numbered_names import name_of, number_in
 
 __all__ = ["PathBroker"]
 
@@ -120,35 +123,6 @@ class PathBroker(BrokerNode):
         self._is_timing = False
         self._ahead: dict[str, dict[str, int]] = {}
         """Clients that have seen more than this broker, and what that is."""
-        self._from_broker: dict[type, Callable[[str, Any], None]] = {
-            Hop: lambda peer, hop: self._multicast.receive(peer, hop.packet, hop.extra),
-            Done: lambda peer, message: self._multicast.receive_done(peer, message.done, message.due),
-            Dead: lambda peer, message: self._bury(message.broker),
-            Keep: self._on_keep,
-            Kept: self._on_kept,
-            AskEstate: self._on_ask,
-            Estate: lambda peer, message: self._returns.hear_estate(peer, message),
-        }
-        self._from_client: dict[type, Callable[[str, Any], None]] = {
-            ClientPublish: lambda client, call: self._put(client, call.event),
-            ClientSubscribe: self._on_subscribe,
-            ClientUnsubscribe: self._on_unsubscribe,
-            ClientAdvertise: self._on_advertise,
-            ClientUnadvertise: lambda client, call: self._put(client, _name(client, call.number)),
-            ClientReturn: self._on_return,
-        }
-        self._contents: dict[type, Callable[[Packet, Any], None]] = {
-            Publication: lambda packet, content: self._pass_on(content.event),
-            Takeover: lambda packet, content: self._go_on_here(packet.stream),
-            AddAdvertisement: lambda packet, content: self._routing.hear_advertisement(packet.origin, content),
-            AdvertisementStable: lambda packet, content: self._hear_stable(packet, content),
-            RemoveAdvertisement: self._remove_advertisement,
-            PathSubscribe: lambda packet, content: self._routing.hear_subscription(content),
-            EndSubscription: lambda packet, content: self._routing.hear_end(content.subscription),
-            ForgetSubscription: lambda packet, content: self._forget(content.subscription),
-            PathMarker: lambda packet, content: self._routing.hear_marker(content),
-            PivotMarker: lambda packet, content: self._hear_pivot(packet, content),
-        }
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input."""
@@ -156,8 +130,10 @@ class PathBroker(BrokerNode):
         if self._name in self._multicast.dead:
             return ()
         if isinstance(item, Received):
-            handlers = self._from_broker if item.peer in self._overlay else self._from_client
-            handlers[type(item.message)](item.peer, item.message)
+            if item.peer in self._overlay:
+                self._on_told(item.peer, item.message)
+            else:
+                self._on_asked(item.peer, item.message)
         elif isinstance(item, Suspected) and item.peer in self._overlay:
             self._bury(item.peer)
         elif isinstance(item, Trusted | Connected) and item.peer in self._multicast.dead:
@@ -169,6 +145,42 @@ class PathBroker(BrokerNode):
             for origin, done in self._multicast.thanks().items():
                 self._send(origin, Done(done, dict(self._multicast.due)))
         return self._effects
+
+    def _on_told(self, peer: str, message: FromBroker) -> None:
+        match message:
+            case Hop():
+                self._multicast.receive(peer, message.packet, message.extra)
+            case Done():
+                self._multicast.receive_done(peer, message.done, message.due)
+            case Dead():
+                self._bury(message.broker)
+            case Keep():
+                self._on_keep(peer, message)
+            case Kept():
+                self._on_kept(peer, message)
+            case AskEstate():
+                self._on_ask(peer, message)
+            case Estate():
+                self._returns.hear_estate(peer, message)
+            case _:
+                assert_never(message)
+
+    def _on_asked(self, client: str, call: FromClient) -> None:
+        match call:
+            case ClientPublish():
+                self._put(client, call.event)
+            case ClientSubscribe():
+                self._on_subscribe(client, call)
+            case ClientUnsubscribe():
+                self._on_unsubscribe(client, call)
+            case ClientAdvertise():
+                self._on_advertise(client, call)
+            case ClientUnadvertise():
+                self._put(client, name_of(client, call.number))
+            case ClientReturn():
+                self._on_return(client, call)
+            case _:
+                assert_never(call)
 
     def state_size(self) -> Mapping[str, int]:
         """How much the broker keeps; buffered are events and messages that wait, on either side."""
@@ -194,8 +206,34 @@ class PathBroker(BrokerNode):
         if not self._is_timing:
             self._is_timing = True
             self._effects.append(SetTimer(DONE, self._done_us))
-        self._contents[type(packet.content)](packet, packet.content)
+        self._take(packet, packet.content)
         self._let_in()
+
+    def _take(self, packet: Packet, content: Content) -> None:
+        match content:
+            case Publication():
+                self._pass_on(content.event)
+            case Takeover():
+                self._go_on_here(packet.stream)
+            case AddAdvertisement():
+                self._routing.hear_advertisement(packet.origin, content)
+            case AdvertisementStable():
+                self._routing.hear_stable(packet.origin, content.advertisement)
+            case RemoveAdvertisement():
+                self._remove_advertisement(packet, content)
+            case PathSubscribe():
+                self._routing.hear_subscription(content)
+            case EndSubscription():
+                self._routing.hear_end(content.subscription)
+            case ForgetSubscription():
+                self._forget(content.subscription)
+            case PathMarker():
+                self._routing.hear_marker(content)
+            case PivotMarker():
+                if self._name in packet.ends:
+                    self._routing.hear_pivot(content)
+            case _:
+                assert_never(content)
 
     def _carry(self, packet: Packet) -> Iterable[str]:
         """The homes of subscriptions that get this event by way of this broker."""
@@ -281,13 +319,6 @@ class PathBroker(BrokerNode):
 
     # ---- from other brokers -------------------------------------------------------------------------------
 
-    def _hear_stable(self, packet: Packet, content: AdvertisementStable) -> None:
-        self._routing.hear_stable(packet.origin, content.advertisement)
-
-    def _hear_pivot(self, packet: Packet, content: PivotMarker) -> None:
-        if self._name in packet.ends:
-            self._routing.hear_pivot(content)
-
     def _forget(self, name: str) -> None:
         self._tables.drop_subscription(name)
 
@@ -306,7 +337,7 @@ class PathBroker(BrokerNode):
             self._returns.coming[client].call.offers[call.number] = call.filter
             return
         self._streams.begin(client)
-        self._routing.advertise(_name(client, call.number), client, call.filter)
+        self._routing.advertise(name_of(client, call.number), client, call.filter)
 
     def _put(self, client: str, item: Event | str) -> None:
         self._outboxes.setdefault(client, deque()).append(item)
@@ -336,7 +367,7 @@ class PathBroker(BrokerNode):
 
     def _on_own_stable(self, advertisement: PathAdvertisement) -> None:
         client = advertisement.publisher
-        self._send(client, Stable(int(advertisement.name.rpartition("/")[2]), self._f > 0))
+        self._send(client, Stable(number_in(advertisement.name), self._f > 0))
         self._empty_outbox(client)
 
     # ---- publishers whose broker has failed ---------------------------------------------------------------
@@ -385,16 +416,16 @@ class PathBroker(BrokerNode):
         for sub in self._tables.subscriptions.values():
             sub.cuts.pop(client, None)
         fresh: list[Event | str] = [event for event in coming.call.events if event.seq > coming.last]
-        fresh += [_name(client, number) for number in coming.call.closing]
+        fresh += [name_of(client, number) for number in coming.call.closing]
         self._outboxes[client].extendleft(reversed(fresh))
         for number, text in coming.call.offers.items():
-            self._routing.advertise(_name(client, number), client, text)
+            self._routing.advertise(name_of(client, number), client, text)
         self._empty_outbox(client)
 
     # ---- subscribers --------------------------------------------------------------------------------------
 
     def _on_subscribe(self, client: str, call: ClientSubscribe) -> None:
-        name = _name(client, call.number)
+        name = name_of(client, call.number)
         own = OwnPathSubscription(
             name, parse(call.filter), self._name, client, call.number, PathStart(self._switched_off)
         )
@@ -402,7 +433,7 @@ class PathBroker(BrokerNode):
         self._activate_if_unserved(own)
 
     def _on_unsubscribe(self, client: str, call: ClientUnsubscribe) -> None:
-        found = self._tables.subscriptions.get(_name(client, call.number))
+        found = self._tables.subscriptions.get(name_of(client, call.number))
         if isinstance(found, OwnPathSubscription):
             self._routing.end(found)
 
@@ -420,7 +451,3 @@ class PathBroker(BrokerNode):
         """Where nobody publishes what it asks for there is nothing to wait for."""
         if not own.is_active and not self._tables.wanted(own):
             self._begin(own, {})
-
-
-def _name(client: str, number: int) -> str:
-    return f"{client}/{number}"

@@ -5,7 +5,7 @@ the protocol's own.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from gapless.events import Event
@@ -36,7 +36,7 @@ Call: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
 
 
 class CallingClient(ClientNode):
-    """What such clients have in common. A protocol adds what else it hears to the handlers."""
+    """What such clients have in common. A protocol says what it hears (`_hear`), and which other inputs it heeds."""
 
     def __init__(self, place: ClientPlace) -> None:
         self._name = place.name
@@ -45,21 +45,25 @@ class CallingClient(ClientNode):
         self._calls = 0
         """How many subscriptions and advertisements were numbered."""
         self._effects: list[Effect] = []
-        self._handlers: dict[type, Callable[[Any], None]] = {
-            Advertise: self._advertise,
-            Unadvertise: self._unadvertise,
-            Subscribe: self._subscribe,
-            Unsubscribe: self._unsubscribe,
-            Publish: self._publish,
-            Received: self._receive,
-        }
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
         self._effects = []
-        handler = self._handlers.get(type(item))
-        if handler is not None:
-            handler(item)
+        match item:
+            case Received():
+                self._receive(item)
+            case Publish():
+                self._publish(item)
+            case Subscribe():
+                self._subscribe(item)
+            case Unsubscribe():
+                self._unsubscribe(item)
+            case Advertise():
+                self._advertise(item)
+            case Unadvertise():
+                self._unadvertise(item)
+            case _:
+                self._heed(item)
         return self._effects
 
     # ---- what protocols do in their own way ---------------------------------------------------------------
@@ -79,6 +83,13 @@ class CallingClient(ClientNode):
     @abstractmethod
     def _publish(self, call: Publish) -> None: ...
 
+    @abstractmethod
+    def _hear(self, message: Any) -> None:
+        """What the broker says."""
+
+    def _heed(self, item: Input) -> None:
+        """An input that is neither a call nor a message; most protocols let most of them pass."""
+
     def _send(self, message: Any) -> None:
         """Tell the broker."""
         self._effects.append(Send(self._broker, message))
@@ -86,7 +97,7 @@ class CallingClient(ClientNode):
     def _receive(self, item: Received) -> None:
         """What a former broker said last comes too late."""
         if item.peer == self._broker:
-            self._handlers[type(item.message)](item.message)
+            self._hear(item.message)
 
     # ---- calls --------------------------------------------------------------------------------------------
 

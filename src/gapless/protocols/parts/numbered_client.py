@@ -34,13 +34,12 @@ __all__ = ["NumberedClient"]
 
 
 class NumberedClient(CallingClient):
-    """What such clients have in common. A protocol adds what else it hears to the handlers."""
+    """What such clients have in common. A protocol says what it hears, of which `Started` is for this class."""
 
     def __init__(self, place: ClientPlace) -> None:
         super().__init__(place)
         self._subscriptions: dict[int, Held] = {}
         self._offers: dict[int, Offer] = {}
-        self._handlers[Started] = self._on_started
 
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""

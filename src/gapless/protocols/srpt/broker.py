@@ -12,12 +12,12 @@ before it has been told that it has joined: a `Joined` always answers the latest
 Nothing is kept but who is next in the trees: a broker that is on no way to a subscriber knows nothing of a topic.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
 
 from gapless.events import Event
 from gapless.protocol import BrokerNode, BrokerPlace, Effect, Input, Received, Send
-from gapless.protocols.srpt.messages import Join, Joined, Leave, Pub, ToRoot
+from gapless.protocols.srpt.messages import FromBroker, Join, Joined, Leave, Pub, ToRoot
 from gapless.protocols.srpt.options import SrptOptions
 from gapless.protocols.srpt.tree import children, parent_of, root_of
 from gapless.protocols.topics.hypercube import cluster_of, mask_of, numbering
@@ -27,6 +27,7 @@ from gapless.protocols.topics.messages import (
     ClientPublish,
     ClientSubscribe,
     Delivery,
+    FromClient,
     Ready,
 )  # fmt: skip
 
@@ -60,19 +61,6 @@ class SrptBroker(BrokerNode):
         self._effects: list[Effect] = []
         for topic, members in options.initial_members.items():
             self._begin_with(topic, mask_of(self._names, members), options.first == "largest")
-        self._from_broker: dict[type, Callable[[int, Any], None]] = {
-            Pub: lambda parent, message: self._on_pub(message),
-            ToRoot: lambda sender, message: self._pass_on(message.topic, message.event),
-            Join: lambda child, message: self._on_join(child, message.topic),
-            Joined: lambda parent, message: self._on_joined(message.topic),
-            Leave: lambda child, message: self._on_leave(child, message.topic),
-        }
-        self._from_client: dict[type, Callable[[str, Any], None]] = {
-            ClientPublish: lambda client, call: self._on_client_publish(call),
-            ClientSubscribe: self._on_client_subscribe,
-            ClientAdvertise: lambda client, call: self._send_client(client, Ready(call.number, {})),
-            ClientEnd: self._on_client_end,
-        }
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input. Only messages matter: without failures nothing else happens."""
@@ -81,10 +69,38 @@ class SrptBroker(BrokerNode):
         self._effects = []
         sender = self._numbers.get(item.peer)
         if sender is not None:
-            self._from_broker[type(item.message)](sender, item.message)
+            self._on_told(sender, item.message)
         else:
-            self._from_client[type(item.message)](item.peer, item.message)
+            self._on_asked(item.peer, item.message)
         return self._effects
+
+    def _on_told(self, sender: int, message: FromBroker) -> None:
+        match message:
+            case Pub():
+                self._on_pub(message)
+            case ToRoot():
+                self._pass_on(message.topic, message.event)
+            case Join():
+                self._on_join(sender, message.topic)
+            case Joined():
+                self._on_joined(message.topic)
+            case Leave():
+                self._on_leave(sender, message.topic)
+            case _:
+                assert_never(message)
+
+    def _on_asked(self, client: str, call: FromClient) -> None:
+        match call:
+            case ClientPublish():
+                self._on_client_publish(call)
+            case ClientSubscribe():
+                self._on_client_subscribe(client, call)
+            case ClientAdvertise():
+                self._send_client(client, Ready(call.number, {}))
+            case ClientEnd():
+                self._on_client_end(client, call)
+            case _:
+                assert_never(call)
 
     def state_size(self) -> Mapping[str, int]:
         """How much the broker keeps: the topics that it serves or passes on, and the children in their trees."""

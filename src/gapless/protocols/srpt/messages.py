@@ -1,9 +1,11 @@
 """What brokers of the `srpt` protocol say to each other; with clients they talk as all that serve topics do."""
 
+from typing import TypeAlias
+
 from gapless.events import Event
 from gapless.protocols.parts.messages import Message
 
-__all__ = ["Join", "Joined", "Leave", "Pub", "ToRoot"]
+__all__ = ["FromBroker", "Join", "Joined", "Leave", "Pub", "ToRoot"]
 
 
 class _Message(Message, frozen=True):
@@ -34,3 +36,6 @@ class Pub(_Message, frozen=True):
     """An event on its way down the tree."""
 
     event: Event
+
+
+FromBroker: TypeAlias = Join | Joined | Leave | ToRoot | Pub

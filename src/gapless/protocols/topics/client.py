@@ -7,6 +7,7 @@ everything of each publisher up to its last event, and nothing after. Whatever i
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import assert_never
 
 from gapless.protocol import (
     Activated,
@@ -31,6 +32,7 @@ from gapless.protocols.topics.messages import (
     Ready,
     Refused,
     Taken,
+    ToClient,
 )  # fmt: skip
 from gapless.protocols.topics.topic_filter import TopicError, topic_of
 
@@ -60,12 +62,6 @@ class TopicClient(CallingClient):
         self._topics: Counter[str] = Counter()
         self._unconfirmed: dict[int, None] = {}
         self._confirmed = 0
-        self._handlers |= {
-            Ready: self._on_ready,
-            Refused: self._on_refused,
-            Delivery: self._on_delivery,
-            Taken: self._on_taken,
-        }
 
     @property
     def window(self) -> int:
@@ -152,6 +148,19 @@ class TopicClient(CallingClient):
 
     # ---- answers ------------------------------------------------------------------------------------------
 
+    def _hear(self, message: ToClient) -> None:
+        match message:
+            case Delivery():
+                self._deliver(message.event, message.numbers, self._uses)
+            case Taken():
+                self._on_taken(message)
+            case Ready():
+                self._on_ready(message)
+            case Refused():
+                self._on_refused(message)
+            case _:
+                assert_never(message)
+
     def _on_ready(self, message: Ready) -> None:
         use = self._uses.get(message.number)
         if use is None:
@@ -166,9 +175,6 @@ class TopicClient(CallingClient):
     def _on_refused(self, message: Refused) -> None:
         if message.number in self._uses:
             self._reject(self._forget(message.number).call, message.reason)
-
-    def _on_delivery(self, message: Delivery) -> None:
-        self._deliver(message.event, message.numbers, self._uses)
 
     def _on_taken(self, message: Taken) -> None:
         self._unconfirmed.pop(message.seq, None)

@@ -1,10 +1,22 @@
 """What a client of topics and its broker say to each other."""
 
+from typing import TypeAlias
+
 from gapless.events import Event
 from gapless.protocols.parts.messages import Cuts, Delivery, Message
 
 __all__ = [
-    "ClientAdvertise", "ClientEnd", "ClientPublish", "ClientSubscribe", "Cuts", "Delivery", "Ready", "Refused", "Taken",
+    "ClientAdvertise",
+    "ClientEnd",
+    "ClientPublish",
+    "ClientSubscribe",
+    "Cuts",
+    "Delivery",
+    "FromClient",
+    "Ready",
+    "Refused",
+    "Taken",
+    "ToClient",
 ]  # fmt: skip
 
 
@@ -60,3 +72,7 @@ class Taken(Message, frozen=True):
     """Every member has received the client's event."""
 
     seq: int
+
+
+FromClient: TypeAlias = ClientSubscribe | ClientAdvertise | ClientEnd | ClientPublish
+ToClient: TypeAlias = Ready | Refused | Delivery | Taken

@@ -14,8 +14,8 @@ the new member keeps what it receives.
 pass it on to: a broker on the way needs to know nothing. **Leaving** (`Uns`) goes the same way.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
 
 from gapless.events import Event
 from gapless.protocol import BrokerNode, BrokerPlace, Effect, Input, Received, Send
@@ -30,6 +30,8 @@ from gapless.protocols.vcube.messages import (
     ClientPublish,
     ClientSubscribe,
     Delivery,
+    FromBroker,
+    FromClient,
     Pub,
     Ready,
     Refused,
@@ -64,18 +66,6 @@ class VcubeBroker(BrokerNode):
         self.measures = Measures() if options.measured else None
         for name, members in options.initial_members.items():
             self._begin_with(name, mask_of(self._names, members))
-        self._from_broker: dict[type, Callable[[int, Any], None]] = {
-            Pub: self._on_pub,
-            Ack: self._on_ack,
-            Sub: self._on_sub,
-            Uns: self._on_uns,
-        }
-        self._from_client: dict[type, Callable[[str, Any], None]] = {
-            ClientPublish: self._on_client_publish,
-            ClientSubscribe: lambda client, call: self._use(client, call.number, call.topic, delivers=True),
-            ClientAdvertise: lambda client, call: self._use(client, call.number, call.topic, delivers=False),
-            ClientEnd: self._on_client_end,
-        }
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input. Only messages matter: without failures nothing else happens."""
@@ -85,10 +75,36 @@ class VcubeBroker(BrokerNode):
         self._now = now
         sender = self._numbers.get(item.peer)
         if sender is not None:
-            self._from_broker[type(item.message)](sender, item.message)
+            self._on_told(sender, item.message)
         else:
-            self._from_client[type(item.message)](item.peer, item.message)
+            self._on_asked(item.peer, item.message)
         return self._effects
+
+    def _on_told(self, sender: int, message: FromBroker) -> None:
+        match message:
+            case Pub():
+                self._on_pub(sender, message)
+            case Ack():
+                self._on_ack(sender, message)
+            case Sub():
+                self._on_sub(sender, message)
+            case Uns():
+                self._on_uns(sender, message)
+            case _:
+                assert_never(message)
+
+    def _on_asked(self, client: str, call: FromClient) -> None:
+        match call:
+            case ClientPublish():
+                self._on_client_publish(client, call)
+            case ClientSubscribe():
+                self._use(client, call.number, call.topic, delivers=True)
+            case ClientAdvertise():
+                self._use(client, call.number, call.topic, delivers=False)
+            case ClientEnd():
+                self._on_client_end(client, call)
+            case _:
+                assert_never(call)
 
     def measured(self) -> Mapping[str, Mapping[int, int]]:
         """What the paper measures at a broker."""

@@ -16,14 +16,30 @@ from gapless.protocols.topics.messages import (
     ClientPublish,
     ClientSubscribe,
     Delivery,
+    FromClient,
     Ready,
     Refused,
     Taken,
 )
 
 __all__ = [
-    "Ack", "Answer", "ClientAdvertise", "ClientEnd", "ClientPublish", "ClientSubscribe", "Cuts", "Delivery", "Entry",
-    "Pub", "Ready", "Refused", "Sub", "Taken", "Uns",
+    "Ack",
+    "Answer",
+    "ClientAdvertise",
+    "ClientEnd",
+    "ClientPublish",
+    "ClientSubscribe",
+    "Cuts",
+    "Delivery",
+    "Entry",
+    "FromBroker",
+    "FromClient",
+    "Pub",
+    "Ready",
+    "Refused",
+    "Sub",
+    "Taken",
+    "Uns",
 ]  # fmt: skip
 
 Entry: TypeAlias = tuple[int, int, bool]
@@ -82,3 +98,6 @@ class Ack(Message, frozen=True):
     topic: str
     number: int
     answer: Answer | None = None
+
+
+FromBroker: TypeAlias = Sub | Uns | Pub | Ack

@@ -38,7 +38,7 @@ PAPERS: Mapping[str, Paper] = {
         "R. S. Kazemzadeh, H.-A. Jacobsen: Partition-Tolerant Distributed Publish/Subscribe Systems. SRDS 2011, in a "
         "longer version",
         "section IX",
-        "https://dblp.org/search?q=Partition-Tolerant%20Distributed%20Publish%2FSubscribe%20Systems",
+        "https://doi.org/10.1109/SRDS.2011.21",
     ),
     "004": Paper(
         "Reliability by epidemic algorithms",

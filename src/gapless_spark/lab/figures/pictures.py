@@ -33,7 +33,7 @@ MARKERS = "os^vPX<>D"
 DASHES: Sequence[Any] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 LINES = ("lines", "course")
-HATCHES = ("", "////", "....", "xxxx")
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "||||", "----", "oooo")
 """For bars of the same colour."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DASH_LENGTH = 4.0
@@ -77,13 +77,14 @@ def save_picture(figure: Figure, stem: Path) -> str:
     return text.getvalue()
 
 
-def _style(table: FigureTable, number: int) -> tuple[str, str, Any]:
-    """Colour and marker by the axis whose values have colours of their own, else by the first; dashes by the rest."""
+def _style(table: FigureTable, number: int) -> tuple[str, str, int]:
+    """Colour and marker by the axis whose values have colours of their own, else by the first; and which it is of
+    those of its colour, which dashes or hatches tell apart."""
     names = [_colour_name(row) for row in table.series]
     place = list(dict.fromkeys(names)).index(names[number])
     same = names[:number].count(names[number])
     colour = COLOURS.get(names[number], OTHERS[place % len(OTHERS)])
-    return colour, MARKERS[place % len(MARKERS)], DASHES[same % len(DASHES)]
+    return colour, MARKERS[place % len(MARKERS)], same
 
 
 def _colour_name(series: Series) -> str:
@@ -95,7 +96,8 @@ def _draw_lines(axes: Axes, table: FigureTable) -> _Places:
     bundles = _bundles(table)
     letters = _letters(bundles)
     for number, series in enumerate(table.series):
-        colour, marker, dash = _style(table, number)
+        colour, marker, same = _style(table, number)
+        dash = DASHES[same % len(DASHES)]
         bundle = bundles[number]
         turn, turns = bundle.index(number), len(bundle)
         label = f"{series.label} {letters[number]}".rstrip()
@@ -165,12 +167,12 @@ def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
     width = 0.82 / max(1, len(table.series))
     places = []
     for number, series in enumerate(table.series):
-        colour, _, dash = _style(table, number)
+        colour, _, same = _style(table, number)
         x = [labels.index(point.label) + (number - (len(table.series) - 1) / 2) * width for point in series.points]
         y = [point.estimate.mean for point in series.points]
         axes.bar(
             x, y, width * 0.94, label=series.label, color=colour, yerr=_intervals(series, table.spec.y_most),
-            hatch=HATCHES[DASHES.index(dash)], edgecolor="white", linewidth=0,
+            hatch=HATCHES[same % len(HATCHES)], edgecolor="white", linewidth=0,
             error_kw={"elinewidth": 1.0, "ecolor": INK, "capsize": 2},
         )  # fmt: skip
         places.append(x)
@@ -193,7 +195,10 @@ def _draw_paper(axes: Axes, table: FigureTable, claims: Sequence[Claim], places:
         for series, row in zip(table.series, places, strict=True)
         for point, x in zip(series.points, row, strict=True)
         for claim in claims
-        if claim.paper is not None and claim.as_ == "value" and _speaks_of(claim, table.spec, series, point)
+        if claim.paper is not None
+        and claim.as_ == "value"
+        and claim.of == "mean"
+        and _speaks_of(claim, table.spec, series, point)
     ]
     if found:
         axes.plot(

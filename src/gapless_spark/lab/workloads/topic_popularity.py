@@ -25,13 +25,15 @@ class TopicPopularity(TopicWorkload, frozen=True):
     """Between two messages of a node, on average."""
     gaps: Literal["exponential", "uniform", "fixed"] = "exponential"
     """How that time is drawn: uniformly from 0 to twice the average, or always the same after the first, or so."""
+    map: int | None = None
+    """Which map of topics to roots all runs have: that which the run with this seed draws; else each has its own."""
 
     def cost(self) -> float:
         """In messages."""
         return float(self.nodes * self.messages)
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """The topics' names decide on their roots, so they differ from run to run."""
+        """The topics' names decide on their roots, so they differ from run to run, unless `map` says which."""
         names = self._names(seed)
         wanted = {name: range(self.nodes) for name in names}
         actions = [
@@ -44,7 +46,8 @@ class TopicPopularity(TopicWorkload, frozen=True):
         return self.work_out(protocol, self._names(seed), list(self._publications(seed))) if self.is_model else None
 
     def _names(self, seed: int) -> list[str]:
-        return [f"t{seed}.{number}" for number in range(self.topics)]
+        chosen = seed if self.map is None else self.map
+        return [f"t{chosen}.{number}" for number in range(self.topics)]
 
     def _publications(self, seed: int) -> Iterator[tuple[float, int, str]]:
         """When, by whom, and on which topic."""

@@ -93,7 +93,7 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
             name="tree-subscriptions",
             network=Network("binary", depth=self.depth, f=self.f, latency=self._latency()),
             protocol=ProtocolChoice(protocol, dict(options)),
-            run=Run(seed=seed, settle_ms=4 * self.hop_ms * (self.depth + 1)),
+            run=Run(seed=seed, settle_ms=self._settle_ms()),
             clients=tuple(clients.values()),
             actions=tuple(sorted(actions, key=lambda action: action.at_ms)),
         )
@@ -124,6 +124,10 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
         new = Client(f"new{number}", leaf)
         wanted = f"topic = {number} AND size > 7"
         yield new, SubscribeAction(2 * APART_MS, new.name, f"new{number}", wanted, ready="first")
+
+    def _settle_ms(self) -> float:
+        """Long enough for the slowest newcomer: with jitter a way takes twice the average or more."""
+        return (16 if self.jitter else 4) * self.hop_ms * (self.depth + 1)
 
     def _latency(self) -> LatencySpec:
         if self.jitter:

@@ -93,7 +93,7 @@ class SessionSearch:
             self._try_next()
 
     def timed_out(self) -> None:
-        """So long nobody has answered, unless the session was found."""
+        """The time for an answer is over. If the session was not found, ask the next contact."""
         self._redirects = 0
         if not self.is_attached:
             self._patience = min(2 * self._patience, PATIENCE_MAX)

@@ -2,10 +2,15 @@
 
 | rule | file |
 | --- | --- |
-| one client: what it subscribes, publishes, was delivered and has confirmed | `sessions` |
+| one client: what it subscribes, publishes, was delivered and has taken | `sessions` |
 | where that client is, and whether it is heard: all states, and what turns one into another | `session_state` |
-| what it published and waits, in runs; what it was delivered and has not confirmed | `inbox`, `outbox` |
+| what it published and waits, in runs; what it was delivered and has not taken | `inbox`, `outbox` |
 | all of them: attaching, leaving, expiring, admission, delivery | `desk` |
+| when publications are admitted | `publications` |
+| when a subscription is ready | `readiness` |
+| subscriptions that read history, and go over to what is published | `readings` |
+| clients that lie behind | `lagging` |
+| sessions that go back to the broker at which they began | `going_home` |
 | which events go over which link, and to which client | `dispatch` |
 | what a client claims, before any of it counts | `claims` |
 | how much work an input is, for those that have to wait | `intake` |

@@ -2,21 +2,21 @@
 
 A broker believes brokers, but a client may be anybody's program. The types of its messages are checked where they are
 decoded; here stands what types cannot say. Whatever is wrong raises a `CallError`: that client is sent away with the
-sentence. All of it is looked at before anything is done, because what a step causes is lost if it fails halfway, and
-with it what others wait for.
+sentence. All of it is looked at before anything is done: if a step fails halfway, its effects are lost, also those that
+others wait for.
 
 - *Numbers* only count what happened, so none is negative or beyond NUMBER_MAX: sums and products with them fit into 64
   bits wherever they travel. Publications are the client's own, and their numbers do not jump; nor does any of them
   look like a tombstone, which only brokers make.
-- *Names* of subscriptions and advertisements that have a `/` belong to the client before it, so nobody can take, or
-  take in advance, what is somebody else's.
-- *Texts* of all that a client asks for are bounded together, because the backups are told all of it with every change;
-  and so is what it takes to understand them, because a client that comes back brings them all at once.
-- *Readings* of history that a client may have at a time are few.
-- What has to wait is no more than an honest client keeps (INBOX_WINDOWS).
+- *Names* of subscriptions and advertisements that have a `/` belong to the client that stands before it. So nobody can
+  use somebody else's name, not even before its owner does.
+- *Texts* of all that a client asks for are bounded together, because the backups are told all of it with every change.
+  The work to understand them is bounded, too, because a client that comes back brings them all at once.
+- *Readings* of history are few for each client at a time.
+- *What waits* is no more than an honest client keeps (INBOX_WINDOWS).
 
-That nothing is confirmed that was not sent, `sessions` knows. The cuts that a client brings count for others only with
-an heir, who may not know them; a broker that held the session all the time knows them itself.
+`sessions` makes sure that nothing is taken that was not sent. Only an heir, which may not know the cuts of a
+subscription, relies on those that a client brings. A broker that held the session all the time knows them itself.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ from gapless.protocols.gapless.messages import Cuts
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.gapless.tombstones import has_lost
 
-__all__ = ["NUMBER_MAX", "Claims"]
+__all__ = ["NUMBER_MAX", "Claims", "check_name"]
 
 NUMBER_MAX = 1 << 53
 """Beyond what anybody can count: a million a second for 285 years."""
@@ -52,7 +52,7 @@ EFFORT_MAX = 300_000
 """Steps to understand all filters of one client, a fifth of a second: those that people write take some dozens each."""
 
 INBOX_WINDOWS = 2
-"""How many windows of a client's publications may wait: those that it keeps, and once more when it comes again."""
+"""How many windows of a client's publications may wait: what it keeps, and the same again when it comes back."""
 
 
 class Claims:
@@ -71,7 +71,7 @@ class Claims:
         check_readings(client, sum(not progress.is_live for progress in message.brought))
         for progress in message.brought:
             _check_positions(client, progress.since, progress.until)
-            _check_name(client, progress.subscription)
+            check_name(client, progress.subscription)
             _check_cuts(client, progress.cuts)
             _check_cuts(client, progress.got)
         for name, (_, first) in message.advertisements.items():
@@ -97,7 +97,7 @@ class Claims:
         elif kind is ClientGot:
             _check_numbers(client, (message.number,))
         elif kind is ClientSubscribe:
-            _check_name(client, message.subscription)
+            check_name(client, message.subscription)
             _check_positions(client, message.since, message.until)
             check_readings(client, len(session.read_texts) + (message.since >= 0))
             self._check_subscription(session, message.subscription)
@@ -115,14 +115,14 @@ class Claims:
             raise CallError(f"{session.client!r} cannot use the name {name!r}: another subscription has it")
 
     def _check_advertisement(self, client: str, name: str, first: int) -> None:
-        _check_name(client, name)
+        check_name(client, name)
         _check_numbers(client, (first,))
         known = self._table.advertisements.get(name)
         if known is not None and known.publisher != client:
             raise CallError(f"{client!r} cannot use the name {name!r}: an advertisement of {known.publisher!r} has it")
 
     def _check_waiting(self, session: Session, more: int) -> None:
-        """A client keeps what is not safe yet, and no more than a window of it; so it has no more to say."""
+        """A client keeps what is not safe yet, and no more than a window of it. So no more than that can wait."""
         if len(session.inbox) + more > self._waiting_max:
             raise EventError(
                 f"{session.client!r} has more than {self._waiting_max:,} publications that have to wait; "
@@ -191,7 +191,8 @@ def _check_home(client: str, home: str) -> None:
         )
 
 
-def _check_name(client: str, name: str) -> None:
+def check_name(client: str, name: str) -> None:
+    """What a client calls its own begins with its name, and has an end."""
     owner, slash, _ = name.rpartition("/")
     if slash and owner != client:
         raise CallError(f"{client!r} cannot use the name {name[:200]!r}, which belongs to {owner[:100]!r}")

@@ -38,7 +38,8 @@ from gapless.protocols.gapless.clients.readiness import Readiness
 from gapless.protocols.gapless.clients.readings import Readings, Sources
 from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.lives import broker_of
+from gapless.protocols.gapless.epochs import attempt_of, epoch_of, inherited, times_inherited
+from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.messages import Cuts, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.journal import Journal
@@ -49,31 +50,31 @@ from gapless.protocols.parts.forgetting import forget_oldest
 __all__ = ["Desk"]
 
 NEVER = 1 << 62
-EPOCH_STEP = 1_000
-"""An attempt of the client outranks any number of inheritances of the attempt before."""
 TOMBSTONES_MAX = 10_000
+SHORT_US = 3_000_000
+"""For so long a client waits of whose publications some are missing where it comes: then they are lost."""
 REVIVED = 2
-"""A session that nobody knows did not expire if its client was served so many times more recently than that takes. (The
-time of one that is inherited again and again is shorter.)"""
+"""A session that nobody knows was lost, and did not expire, if its client was served within the time that expiring
+takes, divided by this. (A session that is inherited again and again expires sooner.)"""
 
 
 class Homes(Protocol):
     """Who knows which life holds whose session."""
 
-    def find_home(self, client: str, home: str) -> str | None:
+    def find_home(self, client: str, home: Home) -> Home | None:
         """The life that holds the client's session, or may begin one, if that is known."""
         ...
 
-    def find_elsewhere(self, client: str) -> str | None:
+    def find_elsewhere(self, client: str) -> Home | None:
         """The life that was seen to hold the client's session, though this one should."""
         ...
 
-    def lost_at(self, home: str) -> int:
+    def lost_at(self, home: Home) -> int:
         """The position that everything had reached while that life was there, as far as is known."""
         ...
 
     def tell_lost(self, client: str) -> list[tuple[int, int]]:
-        """What hand-overs found to be lost of what the client had published: told once."""
+        """What the client had published and hand-overs found to be lost. It is told once."""
         ...
 
 
@@ -82,7 +83,7 @@ class Desk:
 
     def __init__(
         self,
-        home: str,
+        home: Home,
         options: GaplessOptions,
         table: RoutingTable,
         journal: Journal,
@@ -126,6 +127,8 @@ class Desk:
         self._gathered: dict[str, None] | None = None
         self._expired: dict[str, int] = {}
         """By client: the attempt in which it had the session that has expired. It is told until it has heard it."""
+        self._short_since: dict[str, int] = {}
+        """By client of whose publications some are missing here: since when."""
 
     # ---- attaching ----------------------------------------------------------------------------------------
 
@@ -141,7 +144,7 @@ class Desk:
                 self._expired.pop(client, None)
                 self._send(client, Invite(message.attempt, self._home))
                 return
-            where = self._homes.find_home(client, message.home)
+            where = self._homes.find_home(client, Home(message.home))
             if self._expired.get(client, -1) >= message.heard:
                 self._send(client, Expired(message.attempt))
                 return
@@ -155,11 +158,14 @@ class Desk:
             if elsewhere is not None:
                 self._send(client, Redirect(message.attempt, broker_of(elsewhere)))
                 return
+            if self._may_be_found(client, 0, message):
+                self._send(client, NotYet(message.attempt))
+                return
             lost = [item for item in message.brought if item.is_live and (item.got or item.is_whole)]
             if lost and not self._may_revive(message, lost):
                 self._send(client, Expired(message.attempt))
                 return
-            session = self.sessions[client] = Session(client, 0)
+            session = self.sessions[client] = Session(client, epoch_of(0))
             session.place = self._broker
             known = self._table.passed.get(client, 0)
             if message.home == self._home:
@@ -170,14 +176,47 @@ class Desk:
             self._table.passed[client] = known
         elif message.attempt <= session.attempt:
             return
-        elif session.is_leaving:
+        elif (
+            session.is_still or self._is_outdated(session, message) or self._may_be_found(client, session.held, message)
+        ):
             self._send(client, NotYet(message.attempt))
             return
         self._resume(session, message)
 
+    def _is_outdated(self, session: Session, message: Attach) -> bool:
+        """Whether another broker has answered the client since this one did.
+
+        Then this broker was out, and does not know it yet. Its smallest story: b1 is taken for dead, p goes to b0 and
+        publishes 1, which is confirmed there. b1 wakes up, p finds it before its neighbours do, and b1 would tell that
+        1 is lost: it never had it.
+        """
+        return not session.is_orphan and message.home != self._home and message.heard > session.attempt
+
+    def _may_be_found(self, client: str, held: int, message: Attach) -> bool:
+        """Whether what the client published, and nobody here knows of, may still come with a hand-over.
+
+        The smallest story: p publishes 1 at b5, which b1 and b4 back up. b0 was out meanwhile and does not know it. b5
+        dies, comes back without memory, and meets b0 first, which has an older copy of its journal. p would be told
+        that 1 is lost, but b1 and b4 have it.
+        """
+        if message.home == self._home or self._accounted(client, held, message) >= message.first - 1:
+            self._short_since.pop(client, None)
+            return False
+        forget_oldest(self._short_since, TOMBSTONES_MAX)
+        since = self._short_since.setdefault(client, self.now)
+        return self.now - since < SHORT_US
+
+    def _accounted(self, client: str, held: int, message: Attach) -> int:
+        """The last number of the client's up to which nothing is lost; its session holds all up to `held`."""
+        passed = self._table.passed.get(client, 0)
+        known = max(passed, held, min(self.done(client), message.first - 1))
+        # Nobody lets out more than a window before all of it has reached everyone: what is older has, or is not ours.
+        known = max(known, message.first - 1 - self._options.window)
+        return max(known, message.first - 1) if "tombstones" in self._options.switched_off else known
+
     def _may_revive(self, message: Attach, lost: Sequence[SubscriptionProgress]) -> bool:
-        """Whether these subscriptions of a session that nobody knows can go on: they were lost with more than f
-        brokers, and did not expire, for then their client would have been away for long."""
+        """Whether these subscriptions of a session that nobody knows can go on. They can if they were lost with more
+        than f brokers, and did not expire: then their client would have been away for long."""
         is_recent = REVIVED * message.silent_us < self._options.session_s * 1e6
         return is_recent and message.home != self._home and all(progress.is_whole for progress in lost)
 
@@ -203,19 +242,15 @@ class Desk:
         begins = [name for name in brought if name in fresh or name in session.untold or name in revived]
         late, position = session.find_late(brought.values(), known_late, begins, self.readings.reached)
         if revived:
-            # Nothing waits for who is lost: it may lack what came after the last position before that.
+            # Waves do not wait for a lost session: its client may lack what came after the last position before that.
             behind = [brought[name].since for name in revived if brought[name].is_behind]
-            late, position = late + revived, min([self._homes.lost_at(message.home), *behind])
+            late, position = late + revived, min([self._homes.lost_at(Home(message.home)), *behind])
             session.revived.update(dict.fromkeys(revived))
         passed = self._table.passed.get(session.client, 0)
-        accounted = max(passed, session.queued, session.admitted, min(self.done(session.client), message.first - 1))
-        # Nobody lets out more than a window before all of it has reached everyone: what is older has, or is not ours.
-        accounted = max(accounted, message.first - 1 - self._options.window)
-        if "tombstones" in self._options.switched_off:
-            accounted = max(accounted, message.first - 1)
+        accounted = self._accounted(session.client, session.held, message)
         tombstones = session.lose(accounted + 1, message.first - 1, message.heard)
         session.lost = self._homes.tell_lost(session.client) + session.lost
-        session.claim(message, EPOCH_STEP, voided, late)
+        session.claim(message, voided, late)
         session.begin_anew(fresh + voided, message.heard)
         session.told_lost = session.attempt
         self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts, session.lost))
@@ -234,8 +269,8 @@ class Desk:
             if name in session.stable:
                 self._send(session.client, Stable(message.attempt, name))
             elif name not in session.advertisements:
-                # It may have been taken back here, and the client not know yet that all under it is safe. Who has
-                # subscribed since does not start with what was published before.
+                # It may have been taken back here, when the client did not know yet that all under it is safe. Whoever
+                # has subscribed since does not start with what was published before.
                 self._advertise(session, name, text, max(first, min(passed, accounted) + 1))
         for name in fresh + revived:
             self._subscribe(session, name, brought[name].filter)
@@ -262,11 +297,12 @@ class Desk:
         if replaced is not None and not replaced.is_orphan:
             self._send(record.client, Gone(replaced.attempt))
         self.readings.drop(record.client)
-        session = self.sessions[record.client] = Session(record.client, record.epoch + 1)
+        session = self.sessions[record.client] = Session(record.client, inherited(record.epoch))
         self.readiness.forget(record.client)
         session.admitted = session.queued = record.admitted
         session.place = record.place
-        session.behind = record.behind
+        if record.behind >= 0:
+            session.lag(Turn.LACKS, record.behind)
         session.anew = dict(record.anew)
         session.lost = list(record.lost)
         if self._journal.is_on_disk:
@@ -300,8 +336,8 @@ class Desk:
     def _await(self, client: str) -> None:
         session = self.sessions[client]
         session.sight(Turn.LOST_SIGHT)
-        times_inherited = session.epoch % EPOCH_STEP if session.is_orphan else 0
-        seconds = self._options.session_s / 2 ** max(0, times_inherited - 1)  # no more than twice as long in all
+        times = times_inherited(session.epoch) if session.is_orphan else 0
+        seconds = self._options.session_s / 2 ** max(0, times - 1)  # no more than twice as long in all
         self._set_timer(SetTimer(f"session/{client}", int(seconds * 1e6)))
 
     def expire(self, client: str) -> None:
@@ -325,11 +361,11 @@ class Desk:
         self.readiness.forget(client)
         self._table.moved.pop(client, None)
         self._journal.write([], client)
-        self._expired[client] = session.epoch // EPOCH_STEP
+        self._expired[client] = attempt_of(session.epoch)
         forget_oldest(self._expired, TOMBSTONES_MAX)
 
     def _go_on(self, session: Session) -> None:
-        """It does not stand still any more."""
+        """The session does not stand still any more."""
         self.publications.advance(session)
         self.flush(session)
 
@@ -373,12 +409,12 @@ class Desk:
         if kind is ClientGot:
             session.got(message.number)
             timed = session.timed_delivery
-            if timed is not None and session.confirmed >= timed[0]:
+            if timed is not None and session.taken >= timed[0]:
                 session.timed_delivery = None
                 self.taking.note(self.now - timed[1])
             self.readings.go_on(client)
             self.lagging.release(session)
-            if session.revived and session.behind < 0:
+            if session.revived and session.is_live:
                 self._end_revival(session)
             self.flush(session)
         elif kind is ClientPublish:
@@ -414,7 +450,7 @@ class Desk:
         self._table.answer(subscription)
 
     def _end_revival(self, session: Session) -> None:
-        """The client has taken all that came out of history: of other publishers, the cuts count that are known."""
+        """The client has taken all that came out of history. Of publishers that it knows no cut of, ours count now."""
         revived, session.revived = session.revived, {}
         for name in revived:
             if name in session.subscriptions and session.subscriptions[name].cuts:
@@ -478,7 +514,7 @@ class Desk:
         self._table.conclude(advertisement)
 
     def _withdraw(self, session: Session, name: str) -> None:
-        """The client took back what it offered, and all that it published before is out."""
+        """The client took an advertisement back, and all that it published before is out."""
         if name in session.advertisements:
             self._end_advertisement(session, name)
             self.secure(session)
@@ -541,7 +577,7 @@ class Desk:
             if self.sessions[client].secure_at <= self._journal.held:
                 del self._insecure[client]
                 if self.sessions[client].is_falling:
-                    self.lagging.fall(self.sessions[client], self.sessions[client].behind)
+                    self.lagging.secured(self.sessions[client])
                 self.flush(self.sessions[client])
         self.readiness.check()
 
@@ -565,12 +601,12 @@ class Desk:
 
     def flush(self, session: Session) -> None:
         """Send what can go out now."""
-        if session.is_orphan or session.is_leaving or session.client in self._insecure:
+        if session.is_orphan or session.is_still or session.client in self._insecure:
             return
         for message in session.unsent(self._options.delivery_window):
             self._send(session.client, message)
 
-    def confirmed(self, client: str) -> int:
-        """How many of a client's deliveries need not be kept (all, if there is no such client any more)."""
+    def released(self, client: str) -> int:
+        """How many of a client's deliveries nobody waits for any more: all, if the client is gone."""
         session = self.sessions.get(client)
         return NEVER if session is None else session.released

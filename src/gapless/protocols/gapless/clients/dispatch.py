@@ -1,7 +1,7 @@
 """Where a run goes: over which links, and to which clients for which of their subscriptions.
 
-A run is split only where filters tell its events apart; whoever gets all of it gets the run itself. An event is due to
-a subscription from its cut on: since numbers of a publisher only grow, from a place of the run on.
+A run is split only where filters tell its events apart; whoever gets all of it gets the run itself. Events are due to
+a subscription from its cut on. As the numbers in a run grow, that is all from some place of the run on.
 """
 
 from bisect import bisect_left

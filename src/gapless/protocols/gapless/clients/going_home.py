@@ -8,12 +8,10 @@ import msgspec
 from gapless.protocols.gapless.client_messages import Gone
 from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.epochs import inherited, kept
 from gapless.protocols.gapless.messages import SessionRecord
 
 __all__ = ["GoingHome"]
-
-KEPT_STEP = 3
-"""One more than an heir adds to what it is told, which is one more than what was held."""
 
 
 class GoingHome:
@@ -34,15 +32,15 @@ class GoingHome:
     def give_back(self, broker: str) -> dict[str, SessionRecord]:
         """The sessions that clients began at a broker that returns, as that one will hold them.
 
-        They stand still here until it has them, or until the hand-over comes to nothing (`keep_leaving`). Nothing is
-        delivered meanwhile, either. Its smallest story: an event comes after the contribution was sent, and its client
-        answers it at the broker that it has gone back to, before the event has come there.
+        They stand still here until that broker has them, or until this one drops the hand-over (`go_on_here`). Nothing
+        is delivered meanwhile. Its smallest story: an event comes after the contribution was sent, and is delivered.
+        The client goes home, and publishes an answer there before the event itself has come there.
         """
         records = {}
         for session in self._sessions.values():
-            if session.place == broker and session.can_leave:
+            if session.place == broker and session.can_go_home:
                 session.turn(Turn.STANDS_STILL)
-                records[session.client] = msgspec.structs.replace(session.record(), epoch=session.epoch + 1)
+                records[session.client] = msgspec.structs.replace(session.record(), epoch=inherited(session.epoch))
         return records
 
     def belongs_to(self, broker: str, *, is_there: bool = False) -> bool:
@@ -51,26 +49,27 @@ class GoingHome:
             session.place == broker and not (is_there and session.is_away) for session in self._sessions.values()
         )
 
-    def prepare_leaving(self, broker: str) -> bool:
+    def hold_still(self, broker: str) -> bool:
         """Let the sessions that belong to that broker stand still; tell whether all of them could leave now."""
         waiting = False
         for session in self._sessions.values():
             if session.place == broker and not session.is_away:
                 session.turn(Turn.STANDS_STILL)
-                waiting = waiting or not session.can_leave
+                waiting = waiting or not session.can_go_home
         return not waiting
 
-    def keep_leaving(self) -> None:
-        """The hand-over came to nothing here: the sessions that were about to leave go on.
+    def go_on_here(self) -> None:
+        """This broker has dropped the hand-over: the sessions that were about to go home go on here.
 
-        Others may have completed it. What is here has to count as newer then than what was told, and than what its heir
-        made of that. Its smallest story: b0 tells a session that is to go back to b3 and drops the hand-over, b4
-        completes it. b3 dies. The session at b0 has changed since, but b4 brings what was told, as if it were newer.
+        Other members may have completed it. So a session that stayed here has to count as newer than what this broker
+        told of it, and than what an heir made of that. Its smallest story: b0 tells a session that is to go back to b3,
+        and drops the hand-over. b4 completes it. b3 dies. The session at b0 has changed since, but b4 brings the one
+        that was told, as if it were newer.
         Clients that were ignored meanwhile say everything again when they attach.
         """
-        for session in [session for session in self._sessions.values() if session.is_leaving]:
+        for session in [session for session in self._sessions.values() if session.is_still]:
             session.turn(Turn.GOES_ON)
-            session.epoch += KEPT_STEP
+            session.epoch = kept(session.epoch)
             self._secure(session)
             if session.is_deaf:
                 self._send(session.client, Gone(session.attempt))

@@ -1,4 +1,4 @@
-"""What a client did and has not been carried out yet, in order: runs of publications, and what it took back."""
+"""What a client did and its broker has not carried out yet, in order: runs of publications, and what it took back."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -50,9 +50,9 @@ class Inbox:
         self._length -= 1
 
     def take(self, most: int, tests: Sequence[Test], *, may_lose: bool = False) -> tuple[list[Event], list[Stretch]]:
-        """The next publications, up to so many, as far as each of them passes one of the tests; and what is alike.
+        """The next publications, up to so many, before the first that passes none of the tests; and which are alike.
 
-        Tombstones pass if they may.
+        Tombstones pass if `may_lose` says so.
         """
         if may_lose:
             tests = (*tests, is_lost)

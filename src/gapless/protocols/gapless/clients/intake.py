@@ -1,6 +1,7 @@
 """How much work an input is: what waits while its broker is busy is taken a bounded amount at a time."""
 
-from gapless.protocol import Input
+from gapless.protocol import Input, Received
+from gapless.protocol.carrying import events_of, layers_of
 
 __all__ = ["weigh"]
 
@@ -10,9 +11,5 @@ HANDLED = 4
 
 def weigh(item: Input) -> int:
     """How much work an input is, in units (see `recovery.pieces`): that of the events in it, mostly."""
-    units = HANDLED
-    message = getattr(item, "message", None)
-    while message is not None:
-        units += len(getattr(message, "events", ()))
-        message = getattr(message, "body", None)
-    return units
+    carried = layers_of(item.message) if isinstance(item, Received) else ()
+    return HANDLED + sum(len(events_of(layer)) for layer in carried)

@@ -1,6 +1,6 @@
-"""Who lies behind is served out of history, and holds back nobody.
+"""A client that lies behind is served out of history, and holds back nobody.
 
-A wave waits until clients have taken what they were delivered before it came by, and with it everybody who publishes.
+A wave waits until clients have taken what they were delivered before it came by, and all publishers wait with it.
 A client that has kept waves waiting for `lag_ms`, because it is slow or away, *falls behind*:
 
 1. Its record says so, with a position up to which the client has taken everything. That is the last position that has
@@ -10,9 +10,9 @@ A client that has kept waves waiting for `lag_ms`, because it is slow or away, *
    they have caught up. What the client has got already comes again, and the client leaves it out.
 
 The record says so until the client has taken all that came out of history. An heir that finds such a record reads from
-its position on, unless the client itself knows a later one. That it need not know is why the record comes first. The
-smallest story: the broker forgets what was not sent, tells the client, and dies; the client has not heard it, and the
-heir, which finds nothing in the logs, takes it that nothing was published.
+its position on, unless the client itself knows a later one. The record comes first, because the client may not have
+heard that it fell behind. The smallest story: the broker forgets what was not sent, tells the client, and dies. The
+client has not heard it. The heir finds nothing in the logs, and believes that nothing was published.
 """
 
 from collections.abc import Callable
@@ -20,6 +20,7 @@ from collections.abc import Callable
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import Behind
 from gapless.protocols.gapless.clients.readings import Readings
+from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.options import GaplessOptions
 
@@ -40,6 +41,8 @@ class Lagging:
         secure: Callable[[Session], None],
         set_timer: Callable[[SetTimer], None],
     ) -> None:
+        self.lag_ms = options.lag_ms
+        """For how long everyone waits for a client; for operators."""
         self._lag_us = int(options.lag_ms * 1000)
         self._sessions = sessions
         self._readings = readings
@@ -70,17 +73,20 @@ class Lagging:
         for session in list(self._sessions.values()):
             if self._owes(session, now) and now - session.owes_since >= self._lag_us and session.can_fall_behind:
                 session.owes_since = -1
-                session.is_falling = session.behind < 0
+                session.lag(Turn.OVERDUE, reached)
                 if session.is_falling:
-                    session.behind = reached
                     self._secure(session)
                 else:
-                    self.fall(session, reached)
+                    self._fall(session, reached)
         self.watch(now)
 
-    def fall(self, session: Session, position: int) -> None:
-        """The backups know: keep nothing for the client that is in the history, and go on there from a position."""
-        session.is_falling = False
+    def secured(self, session: Session) -> None:
+        """The backups know: the client is served out of history."""
+        session.lag(Turn.SECURED)
+        self._fall(session, session.behind)
+
+    def _fall(self, session: Session, position: int) -> None:
+        """Keep nothing for the client that is in the history, and go on there from a position."""
         session.fall_behind()
         if not session.is_orphan:
             names = [name for name in session.subscriptions if name not in self._readings.of(session.client)]
@@ -95,8 +101,8 @@ class Lagging:
 
     def resume(self, session: Session, names: list[str], position: int) -> None:
         """The client has come back, and lacks what came after the position."""
-        if session.behind < 0:
-            session.behind = position
+        if position >= 0:
+            session.lag(Turn.LACKS, position)
         self.catch_up(session, names, position)
 
     def release(self, session: Session) -> None:
@@ -105,7 +111,7 @@ class Lagging:
         The smallest story of the second: c falls behind with s, ends s, and begins t. Before t has its cut of p, c
         comes again. If it still lay behind, t would be read out of history, with all that p ever published.
         """
-        if session.behind < 0 or session.is_falling or session.has_history or self._readings.of(session.client):
+        if session.is_live or session.is_falling or session.has_history or self._readings.of(session.client):
             return
-        session.behind = -1
+        session.lag(Turn.CAUGHT_UP)
         self._secure(session)

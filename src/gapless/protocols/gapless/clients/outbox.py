@@ -1,4 +1,4 @@
-"""What was delivered to a client, or is to be, and not confirmed: runs, each for the same subscriptions."""
+"""What a client was sent, or is to be sent, and has not taken: runs, each for the same subscriptions."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ class Outbox:
             count -= taken
 
     def drop_unsent(self) -> list[int]:
-        """Drop what was not sent, but for what came out of history; the rest counts as if it had.
+        """Drop what was not sent and did not come out of history. All the rest counts as if it came out of history.
 
         Returns the new place of each event, or of the next one that stayed; and of the end.
         """

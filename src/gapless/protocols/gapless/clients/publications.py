@@ -19,7 +19,7 @@ from gapless.protocols.gapless.routing.routing_table import RoutingTable
 __all__ = ["Publications"]
 
 ADMITTED_MAX = 512
-"""Publications that are admitted at once: what they weigh is known only then, so they may exceed the window."""
+"""Publications that are admitted at once. What they weigh is known only afterwards, so they may exceed the window."""
 BEHIND = 4
 """How many windows are open to clients that everybody waits for."""
 
@@ -65,7 +65,7 @@ class Publications:
 
     def advance(self, session: Session) -> None:
         """Carry out what the client did, in order, as far as nothing holds it back."""
-        while session.inbox and not session.is_leaving:
+        while session.inbox and not session.is_still:
             taken_back = session.inbox.taken_back
             if taken_back is not None:
                 if session.in_flight:
@@ -88,10 +88,10 @@ class Publications:
     def _room(self, session: Session) -> int:
         """How many more of its publications may go out.
 
-        None of a client that was another broker's before, while a part of the tree is handed over: among the logs may
-        be what it published there, and that comes first.
-        Who lies behind with what it was delivered may go beyond the window: everybody waits for it, and it may itself
-        wait for what it publishes, as one who answers each event before it takes the next.
+        There is none while a part of the tree is handed over, if the client was another broker's before: what it
+        published there may be in the logs, and comes first.
+        A client that has not taken all its deliveries may go beyond the window. Everybody waits for it, and it may
+        itself wait for what it publishes, as one that answers each event before it takes the next.
         """
         if session.client in self._table.moved and not self._table.is_intact:
             return 0

@@ -1,7 +1,7 @@
-"""When a subscription is ready: its cut is whole, and the backups know it.
+"""When a subscription is ready: when its cut is whole, and the backups know the subscription.
 
-The cut itself they need not know. What it lets in is kept until the client has it, whoever holds the session, and the
-client brings the cut along.
+The backups know the subscription. They need not know its cut: what the cut lets in is kept until the client has it,
+whoever holds the session, and the client brings the cut along.
 """
 
 from collections.abc import Callable
@@ -67,8 +67,7 @@ class Readiness:
                     else:
                         whole_at = self._journal.clock.last
                         self._send(client, Cut(session.attempt, name, {}, is_whole=True, began=whole_at))
-                        if name in session.revived:
-                            self._readings.go_on(client)
+                        self._readings.go_on(client)
             if not session.unready:
                 self._clients.pop(client, None)
 

@@ -3,8 +3,8 @@
 A reading begins at a position and takes what lies between it and the last final one. When not much is left, the
 subscription is entered as any other (if it is not yet), and when its cut is whole, what comes for it is put aside.
 At that moment the broker's clock shows c. Everything with a larger stamp comes in from then on: what passed before has
-a stamp up to c, and what the cut left out was admitted before its marker came, so it has, too. So the reading goes on
-up to a final position of at least c; then what was put aside follows, but for what has a stamp up to that position.
+a stamp up to c, and so has what the cut left out, because it was admitted before the marker came. So the reading goes
+on up to a final position of at least c. Then what was put aside follows, without what has a stamp up to that position.
 
 A client that lies behind reads all its subscriptions in one stream, under no name: they are entered already, so it puts
 aside what comes in as soon as not much is left.
@@ -37,13 +37,13 @@ from gapless.protocols.gapless.tombstones import is_lost
 __all__ = ["Reading", "Readings", "Sources"]
 
 CLOSE = 8
-"""So many intervals before the end it begins to go over."""
+"""So many intervals before the end, a reading begins to go over to what is published."""
 PUT_AT_ONCE = 1_024
 CATCH_UP = ""
-"""The name under which a client's subscriptions are read that lay behind."""
+"""The name of the reading that is for all subscriptions of a client that lies behind."""
 TEXT_MAX = 10_000
-"""Characters in the filter of such a stream; beyond that, all is read, and what nobody wants left out here. So it is if
-the filters, each of which can be read, are together too much for one."""
+"""Characters in the filter of such a stream. If there were more, or the filters together were too much for one, all of
+history is read, and what nobody wants is left out here."""
 
 
 class State(Enum):
@@ -80,7 +80,7 @@ class Reading:
         """It goes on once this position is final."""
         self.retrieval: Retrieval | None = None
         self.stalled_at = -1
-        """The final position of which nobody could say what was admitted before it: a later one will tell."""
+        """The final position at which nobody could say what was admitted before it. A later wave will tell."""
         self.is_searching = False
         """Whether it is not known yet what has to be read."""
         self.aside: list[tuple[Event, list[str]]] = []
@@ -155,7 +155,7 @@ class Readings:
         self._advance(reading)
 
     def widen(self, client: str, names: list[str], position: int) -> tuple[list[str], int]:
-        """These subscriptions and those that are caught up with already, and the earlier of both positions."""
+        """These subscriptions and those that are catching up already, and the earlier of both positions."""
         known = self.of(client).get(CATCH_UP)
         if known is None:
             return names, position
@@ -172,12 +172,12 @@ class Readings:
         self._advance(reading)
 
     def late(self, client: str) -> Mapping[str, None]:
-        """The subscriptions of a client that is caught up with."""
+        """The subscriptions of a client that are catching up."""
         known = self.of(client).get(CATCH_UP)
         return {} if known is None else known.names
 
     def leave(self, client: str, name: str) -> None:
-        """A subscription is over, and was caught up with perhaps."""
+        """A subscription is over. It may have been catching up."""
         known = self.of(client).get(CATCH_UP)
         if known is not None:
             known.names.pop(name, None)
@@ -268,7 +268,7 @@ class Readings:
         }
 
     def _waits_for(self, reading: Reading) -> list[str]:
-        """The client if it has to take something, or brokers; nobody, if it waits for a wave."""
+        """Whom a reading waits for: its client, which has to take something; or brokers; or nobody, only a wave."""
         if len(reading.session.outbox) >= self._window:
             return [reading.session.client]
         if reading.is_searching:
@@ -278,7 +278,14 @@ class Readings:
     # ---- steps --------------------------------------------------------------------------------------------
 
     def _advance(self, reading: Reading) -> None:
-        """Do what can be done now."""
+        """Do what can be done now.
+
+        A client that is catching up has to know first where its subscriptions begin. The smallest story: c lies behind
+        with s, subscribes t, and has to attach again before it hears that t's cut is whole. Then c would take what it
+        reads of a publisher that has left long since for t's, because t knows no cut of that publisher.
+        """
+        if reading.name == CATCH_UP and any(name in reading.session.unready for name in reading.names):
+            return
         while not reading.is_searching and self._is_open(reading) and reading.stalled_at != self._waves.final:
             if reading.retrieval is not None:
                 if not self._take(reading):
@@ -291,8 +298,6 @@ class Readings:
             elif reading.state is State.READING and not self._is_close(reading):
                 self._search(reading, self._waves.final)
             elif reading.state is State.READING and reading.name == CATCH_UP:
-                if any(name in reading.session.unready for name in reading.session.revived):
-                    return  # they are not entered everywhere yet
                 self._join(reading)
             elif reading.state is State.READING:
                 reading.state = State.ENTERING
@@ -398,7 +403,7 @@ class Readings:
 
 
 def _any_of(texts: list[str]) -> str:
-    """A filter that matches what one of them does, and no more if that can be said in a filter."""
+    """A filter that matches what any of them matches; all events, if no filter can say that."""
     text = " OR ".join(f"({each})" for each in texts)
     if len(text) > TEXT_MAX:
         return "TRUE"

@@ -1,6 +1,6 @@
 """The state of a session: all that it can be, and what turns one into another. Nothing else changes it.
 
-Two things are told apart, and each has a table.
+Three things are told apart, and each has a table.
 
 **Where its client is** (`Presence`). A session that was inherited is an *orphan* until its client comes and claims it.
 A client that is out of sight is *away*, and the session's time runs, as an orphan's does.
@@ -10,12 +10,16 @@ still*: its new home gets it as it is now. What the client says meanwhile is lef
 then on, because to hear what comes next would make a gap. It stays so if the hand-over comes to nothing, until the
 client, which is sent away, has attached again and said everything.
 
+**Whether its client keeps up** (`Lag`). A client that has kept others waiting for too long is *falling* behind: its
+record says so, and the backups may not hold that record yet. Once they do, the client is *behind*, and is served out of
+history until it has taken all that came from there (`lagging`).
+
 An orphan never stands still, and a session that stands still is not claimed: its client is told to wait (`desk`).
 """
 
 from enum import Enum, auto
 
-__all__ = ["Hearing", "Presence", "Turn", "next_hearing", "next_presence"]
+__all__ = ["Hearing", "Lag", "Presence", "Turn", "next_hearing", "next_lag", "next_presence"]
 
 
 class Presence(Enum):
@@ -35,6 +39,14 @@ class Hearing(Enum):
     DEAF = auto()
 
 
+class Lag(Enum):
+    """Whether the client keeps up."""
+
+    LIVE = auto()
+    FALLING = auto()
+    BEHIND = auto()
+
+
 class Turn(Enum):
     """What happens to a session."""
 
@@ -48,6 +60,16 @@ class Turn(Enum):
     """Its client said something that is left out."""
     GOES_ON = auto()
     """It is not given back after all."""
+    OVERDUE = auto()
+    """Its client has kept others waiting for too long."""
+    SECURED = auto()
+    """The backups know that its client lies behind."""
+    ASKED_ABOUT = auto()
+    """Its client has come, and what it lacks is looked for."""
+    LACKS = auto()
+    """It has to read out of history what its client lacks."""
+    CAUGHT_UP = auto()
+    """Its client has taken all that came out of history."""
 
 
 _PRESENCE = {
@@ -90,6 +112,24 @@ _HEARING = {
     },
 }
 
+_LAG = {
+    Lag.LIVE: {
+        Turn.OVERDUE: Lag.FALLING,
+        Turn.ASKED_ABOUT: Lag.LIVE,
+        Turn.LACKS: Lag.BEHIND,
+    },
+    Lag.FALLING: {
+        Turn.SECURED: Lag.BEHIND,
+        Turn.ASKED_ABOUT: Lag.LIVE,
+    },
+    Lag.BEHIND: {
+        Turn.OVERDUE: Lag.BEHIND,
+        Turn.ASKED_ABOUT: Lag.BEHIND,
+        Turn.LACKS: Lag.BEHIND,
+        Turn.CAUGHT_UP: Lag.LIVE,
+    },
+}
+
 
 def next_presence(presence: Presence, turn: Turn) -> Presence:
     """Where the client is after this."""
@@ -101,3 +141,9 @@ def next_hearing(hearing: Hearing, turn: Turn) -> Hearing:
     """Whether the client is heard after this."""
     assert turn in _HEARING[hearing], f"{turn.name} of a session that is {hearing.name}"
     return _HEARING[hearing][turn]
+
+
+def next_lag(lag: Lag, turn: Turn) -> Lag:
+    """Whether the client keeps up after this."""
+    assert turn in _LAG[lag], f"{turn.name} of a session that is {lag.name}"
+    return _LAG[lag][turn]

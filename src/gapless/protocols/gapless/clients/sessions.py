@@ -1,6 +1,6 @@
 """The broker's side of its clients: a client is a leaf of the tree, and its session is a link that can move.
 
-A session outlives its connection and its broker. The broker keeps what it delivered until the client confirmed
+A session outlives its connection and its broker. The broker keeps what it delivered until the client has taken
 it; the client keeps what it published until it is safe, and knows the cut and position of each subscription. To
 resume, the client tells all of this in one `Attach`, wherever the session is by then, and both sides go on: one
 rule for a lost connection and a lost broker.
@@ -8,9 +8,9 @@ rule for a lost connection and a lost broker.
 - A publication waits until the advertisement it relies on is stable, and until the backups hold it (`journal`).
 - Nothing is delivered to a client before the backups know its subscriptions and their cuts. So a subscription that was
   lost with its broker has delivered nothing, and starts afresh with a later cut.
-- A session whose client has not come back yet (an *orphan*) collects everything that matches; what lies before
-  the cuts and positions is sorted out when the client brings them. It may bring cuts that it was told and the backups
-  were not; its other cuts are then made to go with these.
+- A session whose client has not come back yet (an *orphan*) collects everything that matches. When the client brings
+  its cuts and positions, what lies before them is dropped. It may bring cuts that the backups were not told; then those
+  that were inferred are corrected (`reconcile`).
 """
 
 from bisect import insort
@@ -23,7 +23,16 @@ from gapless.protocols.gapless.alike import Stretch
 from gapless.protocols.gapless.client_messages import Attach, Delivery, Note, SubscriptionProgress, Unsubscribed
 from gapless.protocols.gapless.clients.inbox import Inbox
 from gapless.protocols.gapless.clients.outbox import Outbox, Outgoing
-from gapless.protocols.gapless.clients.session_state import Hearing, Presence, Turn, next_hearing, next_presence
+from gapless.protocols.gapless.clients.session_state import (
+    Hearing,
+    Lag,
+    Presence,
+    Turn,
+    next_hearing,
+    next_lag,
+    next_presence,
+)
+from gapless.protocols.gapless.epochs import Epoch, epoch_of
 from gapless.protocols.gapless.messages import Cuts, SessionRecord
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 from gapless.protocols.gapless.tombstones import tombstone
@@ -45,7 +54,7 @@ ALONE_MIN = 32
 class Session:
     """One client of this broker."""
 
-    def __init__(self, client: str, epoch: int) -> None:
+    def __init__(self, client: str, epoch: Epoch) -> None:
         self.client = client
         self.epoch = epoch
         self.attempt = 0
@@ -64,7 +73,7 @@ class Session:
         self.last_cuts: dict[str, Cuts] = {}
         """By subscription: the cuts of publishers, also of those that have left since; kept for an absent client."""
         self.pasts: dict[tuple[str, int], Cuts] = {}
-        """Of what an orphan collected in a hand-over in which cuts were inferred: how far each past reaches."""
+        """By event that an orphan collected in a hand-over in which cuts were inferred: how far its past reaches."""
         self.inferred: dict[str, Cuts] = {}
         """By inherited subscription: cuts that the heir had to infer, by publisher, and how early they may be."""
         self.untold: dict[str, None] = {}
@@ -73,6 +82,8 @@ class Session:
         """The broker at which the client began the session."""
         self._presence = Presence.ORPHAN
         self._hearing = Hearing.OPEN
+        self._lag = Lag.LIVE
+        self._behind = -1
         self.in_flight = 0
         """Publications that wait for the backups."""
         self.unready: dict[str, int] = {}
@@ -82,10 +93,6 @@ class Session:
         """One that is not safe yet: its number, and when it came."""
         self.timed_delivery: tuple[int, int] | None = None
         """One that the application has not taken yet: how many there were with it, and when it was due."""
-        self.behind = -1
-        """If the client lies behind: a position up to which it has taken everything (see `lagging`)."""
-        self.is_falling = False
-        """Whether the backups may not know yet that it does."""
         self.owes_since = -1
         """Since when it keeps waves waiting; -1 if it does not."""
         self.owes_until = 0
@@ -109,7 +116,12 @@ class Session:
         self._version = 0
         self._total = 0
         self._first = 1
-        self._taken = 0
+        self._taken_number = 0
+
+    @property
+    def held(self) -> int:
+        """The last number of its client's up to which everything is here."""
+        return max(self.queued, self.admitted)
 
     @property
     def is_orphan(self) -> bool:
@@ -122,7 +134,7 @@ class Session:
         return self._presence is not Presence.HERE
 
     @property
-    def is_leaving(self) -> bool:
+    def is_still(self) -> bool:
         """Whether it is about to be given back to the broker at which it began, and stands still."""
         return self._hearing in STANDING
 
@@ -136,6 +148,21 @@ class Session:
         """Whether what the client says counts."""
         return self._hearing is Hearing.OPEN
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the client keeps up, as its record says."""
+        return self._lag is Lag.LIVE
+
+    @property
+    def is_falling(self) -> bool:
+        """Whether the record says that the client lies behind, and the backups may not hold it yet."""
+        return self._lag is Lag.FALLING
+
+    @property
+    def behind(self) -> int:
+        """A position up to which the client has taken everything, if it is not live; -1 if it is (see `lagging`)."""
+        return self._behind
+
     def sight(self, turn: Turn) -> None:
         """The client is out of sight, or in sight again."""
         self._presence = next_presence(self._presence, turn)
@@ -144,6 +171,15 @@ class Session:
         """The session stands still, goes on, or leaves out what the client said."""
         self._hearing = next_hearing(self._hearing, turn)
 
+    def lag(self, turn: Turn, position: int = -1) -> None:
+        """The client falls behind or catches up; if it was live, it has taken everything up to the position."""
+        was_live, self._lag = self.is_live, next_lag(self._lag, turn)
+        if self.is_live:
+            self._behind = -1
+        elif was_live:
+            assert position >= 0, "who lies behind does so from a position on"
+            self._behind = position
+
     @property
     def total(self) -> int:
         """How many deliveries there were."""
@@ -151,17 +187,17 @@ class Session:
 
     @property
     def owed(self) -> int:
-        """How many of them brokers wait for; not for those out of history, which are kept there anyway."""
+        """How many deliveries brokers wait for. They do not wait for those out of history, which are kept there."""
         return self._live
 
     @property
     def released(self) -> int:
-        """How many of those need not be kept."""
+        """How many of the deliveries that are owed nobody waits for any more."""
         return self._live - self.outbox.length + self.outbox.from_history
 
     @property
-    def confirmed(self) -> int:
-        """How many of them need not be kept."""
+    def taken(self) -> int:
+        """How many of all deliveries have left the outbox: the client took them, or reads them again."""
         return self._total - self.outbox.length
 
     def record(self) -> SessionRecord:
@@ -184,7 +220,7 @@ class Session:
         )
 
     @property
-    def can_leave(self) -> bool:
+    def can_go_home(self) -> bool:
         """Whether nothing of it is under way: the client is there, its publications are out, its cuts are whole, and
         its advertisements stable."""
         is_busy = self.in_flight or self.unready or len(self.stable) < len(self.advertisements)
@@ -192,8 +228,8 @@ class Session:
 
     @property
     def can_fall_behind(self) -> bool:
-        """Whether it may be served out of history: all its cuts are known for what they are, and it does not move."""
-        return not (self.is_falling or self.is_leaving or self.unready or self.inferred or self.untold)
+        """Whether it may be served out of history: no cut of it is open or inferred, and it does not stand still."""
+        return not (self.is_falling or self.is_still or self.unready or self.inferred or self.untold)
 
     @property
     def has_history(self) -> bool:
@@ -203,7 +239,7 @@ class Session:
     @property
     def collects(self) -> bool:
         """Whether what is published is kept for it; not for an orphan that will read it out of history."""
-        return not (self.is_orphan and self.behind >= 0) or self.is_falling or bool(self.inferred)
+        return not (self.is_orphan and not self.is_live) or self.is_falling or bool(self.inferred)
 
     def filters(self) -> Iterator[Filter]:
         """All that the client asks for and offers."""
@@ -238,13 +274,13 @@ class Session:
                 self._live += len(run.events)
 
     def fall_behind(self) -> None:
-        """Drop what was not sent and is in the history; brokers wait for nothing of the rest any more.
+        """Drop what was not sent and is in the history. Brokers wait for nothing of the rest any more.
 
         Subscriptions that have ended meanwhile end where the client is.
         """
-        confirmed, before = self.confirmed, len(self.outbox)
+        taken, before = self.taken, len(self.outbox)
         places = self.outbox.drop_unsent()
-        self.notes = [(confirmed + places[max(0, count - confirmed)], _end_here(said)) for count, said in self.notes]
+        self.notes = [(taken + places[max(0, count - taken)], _end_here(said)) for count, said in self.notes]
         self._total -= before - len(self.outbox)
         self.timed_delivery = None
 
@@ -253,9 +289,10 @@ class Session:
         self.notes.append((self._total, message))
 
     def reconcile(self, progress: SubscriptionProgress) -> None:
-        """The client knows its cuts; where the heir took one for later, it did so for those that it inferred, too.
+        """The client brings its cuts. Where the heir took one for later than it is, correct the cuts that it inferred.
 
-        Each of them is where the first effect is of what the client gets.
+        The heir inferred them from the later one. Each of them moves to the first event of its publisher that
+        comes after something the client gets.
         """
         subscription = self.subscriptions[progress.subscription]
         if all(subscription.cuts.get(publisher, 0) <= cut for publisher, cut in progress.cuts.items()):
@@ -279,7 +316,7 @@ class Session:
                 self.last_cuts.setdefault(name, {}).setdefault(publisher, cut)
 
     def _keep_cuts_of_outbox(self) -> None:
-        """What is there was due when it came, also if its publisher has left since, or has left and come back."""
+        """Note a cut for all that is in the outbox. It was due when it came, even if its publisher has left since."""
         for run in self.outbox:
             if run.is_history:
                 continue
@@ -291,28 +328,28 @@ class Session:
                     self.last_cuts.setdefault(name, {})[publisher] = min(cut, seq)
 
     def keep_former_cuts(self) -> None:
-        """Those of publishers that have left will be forgotten; whoever is away, or lies behind, may not know them."""
-        for name, subscription in self.subscriptions.items() if self.is_away or self.behind >= 0 else ():
+        """Keep the cuts of publishers that have left: a client that is away, or lies behind, may not know them."""
+        for name, subscription in self.subscriptions.items() if self.is_away or not self.is_live else ():
             for publisher, cut in subscription.former.items():
                 self.last_cuts.setdefault(name, {}).setdefault(publisher, cut)
 
     def _cuts(self, name: str) -> Cuts:
-        """What is known of them, the earliest of each publisher: it may have left, and come back."""
+        """All known cuts of a subscription. Of a publisher that left and came back, the earliest counts."""
         subscription = self.subscriptions[name]
         return {**subscription.cuts, **subscription.former, **self.last_cuts.get(name, {})}
 
     def unsent(self, window: int) -> list[Delivery | Note]:
         """The deliveries and notes that can go out now, in order: no more than a window ahead of the application."""
         outbox = self.outbox
-        room = min(outbox.length, self._taken + window + 1 - self._first) - outbox.sent
+        room = min(outbox.length, self._taken_number + window + 1 - self._first) - outbox.sent
         if room <= 0 and not self.notes:
             return []
-        confirmed = self._total - outbox.length
+        taken = self._total - outbox.length
         found: list[Delivery | Note] = []
         latest: Delivery | None = None
         is_own = False  # whether the events of the latest are a list of its own, and no run that others have, too
         while room > 0:
-            place = confirmed + outbox.sent
+            place = taken + outbox.sent
             if self.notes and self.notes[0][0] <= place:
                 self._say_notes(place, found)
                 latest = None
@@ -327,14 +364,14 @@ class Session:
                     latest, is_own = Delivery(self.attempt, latest.number, [*latest.events], latest.subscriptions), True
                     found[-1] = latest
                 latest.events.extend(outbox.send(min(most, DELIVERY_MAX - len(latest.events))))
-            room -= confirmed + outbox.sent - place
-        self._say_notes(confirmed + outbox.sent, found)
+            room -= taken + outbox.sent - place
+        self._say_notes(taken + outbox.sent, found)
         return found
 
     def take_leave(self, message: Unsubscribed) -> None:
-        """Tell an ending after the last delivery for it, and not after those for others, which may have to wait."""
+        """Tell that a subscription ended, right after its last delivery: those for others may have to wait."""
         place = self.outbox.place_after(message.subscription)
-        insort(self.notes, (self.confirmed + place, message), key=lambda note: note[0])
+        insort(self.notes, (self.taken + place, message), key=lambda note: note[0])
 
     def _say_notes(self, deliveries: int, found: list[Delivery | Note]) -> None:
         while self.notes and self.notes[0][0] <= deliveries:
@@ -345,7 +382,7 @@ class Session:
         last = self._first + self.outbox.sent - 1
         if number > last:
             raise CallError(f"{self.client!r} confirms delivery {number}, but was sent only {last}")
-        self._taken = max(self._taken, number)
+        self._taken_number = max(self._taken_number, number)
         count = number - self._first + 1
         if count > 0:
             self.outbox.drop(count)
@@ -354,24 +391,24 @@ class Session:
     def find_late(
         self, brought: Iterable[SubscriptionProgress], known: Container[str], anew: Container[str], reached: int
     ) -> tuple[list[str], int]:
-        """The subscriptions that their client must read again out of history, and from where on.
+        """The subscriptions that their client must read again out of history, and from which position on.
 
-        The client says so of those of which it was told that it lies behind. If the session is an orphan's, or nothing
-        is known here of what it was told, all others may lie behind as its record does. What its record says it has,
-        or everyone has if it says nothing, it does not lack, whatever the client says.
+        The client knows which of them lie behind, if it was told. If the session is an orphan, or nothing is known here
+        of what the client was told, all others may lie behind, too, from the position in the session's record on. The
+        client lacks nothing up to that position, whatever it says. If the record has none, it lacks nothing that has
+        reached everyone.
         """
-        if self.is_falling:
-            self.is_falling, self.behind = False, -1
-        is_unsure = self.behind >= 0 and (self.is_orphan or not known)
+        self.lag(Turn.ASKED_ABOUT)
+        is_unsure = not self.is_live and (self.is_orphan or not known)
         late, position = [], NEVER
         for progress in brought:
             name = progress.subscription
             if name not in anew and (progress.is_behind or is_unsure or name in known):
                 late.append(name)
                 position = min(position, progress.since if progress.is_behind else self.behind)
-        return late, max(position, self.behind if self.behind >= 0 else reached)
+        return late, max(position, reached if self.is_live else self.behind)
 
-    def claim(self, message: Attach, epoch_step: int, voided: list[str], late: Container[str] = ()) -> None:
+    def claim(self, message: Attach, voided: list[str], late: Container[str] = ()) -> None:
         """The client is back: keep of the deliveries what it lacks, and number them anew.
 
         What is there for `late` subscriptions is read again.
@@ -381,7 +418,7 @@ class Session:
         self.attempt = message.attempt
         self._presence = next_presence(self._presence, Turn.CLAIMED)
         self._hearing = next_hearing(self._hearing, Turn.CLAIMED)
-        self.epoch = message.attempt * epoch_step
+        self.epoch = epoch_of(message.attempt)
         self.notes.clear()
         brought = {progress.subscription: progress for progress in message.brought if progress.is_live}
         self.pasts = {}
@@ -399,7 +436,7 @@ class Session:
                 lacking = [name for name, first in dues if event.seq >= first]
                 if lacking:
                     self.outbox.put(Outgoing([event], lacking))
-        self._taken = 0
+        self._taken_number = 0
         self._first = message.unread + 1
 
     def _due(self, progress: SubscriptionProgress, is_voided: bool) -> Cuts:
@@ -416,11 +453,11 @@ class Session:
     def find_void(self, brought: Mapping[str, SubscriptionProgress], heard: int) -> list[str]:
         """The subscriptions whose client knows cuts that do not count, or may know such.
 
-        Nothing was delivered by them: what the client was told by a broker that is gone was lost with it. Either the
-        heir knew no cut at all, or the subscription has begun afresh since, and the client did not hear it. The
-        smallest story of the second: b1 tells v that s starts with p:78, and dies before its backups know s. v comes to
-        b0, where s begins afresh with p:121. The answer is late, v asks again, and brings p:78. b0 knows s by now. If
-        it took that for the same s, v would believe to get p:78 to p:120, and never would.
+        They have delivered nothing. The client was told these cuts by a broker that is gone, and they were lost with
+        it. Either the heir knew no cut at all, or the subscription has begun afresh since, and the client did not hear
+        that. The smallest story of the second: b1 tells v that s starts with p:78, and dies before its backups know s.
+        v comes to b0, where s begins afresh with p:121. The answer is late, v asks again, and brings p:78. b0 knows s
+        by now. If b0 took that for the same s, v would believe that it gets p:78 to p:120, and never would.
         """
         return [
             name
@@ -436,9 +473,9 @@ class Session:
         self.anew.update(dict.fromkeys(names, self.attempt))
 
     def lose(self, first: int, last: int, heard: int) -> list[Event]:
-        """Of what its client published, these numbers are lost, if there are any: tombstones for them.
+        """These numbers of what the client published are lost, if there are any: return tombstones for them.
 
-        What it was told before in an attempt that it has heard is not told again.
+        Losses that the client has heard of in an earlier attempt are not told again.
         """
         if self.told_lost and heard >= self.told_lost:
             self.lost = []

@@ -10,6 +10,9 @@ as long. So nothing is given to two members by two dealers that do not know of e
 
 Members are told everything again until they say that they have it. One that is not heard for `SILENT_US` is taken for
 gone. One that does not confirm an event in time is told that it is another's, if there is another.
+
+A member speaks for itself alone: what it says of the line of another does not count. What it says that it holds when it
+joins counts only if somebody can have dealt it: an earlier dealer, or this one, to the same client.
 """
 
 from collections import deque
@@ -17,9 +20,10 @@ from collections.abc import Callable
 
 from gapless.events import Event
 from gapless.protocol import Subscribe
-from gapless.protocols.gapless.client_messages import LEASE_US, ClientConfirm
+from gapless.protocols.gapless.client_messages import HOLDS_MAX, LEASE_MAX_US, LEASE_US, ClientConfirm
 from gapless.protocols.gapless.messages import GroupDeal, GroupReport, NameRecord, Ranges
 from gapless.protocols.gapless.ranges import add_range
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["SILENT_US", "Dealer", "Hand"]
 
@@ -28,13 +32,13 @@ SILENT_US = 5_000_000
 GRACE_US = 1_500_000
 """How long who deals in another's place waits for the members to say what they hold."""
 ROUNDS = 4
-"""It deals for so many times as long as the keepers of names took to answer, or for `LEASE_US`, after it asked them for
-what they granted."""
+"""It deals for so many times as long as the keepers of names took to answer, within `LEASE_US` and `LEASE_MAX_US`,
+after it asked them for what they granted."""
 HAND_MAX = 32
 """How many events one member is given ahead of what it confirms."""
 STEP = 8
 """Who has so many more unconfirmed than another comes after it; else they take turns."""
-HOLDS_MAX = 1_000
+GIVEN_MAX = 10_000
 WAITING_MAX = 10_000
 """How far it goes beyond an event that nobody confirms."""
 REST_MAX_US = 1_000_000
@@ -104,7 +108,7 @@ class Dealer:
         """When the keepers were asked for what they granted last."""
         self._lease = LEASE_US
         """How long that counts; so the record says."""
-        self._wanted = max(LEASE_US, ROUNDS * (now - asked))
+        self._wanted = _lease_for(now - asked)
         """How long the next is to count."""
         self._known: Ranges = {name: list(ranges) for name, ranges in record.done.items()}
         """What was confirmed beyond the position before, and has not come by."""
@@ -120,6 +124,8 @@ class Dealer:
         self._fresh: deque[_Entry] = deque()
         self._again: deque[_Entry] = deque()
         self._shares: dict[str, _Share] = {}
+        self._given: dict[str, int] = {}
+        """By client: the largest stamp of what it was given."""
         self._turn = 0
         self._serial = 0
         self._under_way: tuple[int, dict[str, int]] | None = None
@@ -172,6 +178,8 @@ class Dealer:
     def report(self, client: str, broker: str, word: GroupReport, now: int) -> None:
         """A member tells what it has."""
         share = self._shares.get(word.line)
+        if share is not None and share.client != client:
+            return
         if share is None:
             if word.holds is None or self.is_ending:
                 self._hand(client, broker, GroupDeal(self.generation, word.line, 0, 0, [], 0, [], True))
@@ -199,7 +207,8 @@ class Dealer:
         for other in [other for other in self._shares.values() if other.client == client]:
             self._drop(other)
         share = self._shares[word.line] = _Share(word.line, client, broker, now)
-        self._latest = max(self._latest, word.latest)
+        latest = word.latest if self.generation > 1 else min(word.latest, self._given.get(client, 0))
+        self._latest = max(self._latest, latest)
         for key in (word.holds or [])[:HOLDS_MAX]:
             self._leave_with(share, *key, now)
         share.received = share.sent = share.last
@@ -210,6 +219,7 @@ class Dealer:
         share.last += 1
         entry = self._by_key.get((publisher, seq))
         is_over = seq <= self._got.get(publisher, (0, 0))[0] or stamp <= self._position
+        is_over = is_over or not self._may_hold(share.client, entry)
         if is_over or self._was_done(publisher, seq) or (entry is not None and (entry.line or entry.is_done)):
             share.refused.append(share.last)
             return
@@ -219,6 +229,12 @@ class Dealer:
             if entry in waiting:
                 waiting.remove(entry)
         self._assign(entry, share, share.last, now)
+
+    def _may_hold(self, client: str, entry: _Entry | None) -> bool:
+        """Whether somebody can have dealt it to that client: without an earlier dealer, only this one."""
+        if self.generation > 1:
+            return True
+        return entry is not None and entry.event is not None and entry.event.stamp <= self._given.get(client, 0)
 
     def _assign(self, entry: _Entry, share: _Share, number: int, now: int) -> None:
         entry.line, entry.deadline = share.line, now + self._redeliver
@@ -272,7 +288,11 @@ class Dealer:
                 break
             self._turn += 1
             share.last, share.turn = share.last + 1, self._turn
-            self._assign(waiting.popleft(), share, share.last, now)
+            entry = waiting.popleft()
+            assert entry.event is not None, "what only its holder has is not dealt"
+            self._given[share.client] = max(self._given.pop(share.client, 0), entry.event.stamp)
+            forget_oldest(self._given, GIVEN_MAX)
+            self._assign(entry, share, share.last, now)
             given[share.line] = None
         for line in given:
             self._tell(self._shares[line])
@@ -383,7 +403,7 @@ class Dealer:
             return False
         self.rests_until = now + min(2 * (now - self._asked), REST_MAX_US)
         self._granted, self._lease = self._asked, self._wanted
-        self._wanted = max(LEASE_US, ROUNDS * (now - self._asked))
+        self._wanted = _lease_for(now - self._asked)
         for line, confirmed in self._under_way[1].items():
             share = self._shares.get(line)
             if share is not None and confirmed > share.kept:
@@ -394,3 +414,7 @@ class Dealer:
                     self._tell(share)
         self._under_way = None
         return True
+
+
+def _lease_for(round_us: int) -> int:
+    return min(max(LEASE_US, ROUNDS * round_us), LEASE_MAX_US)

@@ -6,9 +6,11 @@ delivered up to some place; what the dealer has given to another meanwhile is no
 """
 
 from collections import deque
+from itertools import islice
 
 from gapless.events import Event
 from gapless.protocol import Subscribe
+from gapless.protocols.gapless.client_messages import HOLDS_MAX
 from gapless.protocols.gapless.groups.dealer import Dealer
 from gapless.protocols.gapless.messages import GroupDeal, GroupReport
 
@@ -141,7 +143,7 @@ class Member:
         self.is_dirty = False
         open_items = (item.number - 1 for item in self._hand if item.count > self._count)
         confirmed = next(open_items, self._received)
-        holds = None if self._is_known else [(*item.key, item.stamp) for item in self._hand]
+        holds = None if self._is_known else [(*item.key, item.stamp) for item in islice(self._hand, HOLDS_MAX)]
         return GroupReport(
             self.generation, self.line, self._received, confirmed, holds, self._latest, self._refused, self.is_leaving
         )  # fmt: skip

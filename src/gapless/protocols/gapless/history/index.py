@@ -21,7 +21,7 @@ class Index:
     def __init__(self) -> None:
         self.kept: Callable[[Interval], None] = lambda interval: None
         self.forgotten: Callable[[Interval], None] = lambda interval: None
-        """What is told, if anybody wants to know, of an interval that is new here, or remembered no more."""
+        """`kept` hears of each interval that is new here, `forgotten` of each that is not remembered any more."""
         self._intervals: deque[Interval] = deque()
         self._entries = 0
 
@@ -72,7 +72,7 @@ class Index:
         return next((i.until for i in self._intervals if i.since < position <= i.until), position)
 
     def chain(self, since: int, until: int = 0) -> list[Interval]:
-        """The intervals up to a position (0: the last), without a gap, as far back as they end after another."""
+        """The intervals between two positions (until 0: up to the last), back to the first gap between them."""
         found: list[Interval] = []
         for interval in reversed(self._intervals):
             if until and interval.until > until and not found:

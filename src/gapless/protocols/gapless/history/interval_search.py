@@ -11,7 +11,7 @@ __all__ = ["IntervalSearch"]
 PATIENCE = 3
 """After so many turns of the clock without an answer another broker is asked; then after twice as many."""
 PATIENCE_MAX = 40
-"""From there on who does not answer is asked no more. It is dead, and too far away to be known so."""
+"""After so many turns without an answer a broker is asked no more. It is dead, and too far away to be known as out."""
 
 
 class IntervalSearch:
@@ -33,7 +33,7 @@ class IntervalSearch:
         self._patience = PATIENCE
 
     def advance(self, index: Index, send: Callable[[str, FetchIntervals], None]) -> Retrieval | None:
-        """Ask, if there is a gap, and somebody to ask; else what is to be read."""
+        """Ask, if there is a gap, and somebody to ask. Otherwise return what is to be read."""
         known = index.between(self._since, self._until)
         retrieval = Retrieval(self._text, self._since, self._until, known, index.last, self._journal)
         if not self._brokers or (not retrieval.gaps and retrieval.until == self._until):
@@ -46,7 +46,7 @@ class IntervalSearch:
         return None
 
     def hear(self, peer: str, intervals: Sequence[Interval]) -> bool:
-        """Somebody answered, perhaps late; tell whether to go on. Who knows nothing more is asked no more."""
+        """Somebody answered, perhaps late; tell whether to go on. A broker that told nothing new is asked no more."""
         knows_more = bool(intervals) and (not self._oldest or intervals[-1].until == self._oldest)
         if not knows_more:
             self._brokers = [name for name in self._brokers if name != peer]

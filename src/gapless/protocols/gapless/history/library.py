@@ -29,7 +29,7 @@ LIBRARY = "library"
 """The key of its timer."""
 TICK_US = 100_000
 LOOKED_UP_MAX = 1_000
-"""So much may the disk be asked for at a time. Who gets no answer asks others, or again."""
+"""How many questions to the disk may be open. A reader whose question gets no answer asks others, or again."""
 DONE_MAX = 10_000
 """Of so many publishers it is remembered what has reached everyone."""
 INTERVALS_MAX = 1_000
@@ -61,7 +61,7 @@ class Library:
         age_us: int = 0,
         found: tuple[History, Index] | None = None,
     ) -> None:
-        """Whoever holds a journal is no farther than `radius` from its broker; `is_out` knows whose memory is lost.
+        """Those who hold a journal are at most `radius` away from its broker; `is_out` tells whose memory is lost.
 
         What is older than `age_us` is dropped, unless that is 0. `found` is what an earlier life left."""
         self.history, self.index = found or (History(bytes_max), Index())
@@ -77,7 +77,7 @@ class Library:
         self._looked_up: dict[ReadHistory, tuple[Fetch, Callable[[Fetched], None]]] = {}
         """What the disk was asked for, for what, and who is to be told."""
         self._requests: dict[int, tuple[Reader, Retrieval, Fetch]] = {}
-        """What was asked for. The answer may be late, and others asked by then."""
+        """What other brokers were asked for. An answer may be late: others may have been asked by then."""
         self._searches: dict[int, tuple[Reader, IntervalSearch]] = {}
         self._number = 0
         self._is_ticking = False
@@ -213,7 +213,7 @@ class Library:
         self._read_disk(effect)
 
     def looked_up(self, item: HistoryRead) -> None:
-        """The disk has answered; an earlier life may have asked. The memory may have dropped more meanwhile."""
+        """The disk has answered, perhaps to an earlier life. The memory may have dropped more meanwhile."""
         if item.asked not in self._looked_up:
             return
         fetch, tell = self._looked_up.pop(item.asked)

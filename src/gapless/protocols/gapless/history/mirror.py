@@ -112,7 +112,7 @@ class Mirror:
             self.found(journal, last, runs)
 
     def drop(self, before: int, floor: int = NOBODY) -> int:
-        """Drop what is too much, and what is no younger than a stamp; but what is younger than `floor` only if there
+        """Drop what is too much, and what is no younger than a stamp. What is younger than `floor` goes only if there
         is far too much. Returns the last stamp that was dropped."""
         dropped = 0
         while self._chunks:

@@ -4,8 +4,8 @@ What was admitted is held by f + 1 brokers: by the one that admitted it and its 
 comes back without its memory, the next nearest takes its place: it reads all of that journal that can still be read,
 and keeps it. So a reader misses nothing unless f + 1 of them fail before others have read it.
 
-One journal is read at a time, and only as long as there is room: nothing younger is dropped for it. What is here
-already, on a disk, is read as well, for nobody knows that it is all; so the broker rests between two parts.
+One journal is read at a time, and only as long as there is room: nothing younger is dropped for it. What the broker has
+on its disk already is read as well, for it may not be all. As this may be much, the broker rests between two parts.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ class Refill:
         self._resting: Retrieval | None = None
         """What is read on after a rest."""
         self._held: set[str] | None = None if is_first else set()
-        """The journals that it has; None if nobody near has ever failed, so that all is as it was chosen at first."""
+        """The journals that it has; None if nobody near has ever failed, so that each broker has those it should."""
         self._is_reading = False
 
     def _wanted(self, is_out: Callable[[str], bool]) -> list[str]:
@@ -82,8 +82,8 @@ class Refill:
         self.go_on()
 
     def held_by_few(self) -> list[str]:
-        """The journals in reach of which fewer brokers than should have all that can be read, as far as is known
-        here: this one is still reading them, or too few of those who could hold them are there."""
+        """The journals in reach that too few brokers hold, as far as is known here: this broker is still reading them,
+        or too few of those who could hold them are there."""
         found = dict(self.lacking)
         for journal in self._near:
             alive = (holder for holder in self._holders(journal) if not self._is_out(holder))
@@ -99,8 +99,12 @@ class Refill:
         del self.lacking[journal]
 
     def go_on(self) -> None:
-        """Begin to read, if there is anything; a position must be known up to which everything is final."""
-        while self.lacking and not self._is_reading and self._waves.final:
+        """Begin to read, if there is anything; a position must be known up to which everything is final.
+
+        One journal at a time, and a rest before the next: finding out what it has to contain takes a while, and a
+        broker that came back lacks all in reach.
+        """
+        if self.lacking and not self._is_reading and self._waves.final:
             journal = next(iter(self.lacking))
             self._is_reading = True
             retrieval = self._library.begin(self, "TRUE", self._waves.dropped, self._waves.final, journal)
@@ -130,10 +134,13 @@ class Refill:
         assert self._held is not None
         self._held.add(journal)
         self._leave(journal)
-        self.go_on()
+        if self.lacking:
+            self._set_timer(SetTimer(REFILL, REST_US))
 
     def rested(self) -> None:
         """Go on after a rest."""
         retrieval, self._resting = self._resting, None
         if retrieval is not None:
             self.advance(retrieval)
+        else:
+            self.go_on()

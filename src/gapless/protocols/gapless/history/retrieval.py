@@ -1,9 +1,9 @@
 """Reading what lies between two final positions: from those who hold it, merged by stamp.
 
-What each journal got is known before anything is read (`index`), so whoever answers is right if it holds all of that,
-and it does not matter who it is. The broker whose journal it is is asked first, then those around it, among which its
-backups were. What one of them lacks is asked of the next. What nobody has is told, before anything that may be its
-effect.
+What each journal got is known before anything is read (`index`). So every answer that holds all of that is right, and
+it does not matter who gives it. The broker whose journal it is is asked first, then those around it, among which are
+its former backups. What one of them lacks, the next is asked for. The reader is told what nobody has, before it gets
+anything that may be an effect of that.
 
 History is read in stretches of whole intervals, each sorted by stamp, publisher and number. Effects have larger stamps
 than their causes.
@@ -25,7 +25,7 @@ STRETCH = 4_096
 PATIENCE = 3
 """After so many turns of the clock without an answer others are asked; then, after twice as many, all again."""
 PATIENCE_MAX = 40
-"""From there on who does not answer is asked no more. It is dead, and too far away to be known so."""
+"""After so many turns without an answer a broker is asked no more. It is dead, and too far away to be known as out."""
 
 
 class Source:
@@ -36,7 +36,7 @@ class Source:
         self.since = since
         """All up to this stamp has come."""
         self.page_since = since
-        """That, before the last page came."""
+        """The same, before the last page came."""
         self.until = until
         self.missing = missing
         """What has not come."""
@@ -120,7 +120,7 @@ class Retrieval:
         """`intervals` is what is known between the two; `last` the last position that is known to be final."""
         self.text = text
         self.until = min(until, max(since, last))
-        """Where it ends; sooner than was asked for, if it is not known yet what was admitted up to there."""
+        """Where it ends. That is sooner than was asked for, if it is not known yet what was admitted up to there."""
         self.gaps = _gaps(since, self.until, intervals)
         """Positions between which nobody knows what was admitted."""
         self.position = since

@@ -1,7 +1,7 @@
 """What was admitted, kept to be read again: in memory, up to a number of bytes; then the oldest goes.
 
-Where there is a disk, it goes from the memory alone: what is older than all that is there is read from the disk, which
-has a bound of its own (`mirror`).
+Where there is a disk, the oldest goes from the memory only. What the memory does not have any more is read from the
+disk, which has a bound of its own (`mirror`).
 
 A broker keeps its own journal's admissions and those of the journals that it is a backup of. What one client published
 in one message is one **run**: it has one stamp, and is kept as the bytes it has on the wire.
@@ -54,7 +54,7 @@ class _Shelf:
         self._numbers: Ranges = {}
         """What has ever been here."""
         self._void: dict[str, list[tuple[int, int]]] = {}
-        """By publisher: from a number on, what has a smaller stamp than this one does not count."""
+        """By publisher: numbers and stamps. From such a number on, an event with a smaller stamp does not count."""
         self.cold = 0
         """No larger stamp was dropped from the memory."""
 
@@ -80,7 +80,7 @@ class _Shelf:
         return run is not None and (run.stamp, run.publisher) == key[:2] and run.last >= event.seq
 
     def counts(self, event: Event) -> bool:
-        """Whether it is what was published, and not what came to nothing before."""
+        """Whether it is what was published in the end, and not what an earlier life noted and lost."""
         void = self._void.get(event.publisher)
         return void is None or not any(event.seq >= first and event.stamp < stamp for first, stamp in void)
 
@@ -94,7 +94,7 @@ class _Shelf:
         return Run(run.stamp, run.publisher, events[0].seq, events[-1].seq, _encode(events))
 
     def drop(self) -> Run:
-        """Drop the oldest; make room for a long list only now and then."""
+        """Drop the oldest run. The list is shortened only now and then."""
         run = self.runs[self.start]
         self.start += 1
         if 2 * self.start > len(self.runs):
@@ -226,7 +226,7 @@ class History:
             shelf.cold = max(shelf.cold, run.stamp)
 
     def cold(self, journal: str, since: int) -> int:
-        """If the disk has to be asked what that journal got after a position: up to which one; else 0."""
+        """If the disk has to be asked what that journal got after a position: up to which stamp. Otherwise 0."""
         shelf = self._shelves.get(journal)
         return shelf.cold if self.mirror is not None and shelf is not None and since < shelf.cold else 0
 

@@ -7,8 +7,8 @@ children. Everybody computes this from the tree and the statuses alone.
 
 A **region** is a part of the tree that has to be handed over together: a connected set of unsettled brokers. Its
 **group** is its live brokers and all live brokers next to it. Since a region is a function of the statuses, brokers
-that agree on the statuses agree on the group. Its `tag` names the statuses in it and around it; as statuses only grow
-it never comes back once superseded, and so names one hand-over.
+that agree on the statuses agree on the group. Its `tag` names the statuses in it and around it. As statuses only grow,
+a tag never comes back, and so names one hand-over.
 """
 
 from hashlib import blake2b
@@ -16,7 +16,7 @@ from hashlib import blake2b
 import msgspec
 
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.members.status import Statuses, is_excluded, is_unsettled
+from gapless.protocols.gapless.members.status import FIRST, Statuses, is_excluded, is_unsettled
 
 __all__ = ["Region", "effective_links", "excluded", "path_inside", "regions_at", "stand_in"]
 
@@ -41,7 +41,7 @@ class Region(msgspec.Struct, frozen=True):
 
 def excluded(status: Statuses, name: str) -> bool:
     """Whether the broker is out."""
-    return is_excluded(status.get(name, 0))
+    return is_excluded(status.get(name, FIRST))
 
 
 def stand_in(overlay: Overlay, status: Statuses, name: str) -> str | None:
@@ -102,7 +102,7 @@ def _boundary(overlay: Overlay, status: Statuses, name: str) -> list[str]:
 
 
 def _unsettled(status: Statuses, name: str) -> bool:
-    return is_unsettled(status.get(name, 0))
+    return is_unsettled(status.get(name, FIRST))
 
 
 def _region(overlay: Overlay, status: Statuses, seed: str) -> Region:
@@ -120,6 +120,6 @@ def _region(overlay: Overlay, status: Statuses, seed: str) -> Region:
                 group.add(other)
     ordered = sorted(core, key=overlay.rank.__getitem__)
     members = sorted(group, key=overlay.rank.__getitem__)
-    text = ";".join(",".join(f"{name}={status.get(name, 0)}" for name in names) for names in (ordered, members))
+    text = ";".join(",".join(f"{name}={status.get(name, FIRST)}" for name in names) for names in (ordered, members))
     tag = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
     return Region(tuple(ordered), tuple(members), tag)

@@ -7,16 +7,16 @@ life.
 - Only a broker itself declares a new life.
 - Only one broker may exclude another: its nearest settled ancestor. Where none is left (the root, or a broker below an
   excluded root), any settled broker nearby may, if every neighbour of the accused that it can hear accuses it too.
-- It takes its own failure detector and that of another broker near the accused. So a single wrong suspicion does no
-  harm, and a broker that is itself cut off, or was asleep, excludes nobody. If nobody else ever joins in, because
-  only the link is broken or nobody else is left, the suspicion counts after a while (`overdue`); as only one end of
-  a link may judge the other, only the lower end of a broken link is then excluded.
-- Where brokers wait in a cut (`partition`), it takes more than half of those around the accused, and no suspicion
-  counts alone (`quorum`). Only who itself hears more than half of those around it accuses, excludes and hands over: who
-  does not is perhaps out itself, and has not heard it yet. Who was suspected and is trusted again is heard once it has
-  said something: had it excluded this life meanwhile, it would say that instead.
-- Who suspects more than f at a time, and more than it hears, excludes nobody: it is rather itself that is cut off. It
-  sends its clients away until it hears others again.
+- Two failure detectors have to agree: its own and that of another broker near the accused. So a single wrong suspicion
+  does no harm, and a broker that is itself cut off, or was asleep, excludes nobody. If nobody else ever joins in,
+  because only the link is broken or nobody else is left, the suspicion counts after a while (`overdue`). Only one end
+  of a link may judge the other, so only the lower end of a broken link is then excluded.
+- Where brokers wait in a cut (`partition`), more than half of those around the accused have to agree, and no suspicion
+  counts alone (`quorum`). Only a broker that hears more than half of those around itself accuses, excludes and hands
+  over. Any other may be out itself, and not have heard it yet. A broker that was suspected and is trusted again counts
+  as heard once it has said something: if it had excluded this life meanwhile, it would say that instead.
+- A broker that suspects more than f at a time, and more than it hears, excludes nobody: it is more likely cut off
+  itself. It sends its clients away until it hears others again.
 
 A suspicion counts against the life that was known when it arose. If a new life turns up while the detector still
 suspects the broker, the suspicion is renewed after a while.
@@ -25,9 +25,17 @@ suspects the broker, the suspicion is renewed after a while.
 from collections.abc import Iterable, Mapping
 
 from gapless.overlay import Overlay
+from gapless.protocols.gapless.lives import Status
 from gapless.protocols.gapless.members.contraction import excluded, stand_in
 from gapless.protocols.gapless.members.quorum import is_majority
-from gapless.protocols.gapless.members.status import Statuses, alive_status, excluded_status, is_unsettled, life_of
+from gapless.protocols.gapless.members.status import (
+    FIRST,
+    Statuses,
+    alive_status,
+    excluded_status,
+    is_unsettled,
+    life_of,
+)
 
 __all__ = ["Membership"]
 
@@ -40,7 +48,7 @@ class Membership:
         self.overlay = overlay
         self.status: Statuses = {name: alive_status(life)} if life else {}
         self.has_disk = False
-        """Whether what was here before this life may be on disks: then it does not begin with too few."""
+        """Whether what was here before this life may be on disks. Then it waits until enough others are there."""
         self.is_patient = False
         """Whether others may still be about to return after it."""
         self.version = 0
@@ -61,12 +69,12 @@ class Membership:
     @property
     def was_taken_in(self) -> bool:
         """Whether this life has been settled once."""
-        status = self.status.get(self.name, 0)
-        return status == 0 or status > alive_status(life_of(status))
+        status = self.status.get(self.name, FIRST)
+        return status == FIRST or status > alive_status(life_of(status))
 
     def life(self, name: str) -> int:
         """The life of the broker that is, or was last, known."""
-        return life_of(self.status.get(name, 0))
+        return life_of(self.status.get(name, FIRST))
 
     def lives(self, name: str, life: int) -> bool:
         """Whether that life of the broker is its last known one, and not out."""
@@ -77,12 +85,12 @@ class Membership:
         return excluded(self.status, name)
 
     def stand_in(self, name: str) -> str:
-        """Who stands in for the excluded broker: somebody does, this one if nobody else."""
+        """Who stands in for the excluded broker; this broker, if nobody else is left."""
         return stand_in(self.overlay, self.status, name) or self.name
 
-    def merge(self, status: Mapping[str, int]) -> dict[str, int]:
+    def merge(self, status: Mapping[str, Status]) -> Statuses:
         """Take over what is news; return it."""
-        news = {b: s for b, s in status.items() if s > self.status.get(b, 0)}
+        news = {b: s for b, s in status.items() if s > self.status.get(b, FIRST)}
         if news:
             self.status.update(news)
             self.version += 1
@@ -98,13 +106,13 @@ class Membership:
         """Whether the broker is out, and nobody has to wait for it."""
         return self.excluded(name) and self.forgotten.get(name, -1) >= self.life(name)
 
-    def is_news(self, status: Mapping[str, int]) -> bool:
+    def is_news(self, status: Mapping[str, Status]) -> bool:
         """Whether any of it is not known here yet."""
-        return any(s > self.status.get(b, 0) for b, s in status.items())
+        return any(s > self.status.get(b, FIRST) for b, s in status.items())
 
-    def select(self, names: Iterable[str]) -> dict[str, int]:
+    def select(self, names: Iterable[str]) -> Statuses:
         """The statuses of these brokers."""
-        return {name: self.status.get(name, 0) for name in names}
+        return {name: self.status.get(name, FIRST) for name in names}
 
     def suspects(self, name: str) -> bool:
         """Whether the failure detector suspects the broker now."""
@@ -146,9 +154,9 @@ class Membership:
         """Whether any broker around is neither excluded nor suspected."""
         return any(not self._is_silent(name) for name in self._watched)
 
-    def verdicts(self) -> dict[str, int]:
+    def verdicts(self) -> Statuses:
         """The brokers that this one has to exclude now, with their new statuses."""
-        found: dict[str, int] = {}
+        found: Statuses = {}
         again = not self.is_cut_off()
         while again:
             again = False
@@ -159,11 +167,12 @@ class Membership:
         return found
 
     def is_cut_off(self) -> bool:
-        """Whether it is rather this broker that the others have lost sight of.
+        """Whether it is more likely this broker that is cut off than the others that are dead.
 
         A broker that has returned with a disk and was not taken in yet may be the first after a blackout. Others hold
-        what it lacks; so if it misses more than f of those around, whether they are out or not, it waits for them. For
-        any of them it waits for a while: who is late must not be taken for dead, for others' disks may be lost.
+        what it lacks. So if it misses more than f of those around, whether they are out or not, it waits for them. And
+        for a while it waits for each that is missing: one that is late must not be taken for dead, because others may
+        have lost their disks.
         """
         if self.has_disk and not self.was_taken_in:
             is_early = self.is_patient and any(self.lives(name, life) for name, life in self._suspected.items())
@@ -179,7 +188,7 @@ class Membership:
         return not (self._needs_majority and self.is_cut_off())
 
     def missing(self) -> list[str]:
-        """The brokers around that are not to be heard, and may return."""
+        """The brokers around that this one does not hear, and that may return."""
         return [name for name in self._watched if self._is_silent(name) and not self.is_forgotten(name)]
 
     def _is_majority(self, name: str, voices: int) -> bool:
@@ -221,4 +230,4 @@ class Membership:
         """Whether the broker has been taken in by those around it, as far as is known here."""
         if name == self.name:
             return self.was_taken_in
-        return not is_unsettled(self.status.get(name, 0))
+        return not is_unsettled(self.status.get(name, FIRST))

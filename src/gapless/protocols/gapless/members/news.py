@@ -5,6 +5,7 @@ News of a broker goes to everyone near it, and to all who share a region with it
 
 from collections.abc import Callable, Iterable, Mapping
 
+from gapless.protocols.gapless.lives import Status
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import Statuses, excluded_status
@@ -36,11 +37,11 @@ class StatusNews:
         self._send(peer, MembershipNews({name: status[name] for name in around if name in status}, forgotten))
 
     def spread_forgotten(self, news: Mapping[str, int]) -> None:
-        """Tell everyone near that some will not return; whoever did not know it tells it on."""
+        """Tell everyone near that some brokers will not return. Those who did not know it pass it on."""
         for peer in self._near:
             self._send(peer, MembershipNews({name: excluded_status(life) for name, life in news.items()}, dict(news)))
 
-    def spread(self, news: Mapping[str, int], regions: Iterable[Region]) -> None:
+    def spread(self, news: Mapping[str, Status], regions: Iterable[Region]) -> None:
         """Tell everyone near, and those who share one of these regions with it."""
         told: dict[str, Statuses] = {}
         for name, value in news.items():

@@ -10,7 +10,7 @@ __all__ = ["is_majority", "too_small", "warn_if_too_small"]
 
 
 def is_majority(overlay: Overlay, f: int, broker: str, voices: int, forgotten: int = 0) -> bool:
-    """Whether so many of those around the broker are enough to exclude it, where so many others will not return."""
+    """Whether so many of those around a broker are enough to exclude it, if so many others will not return."""
     return 2 * voices > _size(overlay, f, broker) - forgotten
 
 

@@ -8,9 +8,9 @@ while nothing gets through. With each short life it stays away for twice as long
 __all__ = ["Rests"]
 
 SHORT_US = 10_000_000
-"""A life of less was no success."""
+"""A shorter life counts as a failure."""
 FREE = 1
-"""So many short lives are nothing unusual: a broker may return into a hand-over that others are in."""
+"""So many short lives are nothing unusual: a broker may return while others are in a hand-over."""
 FIRST_US = 2_000_000
 MOST_US = 30_000_000
 

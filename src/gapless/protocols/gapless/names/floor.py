@@ -1,8 +1,8 @@
 """Up to which position no named subscription wants history any more, where history waits for them.
 
-Every keeper of names tells the lowest position that it knows of, with the echo of each wave (`waves`). A record that is
-agreed is with a majority of the keepers, and positions grow: so the lowest that a majority knows of is no higher than
-any. A keeper that is not sure what it has forgotten wants everything.
+Every keeper of names tells the lowest position that it knows of, with the echo of each wave (`waves`). A majority of
+the keepers holds each record that is agreed, and positions only grow. So the lowest position that a majority tells is
+no higher than that of any name. A keeper that is not sure what it has forgotten wants everything.
 """
 
 from gapless.protocols.gapless.history.store import History

@@ -1,14 +1,16 @@
 """What one broker does for groups that share a named subscription: it passes on what their clients say to each other.
 
-The client that listens deals out what comes to all in the group (see `groups/dealer`). It does so by word of mouth, and
-not by events, so brokers see to the one thing that would be wrong: a member could be dealt an event that has not come
-by here, and publish an effect of it that reaches others sooner than the event does. So what is dealt waits at the
-member's broker until a position is final there that lies after it. By then the event has left for all its destinations
-before the wave that says so came by here (see `waves`), and whatever is published here follows it, as if it had been
-read out of history.
+The client that listens deals out what comes to all in the group (see `groups/dealer`). It does so by messages to the
+members, and not by events. One thing could go wrong, and brokers prevent it: a member could be dealt an event that has
+not come by its broker, and publish an effect that reaches others sooner than the event does. So what is dealt waits at
+the member's broker until a position is final there that lies after the event. By then the event has left for all its
+destinations, before the wave that says so came by here (see `waves`). Whatever is published here follows it, as if the
+event had been read out of history.
 
-Who is in a group of which name is known from its opening it, which it needs the right to; nobody else is heard. A
-message for somebody who has gone is lost, as they all may be: clients say everything again.
+A broker knows which clients are in the group of a name, because they opened the name here, which needs a right. With
+each attachment a client has to open it again, so that its rights of then count. The broker hears nobody else, and lets
+nobody speak for another. A message for a client that has gone is lost, as any message may be: clients say everything
+again.
 """
 
 from collections import deque
@@ -18,7 +20,7 @@ from typing import Any
 from gapless.protocols.gapless.client_messages import ClientHand, NameHanded
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.messages import GroupDeal, HandName
+from gapless.protocols.gapless.messages import GroupDeal, GroupReport, HandName
 from gapless.protocols.gapless.retention.waves import Waves
 
 __all__ = ["Groups"]
@@ -46,20 +48,25 @@ class Groups:
         self._waves = waves
         self._send = send
         self._send_client = send_client
-        self._lines: dict[str, dict[str, str]] = {}
-        """By client and name: the subscription under which it is in the group."""
+        self._lines: dict[str, tuple[int, dict[str, str]]] = {}
+        """By client: its attempt; and by name, the subscription under which it is in the group since then."""
         self._waiting: dict[str, deque[HandName]] = {}
         """By client: what was dealt to it and lies after the last final position."""
         self._final = 0
 
-    def enter(self, client: str, name: str, subscription: str) -> None:
+    def enter(self, session: Session, name: str, subscription: str) -> None:
         """A client has opened a name that a group shares, or deals for it."""
-        self._lines.setdefault(client, {})[name] = subscription
+        self._lines[session.client] = (session.attempt, {**self._lines_of(session), name: subscription})
+
+    def _lines_of(self, session: Session) -> dict[str, str]:
+        attempt, lines = self._lines.get(session.client, (-1, {}))
+        return lines if attempt == session.attempt else {}
 
     def say(self, session: Session, call: ClientHand) -> None:
         """A client has something to say to another."""
-        is_in = self._lines.get(session.client, {}).get(call.name) == call.subscription
-        if is_in and self._is_broker(call.broker):
+        is_in = self._lines_of(session).get(call.name) == call.subscription
+        is_own = not isinstance(call.word, GroupReport) or call.word.line == call.subscription
+        if is_in and is_own and self._is_broker(call.broker):
             self._send(call.broker, HandName(call.name, session.client, self._broker, call.client, call.word))
 
     def hear(self, message: HandName) -> None:
@@ -76,7 +83,7 @@ class Groups:
 
     def _pass_on(self, message: HandName) -> None:
         session = self._desk.sessions.get(message.to)
-        line = self._lines.get(message.to, {}).get(message.name)
+        line = None if session is None else self._lines_of(session).get(message.name)
         if session is not None and line is not None and not session.is_orphan:
             self._send_client(
                 message.to, NameHanded(session.attempt, line, message.client, message.broker, message.word)

@@ -32,7 +32,7 @@ class Listing:
                 send(keeper, AskNames(self.number, self._after.get(keeper, "")))
 
     def hear(self, peer: str, answer: NamesAnswer, send: Callable[[str, AskNames], None]) -> bool:
-        """A keeper tells some, or that this was all; whether the question is answered."""
+        """A keeper tells some names, or that there are no more; return whether the question is answered."""
         if answer.after != self._after.get(peer, "") or peer not in self._keepers or peer in self._told:
             return False
         for entry in answer.entries:

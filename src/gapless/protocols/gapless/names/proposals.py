@@ -2,23 +2,27 @@
 
 Lamport's single-decree synod, once for each change of a record (as in CASPaxos, Rystsov 2018): ask a majority to listen
 to no smaller ballot, take the record with the largest ballot that any of them holds, change it, and let a majority
-hold what comes out. Two who change the same record at a time hinder each other, but what one of them has done the other
-finds. A change that makes nothing new is held by a majority, too, before anyone is told: what was found may have been
-with a few only.
+hold what comes out. Two who change the same record at a time hinder each other, but each finds what the other has done.
+A change that makes nothing new goes to a majority, too, before anyone is told: perhaps only a few held what was found.
 
-Messages may get lost, come twice or late. What was not answered is asked again; who finds a larger ballot waits a
-while and begins anew with a larger one. How long it waits is drawn from its ballot, up to twice as long each time: if
-two waited for about as long, each would find the other's ballot again and again, where messages take long. A ballot
-begins with the time, so that a broker that has forgotten which it used takes none twice.
+Messages may get lost, come twice or late. What was not answered is asked again. Who finds a larger ballot gives way: it
+begins anew when a majority of the keepers tell it that they hold what they were asked to. So those who want the same
+record take turns, the one with the largest ballot first. If that one died, it waits for a while that is drawn from its
+ballot, up to twice as long each time: if two waited for about as long, each would find the other's ballot again and
+again, where messages take long. A ballot begins with the time, so that a broker that has forgotten which it used takes
+none twice.
 """
 
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
+from typing import Any
 from zlib import crc32
 
 from gapless.protocol import SetTimer
+from gapless.protocols.gapless.lives import Home
 from gapless.protocols.gapless.messages import AskName, Ballot, KeepName, NameAnswer, NameEntry, NameMessage, NameRecord
-from gapless.protocols.gapless.names.register import FULL, NAMES_MAX
+from gapless.protocols.gapless.names.register import FULL, NAMES_MAX, NO_MORE
 from gapless.protocols.gapless.names.rules import Change, Refusal
 
 __all__ = ["NAMES", "Proposal", "Proposals"]
@@ -35,13 +39,22 @@ class Proposal:
     """One change of one record."""
 
     def __init__(
-        self, name: str, change: Change, done: Callable[[NameRecord | None, str], None], is_wanted: Callable[[], bool]
+        self,
+        name: str,
+        change: Change,
+        done: Callable[[NameRecord | None, str], None],
+        is_wanted: Callable[[], bool],
+        user: str = "",
     ) -> None:
         """`done` is told the record that is agreed, or why the change was not made."""
+        self.user = user
+        """Whose client wants it."""
         self.name = name
         self.change = change
         self.done = done
         self.is_wanted = is_wanted
+        self.number = 0
+        """How many were proposed by this broker, with it."""
         self.request = 0
         self.ballot: Ballot = (0, "")
         self.record: NameRecord | None = None
@@ -52,6 +65,10 @@ class Proposal:
         """Ticks until it goes on."""
         self.is_beaten = False
         """Whether somebody listens to a larger ballot only."""
+        self.refused: set[str] = set()
+        """Keepers who will not hold the record, for that reason."""
+        self.free: set[str] = set()
+        """The keepers who hold what a larger ballot was for."""
         self.defeats = 0
 
 
@@ -60,7 +77,7 @@ class Proposals:
 
     def __init__(
         self,
-        home: str,
+        home: Home,
         keepers: list[str],
         now: Callable[[], int],
         send: Callable[[str, NameMessage], None],
@@ -75,6 +92,7 @@ class Proposals:
         self._seen = 0
         """The largest number of a ballot that anybody has used."""
         self._number = 0
+        self._proposed = 0
         self._queues: dict[str, deque[Proposal]] = {}
         """By name. One at a time is under way."""
         self._is_ticking = False
@@ -82,10 +100,20 @@ class Proposals:
     def __len__(self) -> int:
         return sum(len(queue) for queue in self._queues.values())
 
+    def told(self, most: int) -> dict[str, dict[str, Any]]:
+        """For operators: the names whose records are changed, how many changes came before, who has not answered."""
+        found = {}
+        for name, queue in islice(self._queues.items(), most):
+            missing = [keeper for keeper in self._keepers if keeper not in queue[0].answers]
+            found[name] = {"change": queue[0].number, "waits_for": missing}
+        return found
+
     def propose(self, proposal: Proposal) -> None:
         """Make a change, after those of the same name that were wanted before."""
         queue = self._queues.setdefault(proposal.name, deque())
         queue.append(proposal)
+        self._proposed += 1
+        proposal.number = self._proposed
         if len(queue) == 1:
             self._begin(proposal)
         self.keep_ticking()
@@ -96,6 +124,8 @@ class Proposals:
         self._seen = max(self._seen + 1, self._now())
         proposal.ballot = (self._seen, self._home)
         proposal.record, proposal.refusal, proposal.is_beaten = None, "", False
+        proposal.refused.clear()
+        proposal.free.clear()
         self._ask(proposal)
 
     def _ask(self, proposal: Proposal) -> None:
@@ -104,7 +134,7 @@ class Proposals:
             if keeper in proposal.answers:
                 continue
             if proposal.record is None:
-                self._send(keeper, AskName(proposal.request, proposal.name, proposal.ballot))
+                self._send(keeper, AskName(proposal.request, proposal.name, proposal.ballot, proposal.user))
             else:
                 self._send(keeper, KeepName(proposal.request, proposal.ballot, proposal.record))
 
@@ -114,15 +144,21 @@ class Proposals:
         proposal = queue[0] if queue else None
         if proposal is None or proposal.request != answer.request or proposal.ballot != answer.ballot:
             return
-        if answer.is_kept != (proposal.record is not None) or proposal.is_beaten:
-            return
-        if answer.entry.promised == FULL:
+        if answer.entry.promised in (FULL, NO_MORE):
             self._end(proposal)
-            proposal.done(None, f"there are {NAMES_MAX:,} named subscriptions already, which is the limit; end some")
+            proposal.done(None, _no_room(proposal.user if answer.entry.promised == NO_MORE else ""))
+            return
+        if proposal.is_beaten:
+            self._hear_free(proposal, peer, answer.entry)
+            return
+        if answer.is_kept != (proposal.record is not None):
             return
         self._seen = max(self._seen, answer.entry.promised[0])
         if answer.entry.promised > answer.ballot:
-            self._give_way(proposal)
+            proposal.refused.add(peer)
+            if proposal.record is None or len(proposal.refused) > len(self._keepers) - self._majority:
+                self._give_way(proposal)
+            self._hear_free(proposal, peer, answer.entry)
             return
         proposal.answers[peer] = answer.entry
         if len(proposal.answers) >= self._majority:
@@ -133,7 +169,15 @@ class Proposals:
         proposal.answers.clear()
         proposal.defeats = min(proposal.defeats + 1, BACK_OFF_MAX)
         lot = crc32(f"{proposal.ballot}".encode())
-        proposal.waits = 1 + lot % (1 << proposal.defeats)
+        proposal.waits = PATIENCE + lot % (1 << proposal.defeats)
+
+    def _hear_free(self, proposal: Proposal, peer: str, entry: NameEntry) -> None:
+        """A keeper tells what it holds by now for a larger ballot."""
+        self._seen = max(self._seen, entry.promised[0])
+        if entry.accepted == entry.promised > proposal.ballot:
+            proposal.free.add(peer)
+            if proposal.is_beaten and len(proposal.free) >= self._majority:
+                self._begin(proposal)
 
     def _go_on(self, proposal: Proposal) -> None:
         if proposal.record is not None:
@@ -169,7 +213,8 @@ class Proposals:
             if not proposal.is_wanted():
                 self._end(proposal)
             elif proposal.waits <= 0:
-                if proposal.is_beaten:
+                if proposal.is_beaten or proposal.refused:
+                    proposal.answers.clear()
                     self._begin(proposal)
                 else:
                     self._ask(proposal)
@@ -181,3 +226,9 @@ class Proposals:
         if not self._is_ticking:
             self._is_ticking = True
             self._set_timer(SetTimer(NAMES, TICK_US))
+
+
+def _no_room(user: str) -> str:
+    if user:
+        return f"user {user!r} has as many named subscriptions as it may have; end one first"
+    return f"there are {NAMES_MAX:,} named subscriptions already, which is the limit; end some"

@@ -1,8 +1,11 @@
-"""The changes of a named subscription's record. Each is told the record as it is, and makes the one that is to be.
+"""The changes of a named subscription's record. Each takes the record as it is, and makes the one that is to be.
 
-A record has a *generation*, which grows whenever somebody opens, moves or ends it. Who confirms says of which
-generation it is; so whoever opened it last is the only one who is heard. A record that was ended stays, so that its
+A record has a *generation*, which grows whenever somebody opens, moves or ends it. A client that confirms tells its
+generation, and only the client that opened the name last is heard. A record that was ended stays, so that its
 generations only grow.
+
+In a network with users, a name is its user's who opened it first. If a group shares it, nobody else can be in that
+group: members rely on what other members say, above all on the events that one of them deals to the others.
 """
 
 from collections.abc import Callable
@@ -10,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gapless.protocols.gapless.client_messages import LEASE_US, ClientConfirm, ClientMove, ClientOpen
+from gapless.protocols.gapless.client_messages import LEASE_MAX_US, LEASE_US, ClientConfirm, ClientMove, ClientOpen
 from gapless.protocols.gapless.messages import NameRecord
 
 __all__ = ["Change", "Refusal", "confirm", "move", "open_name"]
@@ -24,8 +27,11 @@ Change: TypeAlias = Callable[[NameRecord | None], NameRecord]
 """From the record as it is to the one that is to be. It may be asked several times."""
 
 
-def open_name(call: ClientOpen, client: str, broker: str, position: int) -> Change:
+def open_name(
+    call: ClientOpen, client: str, broker: str, position: int, user_of: Callable[[str], str] = lambda client: ""
+) -> Change:
     """A client begins to listen; a name that is not there begins at a position."""
+    user = user_of(client)
 
     def change(record: NameRecord | None) -> NameRecord:
         generation = 0 if record is None else record.generation
@@ -34,8 +40,11 @@ def open_name(call: ClientOpen, client: str, broker: str, position: int) -> Chan
                 raise Refusal(f"the named subscription {call.name!r} was ended")
             return NameRecord(
                 call.name, call.filter, position, {}, generation + 1, 0, client, broker, is_shared=call.share,
-                redeliver_us=call.redeliver_us,
+                redeliver_us=call.redeliver_us, user=user,
             )  # fmt: skip
+        owner = record.user or user_of(record.client)
+        if record.is_shared and user and owner not in ("", user):
+            raise Refusal(f"the group {call.name!r} belongs to user {owner!r}")
         if record.filter != call.filter and not call.replace:
             raise Refusal(
                 f"the named subscription {call.name!r} has another filter, {record.filter!r}; subscribe with that one, "
@@ -48,7 +57,8 @@ def open_name(call: ClientOpen, client: str, broker: str, position: int) -> Chan
         return msgspec.structs.replace(
             record, filter=call.filter, generation=generation + 1, serial=0, client=client, broker=broker,
             is_shared=call.share, redeliver_us=call.redeliver_us,
-            lease_us=0 if record.client in ("", client) else max(record.lease_us, LEASE_US),
+            lease_us=0 if record.client in ("", client) else min(max(record.lease_us, LEASE_US), LEASE_MAX_US),
+            user=user if call.share and not record.is_shared else owner or user,
         )  # fmt: skip
 
     return change
@@ -89,7 +99,7 @@ def confirm(call: ClientConfirm, client: str, broker: str = "") -> Change:
 
 
 def move(call: ClientMove) -> Change:
-    """It goes on after another position, or ends; who listens to it is ended."""
+    """The name goes on after another position, or ends. Whoever listens to it is told that this is over."""
 
     def change(record: NameRecord | None) -> NameRecord:
         if record is None or record.is_over:
@@ -100,7 +110,7 @@ def move(call: ClientMove) -> Change:
             raise Refusal(f"the named subscription {call.name!r} has got another filter meanwhile, {record.filter!r}")
         return NameRecord(
             call.name, record.filter, max(0, call.position), {}, record.generation + 1, is_over=call.position < 0,
-            is_shared=record.is_shared, redeliver_us=record.redeliver_us,
+            is_shared=record.is_shared, redeliver_us=record.redeliver_us, user=record.user,
         )  # fmt: skip
 
     return change

@@ -3,13 +3,13 @@
 A named subscription is a record (`NameRecord`): a filter, and how far it is confirmed, by a position and by numbers of
 publishers beyond it. While nobody listens that is all there is of it; it costs nothing, and holds back nobody.
 
-1. Who opens it is given the record, in a generation of its own (`rules`), and reads history from there on, as every
-   subscription can (`readings`), without what is confirmed beyond the position. Then it is live, as others are.
+1. A client that opens it is given the record, in a generation of its own (`rules`). It reads history from the position
+   on, as every subscription can (`readings`), without what is confirmed beyond it. Then it is live, as others are.
 2. While it is live, its client is told at each wave which position has reached everyone: all up to it was delivered.
-3. What the client confirms is what it was delivered up to some place: a position, and numbers beyond it. It counts once
-   a majority of the keepers holds it, if it is of the last generation.
+3. A client confirms what it was delivered up to some place: that is a position, and numbers beyond it. It counts once a
+   majority of the keepers holds it, if it is of the last generation.
 
-So what was confirmed never comes again, what was not always does, and where history was dropped its reader is told.
+So what was confirmed never comes again. What was not confirmed always does; if history was dropped, the client is told.
 """
 
 from collections import deque
@@ -19,9 +19,7 @@ from typing import Any
 import msgspec
 
 from gapless.errors import CallError
-from gapless.filters import parse
-from gapless.protocol import SetTimer
-from gapless.protocols.gapless.bounds import NAME_MAX
+from gapless.protocol import Owners, SetTimer
 from gapless.protocols.gapless.client_messages import (
     ClientConfirm,
     ClientHand,
@@ -40,7 +38,7 @@ from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
-from gapless.protocols.gapless.lives import broker_of
+from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.messages import (
     AskName,
     AskNames,
@@ -52,13 +50,15 @@ from gapless.protocols.gapless.messages import (
     NamesAnswer,
     NameTaken,
 )
+from gapless.protocols.gapless.names.calls import check_call
 from gapless.protocols.gapless.names.groups import Groups
 from gapless.protocols.gapless.names.listing import Listing
 from gapless.protocols.gapless.names.proposals import Proposal, Proposals
-from gapless.protocols.gapless.names.register import Register
+from gapless.protocols.gapless.names.register import NAMES_MAX, Register
 from gapless.protocols.gapless.names.rules import Change, confirm, move, open_name
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.waves import Waves
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["NAME_CALLS", "NAME_MESSAGES", "Names"]
 
@@ -66,13 +66,12 @@ NAME_CALLS = frozenset({ClientOpen, ClientConfirm, ClientNames, ClientMove, Clie
 NAME_MESSAGES = frozenset({AskName, KeepName, NameAnswer, AskNames, NamesAnswer, NameTaken, HandName})
 PENDING_MAX = 200
 """Changes and questions of one client that are under way."""
-NUMBER_MAX = 1 << 53
 RECORDS_AT_ONCE = 100
 TICK_US = 100_000
 HURRIED = 20
 PATIENT = 5
-"""For so many ticks a keeper that may have forgotten something asks at each; then at each fifth. The next that fails
-may be one of those who know."""
+"""For so many ticks a keeper that may have forgotten something asks at each tick; then at each fifth. It hurries,
+because the next broker that fails may be one of those who know."""
 
 
 class Names:
@@ -80,7 +79,7 @@ class Names:
 
     def __init__(
         self,
-        home: str,
+        home: Home,
         options: GaplessOptions,
         register: Register,
         desk: Desk,
@@ -90,8 +89,11 @@ class Names:
         send: Callable[[str, Any], None],
         set_timer: Callable[[SetTimer], None],
         is_broker: Callable[[str], bool],
+        owners: Owners,
     ) -> None:
-        """`send` reaches brokers as well as clients; `is_broker` tells which are brokers."""
+        """`send` reaches brokers as well as clients; `is_broker` tells which are brokers, `owners` whose the clients
+        are."""
+        self._user_of = owners.user_of
         self._broker = broker_of(home)
         self._options = options
         self._register = register
@@ -116,13 +118,17 @@ class Names:
         self._ticks = 0
         """Since the register began to ask what it may have forgotten."""
 
+    def told(self, most: int) -> dict[str, dict[str, Any]]:
+        """For operators: the names whose records are changed, how many changes came before, who has not answered."""
+        return self._proposals.told(most)
+
     # ---- brokers ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """A keeper that may have forgotten something asks at once.
 
-        The smallest story: of three keepers one dies and comes back without memory, then another dies for good. Who has
-        waited until somebody wanted a name hears one keeper only, and may not agree to anything ever again.
+        The smallest story: of three keepers one dies and comes back without memory, then another dies for good. If the
+        first has not asked before, it hears one keeper only, and may never agree to anything again.
         """
         if self._register.is_keeper and not self._register.is_sure and not self._ticks:
             self._recover()
@@ -167,15 +173,11 @@ class Names:
                 self._recover()
             if not register.is_sure:
                 return  # it will be asked again
-        if isinstance(message, AskName):
-            entry = register.promise(message.name, message.ballot)
-        else:
-            entry = register.accept(message.ballot, message.record)
-        answer = NameAnswer(message.request, message.ballot, isinstance(message, KeepName), entry)
-        if self._waits_for_disk:
-            self._unsynced.append((register.written, peer, answer))
-        else:
-            self._send(peer, answer)
+        for asker, answer in register.answer(peer, message):
+            if self._waits_for_disk:
+                self._unsynced.append((register.written, asker, answer))
+            else:
+                self._send(asker, answer)
 
     @property
     def _waits_for_disk(self) -> bool:
@@ -235,7 +237,7 @@ class Names:
         self._drain()
 
     def tell_reached(self) -> None:
-        """Let the clients of live named subscriptions know a later position up to which they were delivered all."""
+        """Tell the clients of live named subscriptions a later position: all up to it was delivered to them."""
         self._groups.go_on()
         if self._waves.reached <= self._told:
             return
@@ -257,7 +259,7 @@ class Names:
             not session.is_orphan
             and name in session.subscriptions
             and name not in session.unready
-            and session.behind < 0
+            and session.is_live
             and name not in readings.of(session.client)
             and name not in readings.late(session.client)
         )
@@ -276,7 +278,7 @@ class Names:
         if not session.is_heard:
             session.turn(Turn.IGNORED)
             return
-        _check(client, message)
+        check_call(client, message)
         if self._pending.get(client, 0) >= PENDING_MAX:
             raise CallError(f"{client!r} has more than {PENDING_MAX} changes of named subscriptions under way")
         match message:
@@ -308,7 +310,7 @@ class Names:
                 self._release(client)
                 done(record, refusal)
 
-        self._proposals.propose(Proposal(name, change, finished, is_wanted))
+        self._proposals.propose(Proposal(name, change, finished, is_wanted, self._user_of(client)))
 
     def _release(self, client: str) -> None:
         left = self._pending.pop(client, 1) - 1
@@ -317,11 +319,13 @@ class Names:
 
     def _open(self, session: Session, call: ClientOpen) -> None:
         if not self._waves.final:
+            if sum(client == session.client for client, _ in self._early) >= PENDING_MAX:
+                raise CallError(f"{session.client!r} opens more than {PENDING_MAX} named subscriptions at a time")
             self._early.append((session.client, call))
             self._proposals.keep_ticking()
             return
         before: list[NameRecord | None] = [None]
-        rule = open_name(call, session.client, self._broker, self._waves.final)
+        rule = open_name(call, session.client, self._broker, self._waves.final, self._user_of)
 
         def change(record: NameRecord | None) -> NameRecord:
             before[0] = record
@@ -334,7 +338,7 @@ class Names:
             if "named-position" in self._options.switched_off:
                 record = msgspec.structs.replace(record, position=self._waves.final, got={}, done={})
             if record.is_shared:
-                self._groups.enter(session.client, call.name, call.subscription)
+                self._groups.enter(session, call.name, call.subscription)
             if record.client == session.client:
                 self._listening.setdefault(session.client, {})[call.subscription] = (call.name, record.generation)
             self._send_away(session.client, NameOpened(session.attempt, call.subscription, record))
@@ -358,19 +362,29 @@ class Names:
                     self._send_away(client, NameLost(session.attempt, subscription, reason))
 
     def _confirm(self, session: Session, call: ClientConfirm) -> None:
-        self._listening.setdefault(session.client, {})[call.subscription] = (call.name, call.generation)
+        listening = self._listening.setdefault(session.client, {})
+        listening[call.subscription] = (call.name, call.generation)
+        forget_oldest(listening, NAMES_MAX)
 
         def done(record: NameRecord | None, refusal: str) -> None:
             if refusal or call.is_leaving:
                 self._listening.get(session.client, {}).pop(call.subscription, None)
-            elif record is not None and record.is_shared:
-                self._groups.enter(session.client, call.name, call.subscription)
+            if record is not None and not refusal and self._deals(session, call, record):
+                self._groups.enter(session, call.name, call.subscription)
             if refusal:
                 self._send_away(session.client, NameLost(session.attempt, call.subscription, refusal))
             else:
                 self._send_away(session.client, NameKept(session.attempt, call.subscription, call.serial))
 
         self._propose(session, call.name, confirm(call, session.client, self._broker), done)
+
+    def _deals(self, session: Session, call: ClientConfirm, record: NameRecord) -> bool:
+        """Whether the client deals for a group, and reads for that what it was judged to have the right to."""
+        if not record.is_shared or record.client != ("" if call.is_leaving else session.client):
+            return False
+        reading = self._desk.readings.of(session.client).get(call.subscription)
+        held = session.subscriptions.get(call.subscription)
+        return record.filter in (None if reading is None else reading.text, None if held is None else held.filter.text)
 
     def _move(self, session: Session, call: ClientMove) -> None:
         before: list[NameRecord | None] = [None]
@@ -410,20 +424,3 @@ class Names:
         )
         listing.ask(self._send)
         self._proposals.keep_ticking()
-
-
-def _check(client: str, message: Any) -> None:
-    """What types cannot say of it."""
-    if not isinstance(message, ClientNames) and not 0 < len(message.name) <= NAME_MAX:
-        raise CallError(f"{client!r} uses a name of {len(message.name):,} characters: it has 1 to {NAME_MAX}")
-    if isinstance(message, ClientOpen | ClientMove):
-        parse(message.filter)
-    if isinstance(message, ClientOpen) and not 0 <= message.redeliver_us <= NUMBER_MAX:
-        raise CallError(f"{client!r} gives out again what was not confirmed for {message.redeliver_us} microseconds")
-    if isinstance(message, ClientConfirm):
-        counts = (message.generation, message.serial, message.position, message.latest, message.lease_us)
-        numbers = (*counts, *message.got.values())
-        if not all(0 <= number <= NUMBER_MAX for number in numbers):
-            raise CallError(f"{client!r} confirms numbers that nobody can have counted to")
-    if isinstance(message, ClientMove) and not -1 <= message.position <= NUMBER_MAX:
-        raise CallError(f"{client!r} moves {message.name!r} to {message.position}: positions go from 0 to {NUMBER_MAX}")

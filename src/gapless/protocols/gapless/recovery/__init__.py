@@ -10,8 +10,11 @@ A hand-over replaces a region of the tree. `handover` explains it; read it first
 | what the contributions come to, before anything is changed | `plan` |
 | one order out of several logs | `merge` |
 | cuts that were on their way to somebody who died | `inference`, `starting_cut` |
+| what nobody holds any more | `holes` |
 | the plan carried out, step by step | `takeover` |
 | long work in pieces, so that nobody else waits for its end | `pieces` |
+| filters, each read once | `patterns` |
 | copies of others' journals, and where their clients went | `estates` |
+| what a life puts on its disk; what a broker finds there when it starts | `persistence`, `found` |
 | the parts of a broker that all of these work on | `state` |
 """

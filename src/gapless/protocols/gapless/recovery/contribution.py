@@ -14,7 +14,7 @@ __all__ = ["MERGED", "is_inside", "side_advertisements", "side_known_cuts", "sid
 COMPARED = 4
 """Units of work to find what covers a filter; and filters that are compared with another, for one unit."""
 MERGED = "*"
-"""Where an event of a merged log came from, if it entered through nobody who is left."""
+"""Where an event of a merged log came from, if it entered through no live broker."""
 
 
 def is_inside(region: Region, name: str, via: str) -> bool:
@@ -35,7 +35,7 @@ def side_subscriptions(
     What was `told` in a hand-over that this broker dropped is told again, even if it has ended since.
     Its smallest story: S covers T, and b1 contributes S alone. b1 drops the hand-over, but b2 completes it: for b2, S
     represents T. S ends. If b1 contributes only T now, b2 does not know that T takes over the cuts of S.
-    S gets a name of its own then, for it may have ended here alone: another member may hold its session by now.
+    S is told under another name then, for it may have ended only here: another member may hold its session by now.
     """
     ended = [
         item if item.ended else SideSubscription(f"{original}~{name}", item.filter, item.cuts, "", original)
@@ -71,11 +71,11 @@ def side_subscriptions(
 def side_advertisements(
     table: RoutingTable, is_own: Callable[[Link | None], bool], inside: set[str]
 ) -> list[SideAdvertisement]:
-    """The advertisements of the broker's own side. Those are awaited that wait for a peer inside.
+    """The advertisements of the broker's own side. One that waits for a peer inside the region is told as awaited.
 
-    Those whose answer is deferred are awaited, too. Their smallest story: an advertisement comes while this broker has
-    no link at all, so it waits for nobody. The hand-over tells it as one that nobody has to answer, and it is stable
-    before the others know it.
+    So is one whose answer is deferred. Its smallest story: an advertisement comes while this broker has no link at all,
+    so it waits for nobody. If the hand-over told it as one that nobody has to answer, it would be stable before the
+    others know it.
     """
     return [
         SideAdvertisement(

@@ -1,18 +1,19 @@
 """What a broker holds of others' journals, and where the clients of lives that are over have gone.
 
-A backup keeps its copy of a life's journal until that life keeps it elsewhere. If the life is excluded, the backup
-keeps it until the heir has secured what is in it. After a hand-over every member keeps the estates that were divided in
-it for as long: the heir may fail, too.
+A backup keeps its copy of a life's journal until that life has other backups. If the life is excluded, the backup
+keeps the copy until the heir has secured what is in it. So does every member of a hand-over with the estates that were
+divided in it: the heir may fail, too.
 
 A client asks for its session by the life that held it last. An inherited session is with its heir. A life that is over
 has an heir, or at least a successor in its place; either may begin the session afresh.
 """
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from gapless.protocols.gapless.disk import OVER_KEYS, Disk
 from gapless.protocols.gapless.history.store import History
-from gapless.protocols.gapless.lives import broker_of, name_life, parse_life
+from gapless.protocols.gapless.lives import NOWHERE, Home, broker_of, name_life, parse_life
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.messages import PUT_TOGETHER, Backup, BackupAll, Estate, Ranges, Resolved, SessionRecord
@@ -24,6 +25,8 @@ from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Estates"]
 
+Name = TypeVar("Name", str, Home)
+
 REMEMBERED_MAX = 10_000
 """How many clients and lives a broker can direct; who asks for an older one begins afresh."""
 
@@ -33,14 +36,14 @@ class Estates:
 
     def __init__(
         self,
-        home: str,
+        home: Home,
         membership: Membership,
         journal: Journal,
         history: History,
         tell: Callable[[Resolved], None],
         disk: Disk | None = None,
     ) -> None:
-        self.heirs: dict[str, str] = {}
+        self.heirs: dict[Home, Home] = {}
         """By life, the life that took over its clients."""
         self._home = home
         self._history = history
@@ -49,16 +52,16 @@ class Estates:
         self._tell = tell
         self._disk = disk or Disk(False, 0)
         self._copies: dict[tuple[str, int], JournalCopy] = {}
-        self._homes: dict[str, str] = {}
-        self._seen_at: dict[str, str] = {}
+        self._homes: dict[str, Home] = {}
+        self._seen_at: dict[str, Home] = {}
         """By client: the life of another member that held its session in a hand-over."""
-        self._successors: dict[str, str] = {}
+        self._successors: dict[str, Home] = {}
         self._resolving: dict[tuple[str, int], int] = {}
         self._reached_at: dict[tuple[str, int], int] = {}
         """By broker and life: the position that everything had reached when that life was known to be over."""
         self._lost: dict[str, Ranges] = {}
-        """By client: what hand-overs found to be lost of what it had published, until it comes and is told."""
-        self._over: dict[str, None] = {}
+        """By client: what it had published and hand-overs found to be lost, until it comes and is told."""
+        self._over: dict[Home, None] = {}
         """The lives of which the disk knows that they are over, and that what they held is secured elsewhere."""
 
     def __len__(self) -> int:
@@ -103,7 +106,7 @@ class Estates:
 
     # ---- what was found on a disk -------------------------------------------------------------------------
 
-    def find(self, copies: dict[tuple[str, int], JournalCopy], over: dict[str, str]) -> None:
+    def find(self, copies: dict[tuple[str, int], JournalCopy], over: dict[Home, Home]) -> None:
         """Take over what an earlier start left: copies of journals, its own among them, and which lives are over."""
         for copy in copies.values():
             copy.is_found = True
@@ -112,11 +115,11 @@ class Estates:
         self._over = dict.fromkeys(over)
 
     def drop_found(self) -> None:
-        """This life was taken in: what was found and nobody has asked for is over."""
+        """This life was taken in: drop what was found on the disk and nobody has asked for."""
         for life in [life for life, copy in self._copies.items() if copy.is_found]:
             self._drop(*life)
 
-    def over(self) -> dict[str, str]:
+    def over(self) -> dict[Home, Home]:
         """The lives that are over and secured, with their heirs."""
         return {name: self.heirs[name] for name in self._over if name in self.heirs}
 
@@ -132,10 +135,10 @@ class Estates:
             copy.estate(broker, life)
             for (broker, life), copy in self._copies.items()
             if not self._membership.lives(broker, life)
-            and (broker in region.core or broker_of(self.heirs.get(name_life(broker, life), "")) in region.core)
+            and (broker in region.core or broker_of(self.heirs.get(name_life(broker, life), NOWHERE)) in region.core)
         ]
 
-    def homes(self) -> dict[str, str]:
+    def homes(self) -> dict[str, Home]:
         """The lives that hold inherited clients, of those that still live."""
         return {client: home for client, home in self._homes.items() if self._lives(home)}
 
@@ -165,13 +168,13 @@ class Estates:
         self.resolve()
 
     def _drop_outdated(self, plan: TakeoverPlan) -> None:
-        """What was found here of the region's lives, and is not in the plan, others knew to be over."""
+        """Drop what was found here of the region's lives and is not in the plan: others knew that these are over."""
         for life in [life for life, copy in self._copies.items() if copy.is_found]:
             if life[0] in plan.region.core and life not in plan.heirs:
                 self._drop(*life)
 
-    def learn(self, heirs: dict[str, str]) -> None:
-        """Take over what others know of heirs; what this broker took part in itself counts more."""
+    def learn(self, heirs: dict[Home, Home]) -> None:
+        """Take over what others know of heirs. What this broker knows from a hand-over of its own counts more."""
         for life, heir in heirs.items():
             if life not in self.heirs:
                 self._remember(self.heirs, life, heir)
@@ -185,12 +188,19 @@ class Estates:
                 self._tell(Resolved(*life, True))
 
     def resolved(self, peer: str, message: Resolved) -> None:
-        """The peer is the heir of a life, and may have secured its estate."""
-        self._remember(self.heirs, name_life(message.broker, message.life), self._current_life(peer))
+        """The peer is the heir of a life, and may have secured its estate.
+
+        If this broker is its heir, too, by another hand-over, it stays that. The smallest story: b1 and b3 divide what
+        b8 left twice, once b1 is the heir and once b3, and each tells the other. If each believed the other, a client
+        that b8 had invited would be sent to and fro between them for ever.
+        """
+        life = name_life(message.broker, message.life)
+        if self.heirs.get(life) != self._home:
+            self._remember(self.heirs, life, self._current_life(peer))
         if message.secured:
             self._end_life(message.broker, message.life, self._current_life(peer))
 
-    def _end_life(self, broker: str, life: int, heir: str) -> None:
+    def _end_life(self, broker: str, life: int, heir: Home) -> None:
         """What a life held is secured. An old disk that comes back later must not bring it again."""
         self._drop(broker, life)
         if self._disk.is_there:
@@ -212,7 +222,7 @@ class Estates:
 
     # ---- clients ------------------------------------------------------------------------------------------
 
-    def find_home(self, client: str, home: str) -> str | None:
+    def find_home(self, client: str, home: Home) -> Home | None:
         """The life that holds the client's session, or may begin one, if that is known."""
         inherited = self._homes.get(client)
         if inherited is not None and inherited != self._home:
@@ -233,7 +243,7 @@ class Estates:
         self._reached_at.setdefault((broker, over), reached)
         forget_oldest(self._reached_at, REMEMBERED_MAX)
 
-    def lost_at(self, home: str) -> int:
+    def lost_at(self, home: Home) -> int:
         """The position that everything had reached while that life was there, as far as is known."""
         broker, life = parse_life(home)
         known = [reached for (name, over), reached in self._reached_at.items() if name == broker and over >= life]
@@ -246,21 +256,21 @@ class Estates:
         forget_oldest(self._lost, REMEMBERED_MAX)
 
     def tell_lost(self, client: str) -> list[tuple[int, int]]:
-        """What hand-overs found to be lost of what the client had published: told once."""
+        """What the client had published and hand-overs found to be lost. It is told once."""
         return self._lost.pop(client, {}).get(client, [])
 
-    def find_elsewhere(self, client: str) -> str | None:
+    def find_elsewhere(self, client: str) -> Home | None:
         """The life that was seen to hold the client's session, though this one should: it may have been given back."""
         home = self._seen_at.get(client)
         return home if home is not None and self._lives(home) else None
 
-    def _lives(self, home: str) -> bool:
+    def _lives(self, home: Home) -> bool:
         broker, life = parse_life(home)
         return broker in self._membership.overlay and self._membership.lives(broker, life)
 
-    def _current_life(self, broker: str) -> str:
+    def _current_life(self, broker: str) -> Home:
         return name_life(broker, self._membership.life(broker))
 
-    def _remember(self, where: dict[str, str], key: str, value: str) -> None:
+    def _remember(self, where: dict[Name, Home], key: Name, value: Home) -> None:
         where[key] = value
         forget_oldest(where, REMEMBERED_MAX)

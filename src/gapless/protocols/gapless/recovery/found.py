@@ -6,10 +6,10 @@ held by f + 1 disks is with somebody, if no more than f of a neighbourhood are m
 
 But much may have happened since. What was found does not count
 
-- if the life is over and what it held is secured elsewhere: somebody knows its heir (`Sync.heirs`). If that was not
-  secured yet, the members of that hand-over hold it themselves;
-- if somebody brings a later copy of the same journal: each contains what matters of those before it. What was put
-  together in an earlier hand-over is later than all.
+- if somebody knows the heir of that life (`Sync.heirs`). Then what the life held is secured elsewhere, or the members
+  of that hand-over still hold it themselves;
+- if somebody brings a later copy of the same journal. Each copy contains what matters of those before it, and one that
+  a hand-over has put together is later than all others.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from gapless.protocols.gapless.disk import FORMAT, FORMAT_KEY, INTERVAL_KEYS, OV
 from gapless.protocols.gapless.history.index import Index
 from gapless.protocols.gapless.history.mirror import Mirror, read_piece
 from gapless.protocols.gapless.history.store import History
-from gapless.protocols.gapless.lives import name_life, parse_life
+from gapless.protocols.gapless.lives import Home, name_life, parse_life
 from gapless.protocols.gapless.members.status import Statuses, life_of
 from gapless.protocols.gapless.messages import PUT_TOGETHER, Backup, BackupAll, Estate, Interval, Sync
 from gapless.protocols.gapless.options import GaplessOptions
@@ -36,7 +36,7 @@ Life = tuple[str, int]
 _decode_entry = msgspec.msgpack.Decoder(Backup | BackupAll).decode
 _decode_status = msgspec.msgpack.Decoder(Statuses).decode
 _decode_interval = msgspec.msgpack.Decoder(Interval).decode
-_decode_text = msgspec.msgpack.Decoder(str).decode
+_decode_home = msgspec.msgpack.Decoder(Home).decode
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Found(msgspec.Struct, frozen=True):
 
     status: Statuses
     copies: dict[Life, JournalCopy]
-    over: dict[str, str]
+    over: dict[Home, Home]
     """Lives that are over, with their heirs."""
     history: History
     index: Index
@@ -82,7 +82,7 @@ def _read(contents: DiskContents, disk: Disk, options: GaplessOptions) -> Found:
         )
     copies = {}
     for name, rows in contents.journals.items():
-        copy = copies[parse_life(name)] = JournalCopy()
+        copy = copies[parse_life(Home(name))] = JournalCopy()
         for row in rows:
             message = _decode_entry(row.blob)
             if isinstance(message, BackupAll):
@@ -95,7 +95,7 @@ def _read(contents: DiskContents, disk: Disk, options: GaplessOptions) -> Found:
         status=_decode_status(entries[STATUS_KEY]) if STATUS_KEY in entries else {},
         copies=copies,
         over={
-            key.removeprefix(OVER_KEYS): _decode_text(blob)
+            Home(key.removeprefix(OVER_KEYS)): _decode_home(blob)
             for key, blob in entries.items()
             if key.startswith(OVER_KEYS)
         },
@@ -106,7 +106,7 @@ def _read(contents: DiskContents, disk: Disk, options: GaplessOptions) -> Found:
 
 
 def _read_history(contents: DiskContents, disk: Disk, options: GaplessOptions) -> History:
-    """The pieces of all journals, in the order in which they came, as far as one knows: the memory keeps the last."""
+    """The pieces of all journals, as far as known in the order in which they came. The memory keeps the last ones."""
     history = History(options.history_bytes)
     history.mirror = mirror = Mirror(disk, options.history_disk_bytes)
     pieces = [zip(repeat(journal), rows, strict=False) for journal, rows in contents.history.items()]

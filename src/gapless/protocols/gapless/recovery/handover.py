@@ -11,15 +11,15 @@ publishes on its own side, and its log. When it has the `Sync` of every member i
 4. It installs the new links. Both ends know from the same `Sync`s what each has sent the other, so nothing needs
    to be repeated. Only then it answers with markers of its own, and lets through what came from its side meanwhile.
 
-Nobody listens on a new link before all of this, so nobody can see an effect whose cause another member still
-keeps in its log: this is the flush of virtual synchrony, done locally. A crash, a false suspicion, a return and a
-crash during any of these only make the statuses grow; the members start over with the larger view, and what one
-of them had completed already is in its log.
+Nobody listens on a new link before all of this. So nobody can see an effect whose cause another member still keeps in
+its log: this is the flush of virtual synchrony, done locally. A crash, a false suspicion or a return, also during a
+hand-over, only makes the statuses grow. The members start over with the larger view, and what one of them had completed
+already is in its log.
 
 The clients of an excluded life are its **estate**, which its backups hold. Their heir is the stand-in, or the
-broker itself if it is back; it keeps their sessions until they come. What nobody is
-known to have processed may not have reached all backups of the life; it is processed with the rest, but clients of the
-heir see it, and its publisher is told that it is safe, only when the heir's own backups hold it.
+broker itself if it is back; it keeps their sessions until they come. An event that nobody is known to have processed
+may not have reached all backups of the life. It is processed with the rest. But clients of the heir see it, and its
+publisher is told that it is safe, only when the heir's own backups hold it.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ import msgspec
 
 from gapless.events import Event
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.lives import broker_of, name_life
+from gapless.protocols.gapless.lives import NOWHERE, Home, broker_of, name_life
 from gapless.protocols.gapless.members.contraction import Region, excluded, stand_in
 from gapless.protocols.gapless.members.status import Statuses, life_of
 from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, Sync, TreeBody
@@ -90,7 +90,7 @@ class Handover:
         return len(self.syncs) == len(self.region.group)
 
     def unheld(self, status: Statuses) -> list[str]:
-        """The excluded brokers of the region whose journals no member has, nor knows with whom they are."""
+        """The excluded brokers of the region whose journals no member has, and whose heirs no member knows."""
         held = {(estate.broker, estate.life) for sync in self.syncs.values() for estate in sync.estates}
         secured = {life for sync in self.syncs.values() for life in sync.heirs}
         over = [(name, life_of(status[name])) for name in self.region.core if excluded(status, name)]
@@ -109,7 +109,7 @@ class Inheritance(msgspec.Struct, frozen=True):
     broker: str
     """Where it was."""
     is_given_back: bool = False
-    """It was with a member that lives, which had it in the meantime."""
+    """A live member had it in the meantime, and gives it back."""
 
 
 def divide_estates(
@@ -182,7 +182,7 @@ def give_up_sessions(
 ) -> dict[str, Sync]:
     """The contributions without what their members list for clients whose sessions another one keeps.
 
-    The subscriptions go on under another name, for they may represent others, until those took their place.
+    The subscriptions may represent others. They go on under another name until those have taken their place.
     """
     if not owners:
         return dict(contributions)
@@ -240,9 +240,9 @@ def expand(estate: Estate, publishers: Container[str]) -> Iterator[Admission]:
 def _with_next_numbers(record: SessionRecord) -> SessionRecord:
     """The record, with advertisements that begin with what their publisher says next.
 
-    Who does not know a stable advertisement heard that it was taken back, so what it had let out is no beginning. Its
-    smallest story: a broker takes an advertisement back and dies before its backups know. The heir enters it again; who
-    has subscribed meanwhile must not start with the first event of all.
+    A broker that does not know a stable advertisement has heard that it was taken back. So nobody starts with what was
+    published under it before. Its smallest story: a broker takes an advertisement back and dies before its backups
+    know. The heir enters it again. Whoever has subscribed meanwhile must not start with the first event of all.
     """
     following = record.admitted + 1
     advertisements = {
@@ -252,10 +252,10 @@ def _with_next_numbers(record: SessionRecord) -> SessionRecord:
     return msgspec.structs.replace(record, advertisements=advertisements)
 
 
-def _claimant(syncs: Mapping[str, Sync], life: str) -> str | None:
-    """The member, if any, that took the life's clients over in an earlier hand-over: only its own word counts."""
+def _claimant(syncs: Mapping[str, Sync], life: Home) -> str | None:
+    """The member that took the life's clients over in an earlier hand-over, if it says so itself."""
     for member, sync in syncs.items():
-        if broker_of(sync.heirs.get(life, "")) == member:
+        if broker_of(sync.heirs.get(life, NOWHERE)) == member:
             return member
     return None
 

@@ -7,8 +7,8 @@ assumes a whole tree, and no wave starts. When every member of a region has comp
 `follow` only notes what the statuses ask for. `work` does it, in pieces, and the broker takes no other input meanwhile.
 
 A link that is not used (`_retired`) always leads into a region that is handed over: the hand-over replaces it. A region
-that grows keeps this true. A region shrinks when a broker is settled. If this broker has stopped using its link to that
-one since, for a hand-over that it did not complete, the other must be taken in once more (`doubt`).
+that grows keeps this true. A region shrinks when a broker is settled. This broker may have stopped using its link to
+that one since, for a hand-over that it has not completed. Then the other must be taken in once more (`doubt`).
 """
 
 from collections import deque
@@ -19,8 +19,10 @@ import msgspec
 
 from gapless.events import Event
 from gapless.protocol import SetTimer
+from gapless.protocol.carrying import events_of
+from gapless.protocols.gapless.lives import Status
 from gapless.protocols.gapless.members.contraction import Region, regions_at
-from gapless.protocols.gapless.members.status import is_unsettled
+from gapless.protocols.gapless.members.status import FIRST, Statuses, is_unsettled, next_phase
 from gapless.protocols.gapless.messages import Body, Completed, Estate, SideSubscription, Sync
 from gapless.protocols.gapless.recovery.contribution import (
     is_inside,
@@ -41,7 +43,7 @@ __all__ = ["Handovers", "Missing"]
 COMPLETED_MAX = 1_000
 """How many hand-overs a broker remembers to have completed."""
 RETURN_US = 1_000_000
-"""How long after a broker's return the clients leave for it that were too busy before."""
+"""How long after a broker's return those clients go home to it that were too busy at first."""
 CALMING_US = 50_000
 CALMING_MAX = 10
 """How often it is looked whether they stand still, and after what time."""
@@ -58,7 +60,7 @@ class Missing(msgspec.Struct, frozen=True):
     """The brokers on whose account it is made."""
     what: Literal["contribution", "completion"]
     members: tuple[str, ...]
-    """Who has not contributed yet; or, where this broker has completed it and is to be settled, who has not."""
+    """Who has not contributed yet. If this broker has completed it and waits to be settled: who has not completed."""
 
 
 class Handovers:
@@ -96,7 +98,7 @@ class Handovers:
             dropped = self.under_way.pop(tag)
             if dropped.is_told:
                 self._told.append((dropped.region, dropped.own.subscriptions))
-            self._clients.home.keep_leaving()
+            self._clients.home.go_on_here()
         for region in self.regions():
             if region.tag not in self._completed and region.tag not in self.under_way:
                 self._begin(region)
@@ -122,7 +124,7 @@ class Handovers:
             self._regions = (membership.version, regions_at(membership.overlay, membership.status, self._name))
         return self._regions[1]
 
-    def doubt(self, news: Mapping[str, int]) -> dict[str, int]:
+    def doubt(self, news: Mapping[str, Status]) -> Statuses:
         """The brokers that this news calls settled and that must be taken in once more, with their new statuses.
 
         Their smallest story: b1 returns, b0 and b2 complete, and b1 is settled. But b0 has begun another hand-over
@@ -132,10 +134,10 @@ class Handovers:
         if not self._stray():
             return {}
         busy = {name for handover in self.under_way.values() for name in handover.region.core}
-        return {name: status + 1 for name, status in news.items() if name in busy and not is_unsettled(status)}
+        return {name: next_phase(status) for name, status in news.items() if name in busy and not is_unsettled(status)}
 
     def missing(self) -> list[Missing]:
-        """Whom each hand-over waits for: to contribute, or to complete where this broker waits to be settled."""
+        """Whom each hand-over waits for: who has to contribute or, before this broker is settled, to complete."""
         waiting = [
             Missing(handover.region.core, "contribution", tuple(handover.missing()))
             for handover in self.under_way.values()
@@ -149,7 +151,7 @@ class Handovers:
         return handover.is_ready and not self.unheld(handover) and self._membership.may_hand_over()
 
     def unheld(self, handover: Handover) -> list[str]:
-        """The excluded brokers for whose return it is waited, since nobody has what they had confirmed.
+        """The excluded brokers that have to return, since nobody has what they had confirmed.
 
         With up to f in the core, a backup of each is among the members: if it has no journal, nothing was confirmed.
         """
@@ -239,26 +241,26 @@ class Handovers:
             self._outlets.set_timer(SetTimer(f"return/{broker}", delay_us))
 
     def send_home(self, broker: str) -> None:
-        """Clients that were too busy to leave in the hand-over in which their broker returned leave in another one.
+        """Clients that were too busy to go home in the hand-over in which their broker returned do so in another one.
 
         They stand still until their publications are out. Then all on the way to the broker are to be taken in once
         more, so that it and this one are members of one region.
         """
         way = self._membership.overlay.path(self._name, broker)[1:]
-        status = {name: self._membership.status.get(name, 0) for name in way}
+        status = {name: self._membership.status.get(name, FIRST) for name in way}
         is_possible = not self.under_way and not any(is_unsettled(value) for value in status.values())
         if not is_possible or not self._clients.home.belongs_to(broker, is_there=True):
             self._calming.pop(broker, None)
             self._plan_return(broker, RETURN_US)
-        elif self._clients.home.prepare_leaving(broker):
+        elif self._clients.home.hold_still(broker):
             self._calming.pop(broker, None)
-            self._outlets.learn({name: value + 1 for name, value in status.items()})
+            self._outlets.learn({name: next_phase(value) for name, value in status.items()})
         elif self._calming.get(broker, 0) < CALMING_MAX:
             self._calming[broker] = self._calming.get(broker, 0) + 1
             self._plan_return(broker, CALMING_US)
         else:
             del self._calming[broker]
-            self._clients.home.keep_leaving()
+            self._clients.home.go_on_here()
             self._plan_return(broker, RETURN_US)
 
     def _give_back(self, region: Region) -> list[Estate]:
@@ -266,7 +268,7 @@ class Handovers:
 
         Each is told like the estate of a life that is over, so that all members keep it until it is held there. It is
         named after this hand-over. Its smallest story: b11 gets c2 back, and soon after, in another hand-over, c0.
-        Before it has completed that one it says that c2 is held. Whoever took that for both forgets c0.
+        Before it has completed that one it says that c2 is held. Who takes that to be about both forgets c0.
         """
         found = []
         for broker in region.core:
@@ -306,7 +308,7 @@ class Handovers:
         successors = {name: name if name in region.group else self._membership.stand_in(name) for name in region.core}
         self._estates.divided(plan, self._name, successors)
         if not self.under_way:
-            self._clients.home.keep_leaving()
+            self._clients.home.go_on_here()
         for broker in region.core:
             if broker in region.group and broker != self._name:
                 self._plan_return(broker, RETURN_US)
@@ -320,7 +322,7 @@ class Handovers:
             link = self._table.links.get(peer)
             if link is not None and link.tag == region.tag:
                 self._outlets.replay(link, early)
-                yield 1 + len(getattr(early, "events", ()))
+                yield 1 + len(events_of(early))
         self._settle_if_taken_in(region)
 
     def _follow_up(self) -> Pieces[None]:
@@ -334,7 +336,7 @@ class Handovers:
         if self._name in region.core and region.tag in self._completed and not self._not_completed(region):
             self._taken_in.pop(region.tag, None)
             status = self._membership.status
-            self._outlets.learn({name: status[name] + 1 for name in region.core if name in region.group})
+            self._outlets.learn({name: next_phase(status[name]) for name in region.core if name in region.group})
 
     def _not_completed(self, region: Region) -> tuple[str, ...]:
         """The other members of which this broker has not heard that they completed."""

@@ -1,21 +1,21 @@
-"""Which events of publishers that were lost with their brokers nobody in a region holds any more.
+"""Finding the events that nobody in a region holds any more, of publishers that were lost with their brokers.
 
-Where up to f fail, a backup brings the journal of each that is out: then nothing is lost. Where more do, a publisher
-may be gone with its broker and all who held that one's journal. Its advertisements came from inside the region, and no
-member knows of a session. Of what it said,
+If at most f fail, a backup brings the journal of each broker that is out, and nothing is lost. If more fail, a
+publisher may be lost with its broker and with all who held the journal of that broker. Then its advertisements came
+from inside the region, and no member knows a session of it. Of what it published,
 
 - everything up to a number has reached everyone, as some member knows (`Sync.inside`),
 - what left the dead brokers is in the log of a member, through which it went; or it has reached everyone,
-- so what lies between that number and the last that passed any member, and is in no log, is lost; or it went to nobody
-  who is left, which nobody can tell.
+- so what lies between that number and the last that passed any member, and is in no log, is lost. It may also have gone
+  to dead brokers only, which nobody can tell.
 
-For each of these there is a tombstone, right after the event before it: every effect of what is lost comes after that
-event, too, so nobody sees an effect before it is told that the cause is lost. What the publisher said after the last
-that passed any member is known when it comes back (`clients.desk`).
+Each of these gets a tombstone, right after the event before it. Every effect of what is lost comes after that event,
+too, so nobody sees an effect before it is told that the cause is lost. What the publisher published after the last that
+passed any member becomes known when it comes back (`clients.desk`).
 
-No journal has what was admitted by a broker whose journal is lost, and so no history would. Hence one member notes
-in its own what is left of it, with the tombstones. These have the stamp of the next event that is held, so that history
-has them in order, too.
+If a journal is lost, no history would have what was admitted into it. So one member notes in its own journal what is
+left of that, with the tombstones. Each of these has the stamp of the next event that is held, so that history has them
+in order, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,10 +32,11 @@ NEVER = 1 << 62
 
 
 def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, int]) -> Cuts:
-    """Those whose sessions were lost in the region, with the number up to which everything has reached everyone.
+    """The publishers that lost events may be of, each with the number up to which nothing of it is lost.
 
-    And those that are `inherited` in a state that is older than what is known to have passed: they were found on an old
-    disk, and what they had admitted up to a number is in that journal, or has reached everyone.
+    First those whose sessions were lost in the region: everything up to the number has reached everyone. Then those
+    that are `inherited` in a state that is older than what is known to have passed. They were found on an old disk:
+    everything up to the number is in that journal, or has reached everyone.
     """
     if not _has_lost_journal(contributions):
         return {}
@@ -54,10 +55,10 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
 
 
 def _has_lost_journal(contributions: Mapping[str, Sync]) -> bool:
-    """Whether nobody has the journal of some broker of the region, nor knows its heir, nor has it its memory.
+    """Whether the region has a broker without its memory whose journal nobody has, and whose heir nobody knows.
 
-    If there is none, who is not known any more has left in good order. The smallest story: p takes its advertisement
-    back, and the broker that should tell that dies. Beyond it p is still known, and nothing of p is lost.
+    If it has none, a publisher that is not known any more has left in good order. The smallest story: p takes its
+    advertisement back, and the broker that should tell that dies. Beyond it p is still known, and nothing of p is lost.
     """
     held = {estate.broker for sync in contributions.values() for estate in sync.estates}
     held |= {broker_of(life) for sync in contributions.values() for life in sync.heirs}
@@ -96,7 +97,7 @@ def fill_holes(
 def adopted(
     events: Iterable[Event], contributions: Mapping[str, Sync], admissions: Iterable[Sequence[Admission]]
 ) -> set[Id]:
-    """What was admitted inside the region and is in no journal that anybody knows; it has to be in one."""
+    """What was admitted inside the region and is in no journal that anybody knows. A journal has to get it."""
     known = {(item.event.publisher, item.event.seq) for items in admissions for item in items}
     known |= {
         (entry.event.publisher, entry.event.seq)

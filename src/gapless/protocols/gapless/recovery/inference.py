@@ -5,12 +5,12 @@ Two kinds of cuts are inferred. Both are the first event that comes after what t
 
 - *Lost with a pivot.* A subscription holds some cuts. At the excluded broker another one, which covers it, represented
   it, and the cuts that this pivot gave are lost. It gets one for each publisher that the covering one had reached.
-  Its smallest story: T got its cut of p from its own broker; the pivot of q died before its marker came. If T's cut of
-  q is taken as early as that of the covering one, T gets an event of q whose effect, of p, lies before T's cut; if it
-  is taken as late as now, T misses effects of what it gets of p.
-- *Never let out.* The excluded broker had admitted an event, and let it out to nobody who is left. A subscription
-  elsewhere has no cut of that publisher, for its marker died with the event. If the event is an effect of something
-  that the subscription gets, its cut must not lie after it.
+  Its smallest story: T got its cut of p from its own broker. The pivot of q died before its marker came. If T's cut of
+  q is as early as the cut of the covering one, T gets an event of q, and misses its effect, which p published before
+  T's cut of p. If T's cut of q is as late as now, T misses effects of what it gets of p.
+- *Never let out.* The excluded broker had admitted an event, and no live broker has received it. A subscription
+  elsewhere has no cut of that publisher, for its marker was lost with the event. If the event is an effect of something
+  that the subscription gets, the cut must not lie after the event.
 """
 
 from bisect import bisect_left
@@ -100,15 +100,16 @@ class Inference:
         return events[bisect_left(events, least, key=lambda event: event.seq) :]
 
     def _find_had(self, member: str) -> Pieces[dict[str, Cuts]]:
-        """The first events that each subscription on the member's side may have got of publishers there.
+        """By subscription on the member's side, and by publisher there: the first event that it may have got.
 
-        The member knows no cut of them: it is given on the way, and goes to the subscriber alone.
-        Its smallest story: a publisher behind m1 and a subscriber further on, behind the broker that dies, have a cut
-        between them that m1 never hears of. The dead broker admits an effect of that publisher's event. Unless m1's
-        log counts as got, the subscriber's cut for the effect is put after it.
-        If the subscription got none of that, its cut for what nobody processed is only earlier than it had to be. But
-        what passed the member before the subscription did, it did not get: an effect of that may be out, although
-        nobody who is left has processed what is between them.
+        The member does not know the cut between these two: a broker on the way gives it, and it goes to the subscriber
+        alone. So what is in the member's log and matches counts as got.
+        Its smallest story: a publisher stands behind m1. A subscriber stands further on, behind the broker that dies,
+        and has a cut of that publisher that m1 never hears of. The dead broker admits an effect of the publisher's
+        event. If that event did not count as got, the subscriber's cut for the effect would lie after the effect.
+        If the subscription did not get these events, its cut for what nobody processed is only earlier than needed.
+        But what passed the member before the subscription did, the subscription did not get, and it does not count: an
+        effect of that may be out, although no live broker has processed what lies between them.
         """
         had: dict[str, Cuts] = {}
         sync = self._contributions.get(member)
@@ -130,7 +131,7 @@ class Inference:
         return had
 
     def _bounds(self, pattern: Filter, known: Cuts, home: str) -> Pieces[dict[str, Bound]]:
-        """For publishers that the subscription has no cut of: from where on a covering one attracted their events."""
+        """For publishers that the subscription has no cut of: from which number on a covering one got their events."""
         found: dict[str, Bound] = {}
         for member, sync in self._contributions.items():
             if member == home:
@@ -165,7 +166,8 @@ class Inference:
         return [sync.known_cuts[name] for name in names if self._filters[name].covers(pattern)]
 
     def _unprocessed(self, pattern: Filter, known: Cuts) -> dict[str, Bound]:
-        """The same for inherited publishers, for what was let out to nobody who is left."""
+        """For inherited publishers that the subscription has no cut of: between which numbers lies what no live broker
+        has processed."""
         return {
             publisher: bound
             for publisher, (bound, offers) in self._unseen.items()

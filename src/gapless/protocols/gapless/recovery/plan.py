@@ -63,14 +63,14 @@ class TakeoverPlan(msgspec.Struct, frozen=True):
     towards: dict[str, str]
     """By other member: the peer behind which it is."""
     via: str
-    """Where an event of the merged log comes from that entered through nobody else."""
+    """Where an event of the merged log comes from, if it entered through no other member."""
     inherited: list[Inheritance]
     heirs: dict[Life, str]
     estates: dict[Life, dict[str, SessionRecord]]
     holders: dict[str, str]
-    """Of the clients in these estates: who holds a session of theirs already."""
+    """For clients in these estates: who holds a session of the client already."""
     owners: dict[str, str]
-    """Of the clients that several members held: who keeps the session."""
+    """For clients whose session several members held: who keeps it."""
     admissions: dict[Life, list[Admission]]
     """What each life had admitted, or was about to."""
     doubtful: Cuts
@@ -78,7 +78,7 @@ class TakeoverPlan(msgspec.Struct, frozen=True):
     known_cuts: dict[str, Cuts]
     """What anyone knows of the cuts of another's subscriptions. The latest is nearest to the subscriber."""
     inferred: dict[str, Cuts]
-    """By subscription and publisher: how early a cut may be that was inferred."""
+    """By subscription and publisher, for cuts that were inferred: how early they may be."""
     events: list[Event]
     """Of all logs and estates, causes first."""
     pasts: dict[Id, Cuts]
@@ -181,7 +181,7 @@ def _find_via(view: TakeoverView) -> str:
 
 
 def _collect_known_cuts(contributions: Mapping[str, Sync], inherited: list[Inheritance]) -> Pieces[dict[str, Cuts]]:
-    """What anyone knows of the cuts of another's subscriptions; of those that are given back, all that they have."""
+    """What any member knows of the cuts of others' subscriptions. Those that are given back bring all their cuts."""
     known: dict[str, Cuts] = {}
     for share in inherited:
         for subscription, cuts in share.record.cuts.items() if share.is_given_back else ():
@@ -255,14 +255,16 @@ def _note_later_publishers(
     patterns: Patterns,
     events: list[Event],
 ) -> Pieces[None]:
-    """An inherited subscription was there before every publisher that its broker neither knew nor waited for.
+    """Give inherited subscriptions their cuts of publishers that came later than they did.
 
-    It starts with the first event under the publisher's advertisement, as it would have at its broker.
+    A publisher came later if the subscription's broker neither knew it nor waited for it. The subscription starts with
+    the first event under the publisher's advertisement, as it would have at its broker.
 
     If the publisher is inherited as well, that is its next event (`handover`). But after a blackout nobody knows the
     cuts that were given last, and a subscription may have been promised earlier ones. Its smallest story: S is there, p
-    advertises, S gets its cut and p publishes p:1; all brokers die before the cut is on any disk, but p:1 is. What S
-    was there before has a larger stamp than S began with: the advertisement was answered first.
+    advertises, S gets its cut, and p publishes p:1. All brokers die when p:1 is on a disk and the cut is not yet. So
+    the stamps are asked. If p came later than S, its events have larger stamps than the one that S began with, because
+    the advertisement was answered before p published.
     """
     offers = [
         (item.publisher, item.filter, item.first) for sync in contributions.values() for item in sync.advertisements

@@ -1,13 +1,13 @@
 """Finding the starting cut of a subscription whose markers were lost with a broker.
 
 A subscription holds cuts for some publishers and was on its way to others, represented there by a covering one. The
-broker at which it was represented is gone, and with it the markers it had given or was about to give. What can be
-known: from which number on the covering subscription attracted a publisher's events (`Bound.least`), and, from the
-merged log, what each event came after.
+broker at which it was represented is gone, and with it the markers it had given or was about to give. Two things can
+be known: from which number on the covering subscription got a publisher's events (`Bound.least`), and, from the merged
+log, what each event came after.
 
-The cut is the first event that comes after anything from the known cuts on. With it every effect of what the
-subscription gets is in, and nothing is whose own effects it has missed: whatever comes after such an event comes after
-the known cuts too. If there is none, the next event to come will do.
+The cut is the first event of the publisher that comes after some event that the known cuts let in. So the subscription
+gets every effect of what it gets. And it gets no event whose effects it has missed: whatever comes after such an event
+comes after the known cuts, too. If there is no such event, the cut is the next event to come.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ def find_start(
     bound: Bound,
     known: Cuts,
 ) -> int:
-    """The cut for a publisher that goes with the cuts known of others."""
+    """The cut for a publisher, consistent with the known cuts of other publishers."""
     for event in events:
         if event.publisher == publisher and event.seq >= bound.least and pattern.matches(event.attributes):
             past = pasts.get((event.publisher, event.seq), {})

@@ -8,6 +8,7 @@ from gapless.protocol import SetTimer
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.members.membership import Membership
+from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import Body, Cuts, TreeBody
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.recovery.estates import Estates
@@ -51,5 +52,5 @@ class Outlets:
     """Take what came over a link before it was installed here."""
     links_changed: Callable[[], None]
     set_timer: Callable[[SetTimer], None]
-    learn: Callable[[dict[str, int]], None]
+    learn: Callable[[Statuses], None]
     """Take news of statuses, and tell them."""

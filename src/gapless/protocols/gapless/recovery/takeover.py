@@ -123,7 +123,7 @@ class Takeover:
         return aliases
 
     def _outdate_sessions(self) -> list[str]:
-        """End what a client has ended elsewhere, where its session is inherited in a newer state than it is held here.
+        """End what a client has ended elsewhere, if its session is inherited in a newer state than the one held here.
 
         Its smallest story: this broker holds a session. Its client goes back to an excluded broker that has not noticed
         that, and ends a subscription there. The session is inherited from there: the subscription must not live on.
@@ -167,7 +167,7 @@ class Takeover:
     # ---- 2: who publishes and who subscribes --------------------------------------------------------------
 
     def _enter_advertisements(self) -> Pieces[list[str]]:
-        """Enter the others' advertisements; return those that are no more."""
+        """Enter the others' advertisements; return those that have ended."""
         arriving: dict[str, tuple[SideAdvertisement, Link]] = {}
         for member in self._others():
             for item in self.plan.contributions[member].advertisements:
@@ -215,7 +215,7 @@ class Takeover:
             self._table.flood(advertisement)
 
     def _enter_subscriptions(self) -> Pieces[list[str]]:
-        """Enter the others' subscriptions; return those that are no more."""
+        """Enter the others' subscriptions; return those that have ended."""
         arriving: dict[str, tuple[str, Cuts, Link]] = {}
         for member in self._others():
             for item in self.plan.contributions[member].subscriptions:
@@ -263,8 +263,8 @@ class Takeover:
         """Answer the subscriptions of the own side that others of it cover: this broker is their pivot, as before.
 
         It answers for publishers that are, or were, on the other sides, and not for subscriptions that it inherits.
-        Their smallest story: an inherited T is covered by an S of the heir. T had cuts of its own, and S never
-        represented it at its broker; with the cuts of S it would miss what it was promised.
+        The smallest story of these: an S of the heir covers an inherited T. T had cuts of its own, and S never
+        represented it at its broker. With the cuts of S, T would miss what it was promised.
         """
         shared = {item.subscription for item in self._own.subscriptions}
         inherited = {name for share in self.plan.inherited for name in share.record.subscriptions}
@@ -320,8 +320,8 @@ class Takeover:
     def _give_inherited_cuts(self) -> None:
         """Give inherited subscriptions the cuts they had. Where no cut is known, nothing was delivered either.
 
-        A publisher may have left since, and come back: then this broker knows a later cut, and the earlier one counts
-        for the client, which may not have heard it.
+        A publisher may have left since, and come back. Then this broker knows a later cut. The earlier one counts for
+        the client, which may not have heard of it.
         """
         for share in self.plan.inherited:
             session = self.sessions.get(share.record.client)

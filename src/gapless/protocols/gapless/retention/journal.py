@@ -33,7 +33,7 @@ from gapless.protocols.gapless.retention.spans import Span, Spans
 __all__ = ["Journal", "JournalCopy"]
 
 PAST_MAX = 100
-"""Publishers in the past of a journal's entries; from there on, those of which nothing is kept are left out."""
+"""If the past of a journal's entries names more publishers, those of which nothing is kept are left out."""
 WEIGHED = 1024
 """So many bytes of admitted events weigh as much as one more event."""
 _encode = msgspec.msgpack.Encoder().encode
@@ -45,7 +45,7 @@ class _Run(msgspec.Struct, frozen=True, gc=False):
     first: int
     events: list[Event]
     after: Cuts
-    """What is new before the first of them since the admission before."""
+    """What the broker had processed before the first of them, and not yet before the admission before it."""
     is_inherited: bool = False
     whole: Cuts | None = None
 
@@ -128,7 +128,7 @@ class JournalCopy:
             self._drop(number)
 
     def forget_done(self, done: Spans, last: int) -> int:
-        """Forget up to the first that is not done, and take out of `done` what is forgotten; return the last number."""
+        """Forget up to the first that is not done, and remove what is forgotten from `done`. Return the last number."""
         while self._entries:
             first = self._entries[0].first
             end = done.end_of(first)
@@ -150,7 +150,7 @@ class JournalCopy:
         return run.first + count - 1
 
     def prune(self, kept: Container[str]) -> bool:
-        """Of the past of all entries, forget the publishers of which nothing is kept; tell whether that was much."""
+        """Forget the publishers of which nothing is kept, in the past of all entries. Tell whether that was much."""
         size = len(self._base)
         self._base = {publisher: seq for publisher, seq in self._base.items() if publisher in kept}
         return 2 * len(self._base) <= size
@@ -208,7 +208,7 @@ class Journal:
 
     @property
     def held(self) -> int:
-        """All backups hold everything up to this number, and the disk of this broker, which is one of them."""
+        """All backups hold everything up to this number, and so does the disk of this broker, if there is one."""
         held = self._number if self.persisted is None else self.persisted
         for _, answered in self._backups.values():
             if answered < held:
@@ -233,7 +233,7 @@ class Journal:
         return self._number
 
     def stamp(self, events: list[Event], alike: list[Stretch]) -> list[Event]:
-        """The publications as they are admitted: with a stamp, one for all, as one client published them in order.
+        """The publications as they are admitted: all with one stamp, since one client published them in order.
 
         Attributes that are alike are kept once.
         """
@@ -259,7 +259,7 @@ class Journal:
         return self._number
 
     def admitted(self, since: int, until: int) -> Ranges:
-        """What was admitted after the final position `since`, up to another; what came before it is asked no more."""
+        """What was admitted after the final position `since`, up to another. It forgets what came before."""
         self._runs = [run for run in self._runs if run[0] > since]
         found: Ranges = {}
         for stamp, publisher, first, last in self._runs:
@@ -291,10 +291,11 @@ class Journal:
             self.write([])
 
     def prune(self, kept: Callable[[], Container[str]]) -> None:
-        """What was processed and is kept no more has reached everyone, so that nothing has to come after it.
+        """Leave out of the past of entries what has reached everyone: no order is needed towards it any more.
 
-        `kept` tells the publishers of what is kept. Without this, each admission would carry the name of everyone who
-        ever published. Backups, who do not know what is kept, start over with the pruned journal.
+        That is what was processed and is not kept any more; `kept` tells the publishers of what is kept. Without this,
+        each admission would carry the name of everyone who ever published. Backups do not know what is kept, so they
+        start over with the pruned journal.
         """
         if len(self._fresh) > PAST_MAX:
             names = kept()

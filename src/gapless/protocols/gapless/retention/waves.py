@@ -1,10 +1,10 @@
 """Knowing what has reached everyone, so that it may be forgotten.
 
 The root sends a wave down the tree; the leaves echo it, and every broker echoes when all below it did and its own
-clients have confirmed what was delivered to them before the wave came by. A wave is a consistent cut: it runs
+clients have taken what was delivered to them before the wave came by. A wave is a consistent cut: it runs
 ahead of everything that is sent after it on every link. Once a wave has been echoed by all, every event before it
 has left for all its destinations, so that the *next* wave follows it down every link. When that one is echoed as
-well, everything before the first has been confirmed by every client, and the third wave says so (`done`).
+well, everything before the first has been taken by every client, and the third wave says so (`done`).
 
 Two properties of this cut are used elsewhere: an effect is never forgotten before its cause (a cut contains the
 causes of what it contains), and forgetting costs two messages a link and round, however many events there were.
@@ -26,8 +26,8 @@ the first wave tells it (`Echo.final`), and is none itself. If all brokers have 
 nobody knows what was admitted before: the first wave is a position, and whoever reads from before it is told.
 
 **Names.** If history waits for named subscriptions, each keeper of names tells with its echo the lowest position that
-it knows of, and the root tells everyone, if so many have told that one of them knows each name. What a keeper has not
-heard of yet only moved a position further, so nothing is dropped too soon.
+it knows of. If a majority has told, some keeper among them knows each name, and the root tells everyone the lowest. A
+keeper may not have heard of the last change yet, but that only moved a position further: nothing is dropped too soon.
 
 An event up to a final position was processed where it was admitted before the next wave came by there. So once that
 next one is done, everything up to the position has *reached* everyone.
@@ -149,10 +149,11 @@ class Waves:
 
     @property
     def is_own(self) -> bool:
-        """Whether the last wave started here. Who becomes the root meanwhile must not take its echo for that of all.
+        """Whether the last wave started here. A new root must not take its own echo for that of all.
 
-        The smallest story: b1, the root, dies while its wave is under way. b0 hears of it, stands in for it, and has
-        echoed already: nobody else has, and yet everything before the wave would be taken to have reached everyone.
+        The smallest story: b1, the root, dies while its wave is under way. b0 has echoed it, hears that b1 is out, and
+        stands in for it. Nobody else has echoed, and yet everything before the wave would count as having reached
+        everyone.
         """
         return self._started == self.number
 
@@ -221,14 +222,14 @@ class Waves:
         self.is_open = True
         return True
 
-    def missing(self, confirmed: Callable[[str], int]) -> list[str]:
+    def missing(self, released: Callable[[str], int]) -> list[str]:
         """The brokers and clients that the wave waits for."""
         if not self.is_open:
             return []
-        return [*self._children, *(client for client, owed in self._sessions.items() if confirmed(client) < owed)]
+        return [*self._children, *(client for client, owed in self._sessions.items() if released(client) < owed)]
 
     def owed(self, client: str) -> int:
-        """How many deliveries the client must have confirmed before the wave can go on."""
+        """How many deliveries the client must have taken before the wave can go on."""
         return self._sessions.get(client, 0)
 
     def echoed(self, child: str, echo: Echo) -> None:
@@ -243,15 +244,16 @@ class Waves:
             self._busy |= echo.busy
             self._pressed |= echo.pressed
 
-    def due_echo(self, confirmed: Callable[[str], int], held: int = 0) -> Echo | None:
+    def due_echo(self, released: Callable[[str], int], held: int = 0) -> Echo | None:
         """The echo, once nothing is missing.
 
-        `confirmed` tells how many deliveries a client has confirmed; the backups hold the journal up to `held`.
+        `released` tells how many of a client's deliveries nobody waits for any more. The backups hold the journal up to
+        `held`.
         """
         if not self.is_open or self._children or held < self._journalled:
             return None
         for client in list(self._sessions):
-            if confirmed(client) < self._sessions[client]:
+            if released(client) < self._sessions[client]:
                 return None
             del self._sessions[client]
         self.is_open = False
@@ -264,10 +266,10 @@ class Waves:
     def completed(self, echo: Echo) -> Wave | None:
         """At the root: everyone has echoed. Returns the wave to start at once, if there is need.
 
-        A wave that is no position does not count, for what came before it is in no interval yet. Its smallest story: a
-        new root has learned of positions by its first wave. The second becomes final, and only the root knows what came
-        before it. The third would let everyone forget what came before the first; the root dies, and with it goes what
-        was there to be read.
+        A wave that is no position does not count here, for what came before it is in no interval yet. Its smallest
+        story: a new root learns of positions by its first wave. The second becomes final, and only the root knows what
+        came before it. The third would let everyone forget what came before the first. The root dies, and nobody knows
+        any more what could be read.
         """
         self.dropped = max(self.dropped, echo.dropped)
         if self._names is not None:

@@ -3,5 +3,6 @@
 | rule | file |
 | --- | --- |
 | what is known of a link, a subscription, an advertisement | `records` |
-| how they spread, who represents whom, which cuts follow | `routing_table` |
+| how they spread, and which cuts follow | `routing_table` |
+| which subscriptions are sent over a link, and which ones others represent there | `representation` |
 """

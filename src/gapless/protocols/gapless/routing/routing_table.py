@@ -25,7 +25,7 @@ where it begins are all that may publish something for it unasked; when it has a
 published from then on is left out.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from gapless.events import Attributes, Event
 from gapless.filters import Filter, FilterIndex, parse
@@ -100,6 +100,15 @@ class RoutingTable:
         if any(map(is_lost, batch)):
             return [self.match_names(attributes) for attributes in batch]
         return self._index.match_many(batch)
+
+    @property
+    def has_searches(self) -> bool:
+        """Whether long strings may take long to match."""
+        return self._index.has_searches
+
+    def foresee(self, attributes: Attributes) -> Iterator[int]:
+        """Do what takes long of a match beforehand, some milliseconds at a time; yields the steps that it took."""
+        return self._index.foresee(attributes)
 
     def covering(self, pattern: Filter) -> Iterable[Subscription]:
         """The subscriptions that cover the filter, in the order in which they became known."""

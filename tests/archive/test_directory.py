@@ -1,0 +1,58 @@
+"""The list of an archive decides what is in it."""
+
+from pathlib import Path
+
+import pytest
+
+from gapless.archive import Archive, Contents
+from gapless.archive.directory import LIST, ArchivedFile
+from gapless.errors import ArchiveError
+
+
+def listed(since: int, until: int) -> ArchivedFile:
+    return ArchivedFile(f"date=2026-11-16/{until}.parquet", since, until, events=1, size=1)
+
+
+def test_what_was_never_written_holds_nothing(tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "a")
+    assert archive.contents_if_any() is None
+    with pytest.raises(ArchiveError, match="there is no archive at"):
+        archive.contents()
+
+
+def test_a_damaged_list_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / LIST).write_bytes(b'{"network": "shop"')
+    with pytest.raises(ArchiveError, match="is damaged"):
+        Archive(tmp_path).contents_if_any()
+
+
+def test_a_list_is_read_as_it_was_written(tmp_path: Path) -> None:
+    contents = Contents("shop", "TRUE", 0, 9, [listed(0, 9)], [(3, 4)])
+    Archive(tmp_path).replace(contents)
+    assert Archive(tmp_path).contents() == contents
+
+
+def test_files_between_two_positions() -> None:
+    contents = Contents("shop", "TRUE", 0, 9, [listed(0, 3), listed(3, 6), listed(6, 9)])
+    assert contents.between(3, 6) == [listed(3, 6)]
+    assert contents.between(2, 7) == contents.files
+    assert contents.between(9, 12) == []
+
+
+def test_files_that_are_not_listed_are_removed(tmp_path: Path) -> None:
+    contents = Contents("shop", "TRUE", 0, 3, [listed(0, 3)])
+    day = tmp_path / "date=2026-11-16"
+    day.mkdir()
+    for name in ("3.parquet", "6.parquet", "6.parquet.new"):
+        (day / name).touch()
+    Archive(tmp_path).clear(contents)
+    assert [path.name for path in day.iterdir()] == ["3.parquet"]
+    Archive(tmp_path).clear(None)
+    assert list(day.iterdir()) == []
+
+
+def test_one_writes_at_a_time(tmp_path: Path) -> None:
+    with Archive(tmp_path / "a").locked(), pytest.raises(ArchiveError, match="another process writes"):
+        Archive(tmp_path / "a").locked().__enter__()
+    with Archive(tmp_path / "a").locked():
+        pass

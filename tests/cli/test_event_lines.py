@@ -1,0 +1,33 @@
+"""Events as JSON lines."""
+
+import pytest
+
+from gapless.cli.event_lines import read_line
+from gapless.errors import EventError
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        rb'{"a": "\ud800"}',
+        rb'{"a": "\ud800 and more"}',
+        rb'{"a": "\udc00"}',
+        rb'{"a": "\ud800\u0041"}',
+        rb'{"\uD83D": 1}',
+    ],
+)
+def test_half_a_character_is_said_to_be_one(line: bytes) -> None:
+    with pytest.raises(EventError, match="line 3: a text holds half of a character"):
+        read_line(line, "line 3")
+
+
+@pytest.mark.parametrize(
+    "line", [rb'{"a": "\ud83d\ude00', rb'{"a": "\ud800', b'{"a": "x', b'{"a": "\xff"}', rb'{"a": "\ud8"}', b"[" * 9_999]
+)
+def test_what_is_no_json_is_not_taken_for_it(line: bytes) -> None:
+    with pytest.raises(EventError, match="line 3: this is n"):
+        read_line(line, "line 3")
+
+
+def test_a_whole_character_is_read() -> None:
+    assert read_line(rb'{"a": "\ud83d\ude00"}', "line 3") == ({"a": "\U0001f600"}, b"")
