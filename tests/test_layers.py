@@ -51,6 +51,7 @@ MAY_IMPORT = {
 """Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""
 
 ROOMS = {
+    "pieces": set[str](),
     "alike": set[str](),
     "messages": {"epochs", "lives"},
     "client_messages": {"messages"},
@@ -68,6 +69,7 @@ ROOMS = {
     "routing": {"messages", "tombstones"},
     "history": {"messages", "ranges", "tombstones", "disk", "retention"},
     "clients": {
+        "pieces",
         "alike",
         "messages",
         "client_messages",
@@ -82,6 +84,7 @@ ROOMS = {
         "history",
     },
     "recovery": {
+        "pieces",
         "messages",
         "options",
         "lives",
@@ -110,8 +113,8 @@ ROOMS = {
     "client": {"alike", "messages", "client_messages", "options", "bounds", "ranges", "tombstones", "groups"},
     "demands": {"client_messages"},
     "overview": {"recovery"},
-    "turns": {"options", "clients", "recovery"},
-    "foreseeing": {"messages", "client_messages", "recovery", "routing"},
+    "turns": {"options", "clients", "pieces"},
+    "foreseeing": {"messages", "client_messages", "clients", "pieces", "routing"},
     "streams": {"channel", "clock", "messages", "members", "routing"},
     "site": {"options", "disk", "names"},
     "wave_course": {"messages", "recovery", "routing", "history"},
@@ -150,6 +153,7 @@ ROOMS = {
     },
     "succession": {"lives", "members", "recovery", "site", "life"},
     "broker": {
+        "pieces",
         "messages",
         "client_messages",
         "options",

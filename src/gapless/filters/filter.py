@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Literal
+from weakref import WeakValueDictionary
 
 from gapless.filters import covering
 from gapless.filters.evaluation import Attributes, Test, compile_test
@@ -18,7 +19,8 @@ from gapless.filters.syntax import Condition
 from gapless.filters.witness import find_witness
 
 PARSED_MAX = 1024
-"""Recently parsed texts that are kept: the same subscription often arrives from several neighbours."""
+"""Recently parsed texts that are kept, beside those in use: the same subscription often comes from several neighbours.
+"""
 
 LONG, LONG_PARSED_MAX = 4096, 64
 """Of texts with more characters than this fewer are kept: a thousand of the longest would fill the memory."""
@@ -27,7 +29,9 @@ LONG, LONG_PARSED_MAX = 4096, 64
 class Filter:
     """The SQL after WHERE, parsed. Made by `parse`."""
 
-    __slots__ = ("_disjunction", "_effort", "_is_false", "_is_true", "_tree", "_weight", "_witness", "text")
+    __slots__ = (
+        "__weakref__", "_disjunction", "_effort", "_is_false", "_is_true", "_tree", "_weight", "_witness", "text",
+    )  # fmt: skip
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -127,5 +131,15 @@ def parse(text: str) -> Filter:
     return _parsed(text) if len(text) <= LONG else _parsed_long(text)
 
 
-_parsed = lru_cache(maxsize=PARSED_MAX)(Filter)
-_parsed_long = lru_cache(maxsize=LONG_PARSED_MAX)(Filter)
+_in_use: WeakValueDictionary[str, Filter] = WeakValueDictionary()
+
+
+def _find_or_make(text: str) -> Filter:
+    found = _in_use.get(text)
+    if found is None:
+        found = _in_use[text] = Filter(text)
+    return found
+
+
+_parsed = lru_cache(maxsize=PARSED_MAX)(_find_or_make)
+_parsed_long = lru_cache(maxsize=LONG_PARSED_MAX)(_find_or_make)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from gapless.events import Event
+from gapless.filters import Filter
 from gapless.overlay import chain
 from gapless.protocol import (
     Advertise,
@@ -34,6 +35,8 @@ from gapless.protocols.gapless.client_messages import (
     SubscriptionProgress,
 )
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.routing.records import Subscription
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.gapless.turns import GO_ON
 from gapless.registry import find_protocol
 from gapless.simulator import Simulation, generate, try_scenario
@@ -214,3 +217,46 @@ def test_no_step_of_a_hand_over_grows_with_what_is_handed_over() -> None:
     large = most_calls_in_a_step(600, 600)
     assert large[1] > 3 * small[1], "there is more to do"
     assert large[0] < 2 * small[0], "but not in any one turn"
+
+
+@pytest.mark.parametrize("count", [50, 1_500])
+def test_a_client_that_comes_with_many_subscriptions_takes_several_turns(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = 0
+    texts = [f"x = {number} AND y LIKE 'come {count}%'" for number in range(count)]
+    make, enter = Filter.__init__, RoutingTable.enter_subscription
+
+    def counted_make(self: Filter, text: str) -> None:
+        nonlocal done
+        done += 1
+        make(self, text)
+
+    def counted_enter(self: RoutingTable, *given: Any) -> Subscription:
+        nonlocal done
+        done += 1
+        return enter(self, *given)
+
+    monkeypatch.setattr(Filter, "__init__", counted_make)
+    monkeypatch.setattr(RoutingTable, "enter_subscription", counted_enter)
+    node = GaplessBroker(BrokerPlace("b0", chain(1), 0), GaplessOptions(work_per_turn=100))
+    effects = list(node.step(Start(), 0))
+    turns: list[int] = []
+
+    def give(item: Input) -> None:
+        nonlocal done
+        done = 0
+        effects.extend(node.step(item, 0))
+        turns.append(done)
+
+    brought = [SubscriptionProgress(f"s{number}", text, {}, {}, False) for number, text in enumerate(texts)]
+    give(Received("c", Attach(1, "b0/0", brought, {}, [], 1)))
+    give(Received("d", Attach(1, "b0/0", [SubscriptionProgress("late", f"late = {count}", {}, {}, False)], {}, [], 1)))
+    while SetTimer(GO_ON.key, 0) in effects:
+        effects.remove(SetTimer(GO_ON.key, 0))
+        give(GO_ON)
+    assert max(turns) <= 100, "and each filter is understood once, however many there are"
+    assert sum(turns) == 2 * (count + 1)
+    assert node.state_size()["subscriptions"] == count + 1
+    attached = [effect.peer for effect in effects if isinstance(effect, Send) and isinstance(effect.message, Attached)]
+    assert attached == ["c", "d"]

@@ -20,7 +20,7 @@ line or above.
     client_messages                        what clients and brokers say to each other
     messages    options                    what brokers say to each other; what can be set
     lives       bounds        clock        names of lives; what clients may; time that causality counts in
-    epochs                                 which of two sessions of a client is newer
+    epochs      pieces                     which session of a client is newer; long work in pieces
     alike       tombstones                 events that no filter tells apart; those that are lost
 """
 

@@ -26,7 +26,7 @@ from gapless.protocol import (
 from gapless.protocols.gapless.client_messages import Attach
 from gapless.protocols.gapless.clients.lagging import LAG
 from gapless.protocols.gapless.disk import Disk
-from gapless.protocols.gapless.foreseeing import foresee
+from gapless.protocols.gapless.foreseeing import foresee, foresee_attach
 from gapless.protocols.gapless.history.library import LIBRARY
 from gapless.protocols.gapless.history.refill import REFILL
 from gapless.protocols.gapless.life import Life
@@ -54,9 +54,8 @@ from gapless.protocols.gapless.names.register import Register, keepers_of
 from gapless.protocols.gapless.names.service import NAME_CALLS, NAME_MESSAGES
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import SHOWN, overview
+from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.recovery.found import read_disk
-from gapless.protocols.gapless.recovery.handovers import Handovers
-from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.site import Site
 from gapless.protocols.gapless.succession import Succession
 from gapless.protocols.gapless.turns import Turns
@@ -76,8 +75,9 @@ class GaplessBroker(BrokerNode):
         self._effects: list[Effect] = []
         self._overlay = overlay = place.overlay
         self._turns = Turns(
-            self._handle, self._handovers, self._emit, options, is_broker=overlay.__contains__, foresee=self._foresee
-        )
+            self._handle, self._has_work, self._work, self._emit, options, is_broker=overlay.__contains__,
+            foresee=self._foresee,
+        )  # fmt: skip
         disk = Disk(place.disk is not None, options.journal_bytes)
         life = place.incarnation * LIFE_STEP
         found = None if place.disk is None else read_disk(place.disk, disk, options)
@@ -100,9 +100,6 @@ class GaplessBroker(BrokerNode):
         """Its life now, with all its parts."""
         return self._lives.now
 
-    def _handovers(self) -> Handovers:
-        return self._lives.now.handovers
-
     def _emit(self, effect: Effect) -> None:
         self._effects.append(effect)
 
@@ -118,6 +115,20 @@ class GaplessBroker(BrokerNode):
         if self._site.disk.is_there:
             self._effects += life.persistence.end_step()
         return self._effects
+
+    def _has_work(self) -> bool:
+        life = self._lives.now
+        return life.handovers.has_work or life.clients.errand is not None
+
+    def _work(self) -> Pieces[None]:
+        life = self._lives.now
+        errand = life.clients.errand
+        if errand is None:
+            yield from life.handovers.work()
+        else:
+            life.clients.errand = None
+            yield from errand
+            life.wave_course.echo_if_due()
 
     def _handle(self, item: Input) -> None:
         if self._lives.is_away:
@@ -175,7 +186,8 @@ class GaplessBroker(BrokerNode):
         elif kind is Attach:
             life.clock.see(min(message.clock, life.clock.now + SKEW_MAX_US))
             life.clients.attach(peer, message)
-            life.wave_course.echo_if_due()
+            if life.clients.errand is None:
+                life.wave_course.echo_if_due()
         elif kind in NAME_CALLS:
             life.names.call(peer, message)
         else:
@@ -257,7 +269,9 @@ class GaplessBroker(BrokerNode):
             found["history"]["last_name"] = None if last is None else [last.name, last.position]
         return found
 
-    def _foresee(self, item: Input) -> Pieces[None] | None:
+    def _foresee(self, item: Input) -> Pieces[object] | None:
+        if type(item) is Received and type(item.message) is Attach:
+            return foresee_attach(self.life.table, item.message)
         table = self.life.table
         return foresee(table, item) if table.has_searches else None
 

@@ -1,28 +1,66 @@
-"""What takes long of an input, done in pieces before the input is taken: patterns in long strings of its events.
+"""What takes long of an input, done in pieces before the input is taken.
 
-A thousand subscriptions `note LIKE '%…%'` and one event with a note of 64 KiB would hold a broker up for seconds.
+A thousand subscriptions `note LIKE '%…%'` and one event with a note of 64 KiB would hold a broker up for seconds; a
+client that comes with ten thousand filters, all of which have to be understood, for as long.
 """
 
 from collections.abc import Iterator
 
+from gapless.errors import FilterError
 from gapless.events import Event
+from gapless.filters import Filter, parse
 from gapless.filters.foresight import LONG, STEPS
 from gapless.protocol import Input, Received
 from gapless.protocols.gapless.client_messages import Attach, ClientPublish
+from gapless.protocols.gapless.clients.claims import EFFORT_MAX
 from gapless.protocols.gapless.messages import Frame, Publication, Tree
-from gapless.protocols.gapless.recovery.pieces import Pieces
+from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 
-__all__ = ["foresee"]
+__all__ = ["foresee", "foresee_attach"]
 
 STEPS_PER_UNIT = STEPS // 50
 """Steps (`filters.foresight`) that take as long as a unit of work."""
+
+FEW = 100
+"""Filters that a client may bring at once."""
+
+EFFORT_PER_UNIT = 100
+"""Steps of normalising a filter that take as long as a unit of work."""
 
 
 def foresee(table: RoutingTable, item: Input) -> Pieces[None] | None:
     """What is to be done before this input is taken; None if it takes no time."""
     events = [event for event in _events_in(item) if _is_long(event)]
     return _look_ahead(table, events) if events else None
+
+
+def foresee_attach(table: RoutingTable, message: Attach) -> Pieces[object] | None:
+    """The same, for what a client brings that begins or resumes a session."""
+    texts = [progress.filter for progress in message.brought]
+    texts += [text for text, _ in message.advertisements.values()]
+    events = [event for event in message.publications if _is_long(event)] if table.has_searches else []
+    if len(texts) <= FEW and not events:
+        return None
+    return _understand(table, texts, events)
+
+
+def _understand(table: RoutingTable, texts: list[str], events: list[Event]) -> Pieces[list[Filter]]:
+    """Whoever parses one of these texts again while this is not forgotten is given the same filter."""
+    filters: list[Filter] = []
+    effort = 0
+    for text in texts:
+        try:
+            filters.append(parse(text))
+        except FilterError:
+            return filters  # whoever takes the input will say so
+        more = filters[-1].effort
+        effort += more
+        if effort > EFFORT_MAX:
+            return filters  # and this, too
+        yield 1 + more // EFFORT_PER_UNIT
+    yield from _look_ahead(table, events)
+    return filters
 
 
 def _look_ahead(table: RoutingTable, events: list[Event]) -> Pieces[None]:
@@ -37,7 +75,7 @@ def _events_in(item: Input) -> Iterator[Event]:
     while isinstance(message, Frame | Tree):
         message = message.body
     match message:
-        case ClientPublish(events=events) | Publication(events=events) | Attach(publications=events):
+        case ClientPublish(events=events) | Publication(events=events):
             yield from events
 
 

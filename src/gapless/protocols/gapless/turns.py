@@ -1,8 +1,9 @@
 """Which input is taken when: one after the other, but what takes long in pieces, and the rest behind it in order.
 
-That are hand-overs, and events with long strings that many patterns are looked for in (`foreseeing`). While one is
-under way here the broker takes a bounded amount of work in a turn, and asks to be called again at once. What it is sent
-meanwhile waits; that is bounded as what is under way is, by the windows of clients and brokers.
+That are hand-overs, clients that come with many subscriptions, and events with long strings that many patterns are
+looked for in (`foreseeing`). While one is under way here the broker takes a bounded amount of work in a turn, and asks
+to be called again at once. What it is sent meanwhile waits; that is bounded as what is under way is, by the windows of
+clients and brokers.
 """
 
 from collections import deque
@@ -12,8 +13,7 @@ from gapless.errors import GaplessError
 from gapless.protocol import Effect, Expel, Input, Received, SetTimer, TimerFired
 from gapless.protocols.gapless.clients.intake import weigh
 from gapless.protocols.gapless.options import GaplessOptions
-from gapless.protocols.gapless.recovery.handovers import Handovers
-from gapless.protocols.gapless.recovery.pieces import Pieces
+from gapless.protocols.gapless.pieces import Pieces
 
 __all__ = ["GO_ON", "Turns"]
 
@@ -26,21 +26,24 @@ class Turns:
     def __init__(
         self,
         handle: Callable[[Input], None],
-        handovers: Callable[[], Handovers],
+        has_work: Callable[[], bool],
+        work: Callable[[], Pieces[None]],
         emit: Callable[[Effect], None],
         options: GaplessOptions,
         is_broker: Callable[[str], bool],
-        foresee: Callable[[Input], Pieces[None] | None],
+        foresee: Callable[[Input], Pieces[object] | None],
     ) -> None:
-        """`foresee` does what takes long of an input beforehand, if there is anything such."""
+        """`foresee` does what takes long of an input beforehand, if there is anything such; `work` what it left to do,
+        if it `has_work`."""
         self._handle = handle
         self._foresee = foresee
-        self._handovers = handovers
+        self._has_work = has_work
+        self._work = work
         self._emit = emit
         self._options = options
         self._is_broker = is_broker
         self._errand: Pieces[None] | None = None
-        """The work of a hand-over, or of an input that takes long, that is not done yet."""
+        """The work of an input that takes long, or of what it began, that is not done yet."""
         self._waiting: deque[Input] = deque()
         """What came since that began."""
         self._is_resting = False
@@ -60,18 +63,21 @@ class Turns:
             self._go_on(self._options.work_per_turn)
         else:
             self._handle(item)
-            if self._handovers().has_work:
+            if self._has_work():
                 self._go_on(self._options.work_per_turn)
 
-    def _with(self, item: Input, work: Pieces[None]) -> Pieces[None]:
-        yield from work
+    def _with(self, item: Input, work: Pieces[object]) -> Pieces[None]:
+        understood = yield from work
         self._take_late(item)
+        if self._has_work():
+            yield from self._work()
+        del understood  # not before
 
     def _go_on(self, units: int) -> None:
-        """Go on with a hand-over, or else with what waits, for so many units of work; and later with the rest."""
+        """Go on with what is under way, or else with what waits, for so many units of work; and later with the rest."""
         while units > 0:
-            if self._errand is None and self._handovers().has_work:
-                self._errand = self._handovers().work()
+            if self._errand is None and self._has_work():
+                self._errand = self._work()
             if self._errand is not None:
                 done = next(self._errand, None)
                 if done is None:
@@ -88,7 +94,7 @@ class Turns:
                     units -= weigh(item)
             else:
                 return
-        if not self._is_resting and (self._errand is not None or self._waiting or self._handovers().has_work):
+        if not self._is_resting and (self._errand is not None or self._waiting or self._has_work()):
             self._is_resting = True
             self._emit(SetTimer(GO_ON.key, int(self._options.rest_ms * 1000)))
 

@@ -201,9 +201,9 @@ from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import Body, Cuts, LogEntry, SessionRecord, Sync, TreeBody
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.pieces import finish
 from gapless.protocols.gapless.recovery.estates import Estates
 from gapless.protocols.gapless.recovery.handovers import Handovers
-from gapless.protocols.gapless.recovery.pieces import finish
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import EventLog
 from gapless.protocols.gapless.retention.journal import Journal

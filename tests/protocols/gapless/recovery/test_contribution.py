@@ -9,6 +9,7 @@ from gapless.overlay import chain, star
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.status import excluded_status
 from gapless.protocols.gapless.messages import SideSubscription
+from gapless.protocols.gapless.pieces import finish
 from gapless.protocols.gapless.recovery.contribution import (
     MERGED,
     is_inside,
@@ -16,7 +17,6 @@ from gapless.protocols.gapless.recovery.contribution import (
     side_known_cuts,
     side_subscriptions,
 )
-from gapless.protocols.gapless.recovery.pieces import finish
 from gapless.protocols.gapless.routing.records import Link
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from tests.protocols.gapless.recovery.bench import Bench, region_at

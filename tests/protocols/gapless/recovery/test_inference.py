@@ -10,10 +10,10 @@ from gapless.filters import parse
 from gapless.overlay import star
 from gapless.protocols.gapless.members.status import excluded_status
 from gapless.protocols.gapless.messages import Cuts, LogEntry, SideAdvertisement, SideSubscription, Sync
+from gapless.protocols.gapless.pieces import finish
 from gapless.protocols.gapless.recovery.handover import Inheritance
 from gapless.protocols.gapless.recovery.inference import Inference
 from gapless.protocols.gapless.recovery.patterns import Patterns
-from gapless.protocols.gapless.recovery.pieces import finish
 from tests.protocols.gapless.recovery.bench import contribution, event, logged, record, region_at
 
 OUT = {"b0": excluded_status(0)}

@@ -8,9 +8,9 @@ import pytest
 
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Admission, Cuts, LogEntry
+from gapless.protocols.gapless.pieces import finish
 from gapless.protocols.gapless.recovery import merge
 from gapless.protocols.gapless.recovery.handover import expand
-from gapless.protocols.gapless.recovery.pieces import finish
 from gapless.protocols.gapless.retention.journal import JournalCopy
 
 Id = tuple[str, int]

@@ -9,7 +9,7 @@ from gapless.events import Event
 from gapless.overlay import chain, star
 from gapless.protocols.gapless.members.status import alive_status, excluded_status
 from gapless.protocols.gapless.messages import Admission, Estate, SideAdvertisement, SideSubscription, Sync
-from gapless.protocols.gapless.recovery.pieces import Pieces, finish
+from gapless.protocols.gapless.pieces import Pieces, finish
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan, TakeoverView, plan_in_pieces, plan_takeover
 from tests.protocols.gapless.recovery.bench import contribution, event, logged, record, region_at
 

@@ -40,7 +40,7 @@ from gapless.protocols.gapless.messages import Cuts
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.gapless.tombstones import has_lost
 
-__all__ = ["NUMBER_MAX", "Claims", "check_name"]
+__all__ = ["EFFORT_MAX", "NUMBER_MAX", "Claims", "check_name"]
 
 NUMBER_MAX = 1 << 53
 """Beyond what anybody can count: a million a second for 285 years."""

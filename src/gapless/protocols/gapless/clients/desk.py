@@ -42,6 +42,7 @@ from gapless.protocols.gapless.epochs import attempt_of, epoch_of, inherited, ti
 from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.messages import Cuts, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
@@ -123,6 +124,8 @@ class Desk:
         self.publications = Publications(
             options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held()
         )
+        self.errand: Pieces[None] | None = None
+        """What is still to be done for a client that has come: before any other input is taken."""
         self._insecure: dict[str, None] = {}
         self._gathered: dict[str, None] | None = None
         self._expired: dict[str, int] = {}
@@ -181,7 +184,8 @@ class Desk:
         ):
             self._send(client, NotYet(message.attempt))
             return
-        self._resume(session, message)
+        self._claims.check_resume(session, message)
+        self.errand = self._resume(session, message)
 
     def _is_outdated(self, session: Session, message: Attach) -> bool:
         """Whether another broker has answered the client since this one did.
@@ -220,40 +224,42 @@ class Desk:
         is_recent = REVIVED * message.silent_us < self._options.session_s * 1e6
         return is_recent and message.home != self._home and all(progress.is_whole for progress in lost)
 
-    def _resume(self, session: Session, message: Attach) -> None:
-        self._claims.check_resume(session, message)
+    def _resume(self, session: Session, message: Attach) -> Pieces[None]:
         known_late = self.readings.late(session.client)
         self.readings.drop(session.client)
         read = {progress.subscription: progress for progress in message.brought if not progress.is_live}
         brought = {progress.subscription: progress for progress in message.brought if progress.is_live}
         for name in [name for name in session.subscriptions if name not in brought and name not in read]:
             self._end_subscription(session, name)
-        revived = [
-            name
+            yield 1
+        revived = {
+            name: None
             for name, progress in brought.items()
             if name not in session.subscriptions and (progress.got or progress.is_whole)
-        ]
-        fresh = [name for name in brought if name not in session.subscriptions and name not in revived]
-        voided = session.find_void(brought, message.heard)
+        }
+        fresh = {name: None for name in brought if name not in session.subscriptions and name not in revived}
+        voided = dict.fromkeys(session.find_void(brought, message.heard))
         for name, progress in brought.items() if session.is_orphan else ():
             if name in session.subscriptions and name not in voided:
                 session.reconcile(progress)
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
-        begins = [name for name in brought if name in fresh or name in session.untold or name in revived]
+        begins = {name for name in brought if name in fresh or name in session.untold or name in revived}
         late, position = session.find_late(brought.values(), known_late, begins, self.readings.reached)
         if revived:
             # Waves do not wait for a lost session: its client may lack what came after the last position before that.
             behind = [brought[name].since for name in revived if brought[name].is_behind]
-            late, position = late + revived, min([self._homes.lost_at(Home(message.home)), *behind])
-            session.revived.update(dict.fromkeys(revived))
+            late, position = [*late, *revived], min([self._homes.lost_at(Home(message.home)), *behind])
+            session.revived.update(revived)
         passed = self._table.passed.get(session.client, 0)
         accounted = self._accounted(session.client, session.held, message)
         tombstones = session.lose(accounted + 1, message.first - 1, message.heard)
         session.lost = self._homes.tell_lost(session.client) + session.lost
-        session.claim(message, voided, late)
-        session.begin_anew(fresh + voided, message.heard)
+        session.claim(message, voided, frozenset(late))
+        session.begin_anew([*fresh, *voided], message.heard)
         session.told_lost = session.attempt
-        self._send(session.client, Attached(message.attempt, self._home, fresh + voided, self._contacts, session.lost))
+        self._send(
+            session.client, Attached(message.attempt, self._home, [*fresh, *voided], self._contacts, session.lost)
+        )
         for name, progress in brought.items():
             if name not in fresh and name not in session.revived:
                 held = {} if name in voided else progress.cuts
@@ -262,6 +268,7 @@ class Desk:
                     self._send(session.client, Cut(session.attempt, name, cuts))
                 if not progress.is_whole:
                     self.readiness.wait_for(session, name)
+                yield 1
         for name in session.advertisements:
             if name not in message.advertisements:
                 session.inbox.take_back(ClientUnadvertise(message.attempt, name))
@@ -272,8 +279,10 @@ class Desk:
                 # It may have been taken back here, when the client did not know yet that all under it is safe. Whoever
                 # has subscribed since does not start with what was published before.
                 self._advertise(session, name, text, max(first, min(passed, accounted) + 1))
-        for name in fresh + revived:
+                yield 1
+        for name in (*fresh, *revived):
             self._subscribe(session, name, brought[name].filter)
+            yield 1
         if late:
             self.lagging.resume(session, late, position)
         for name, progress in read.items():

@@ -408,7 +408,7 @@ class Session:
                 position = min(position, progress.since if progress.is_behind else self.behind)
         return late, max(position, reached if self.is_live else self.behind)
 
-    def claim(self, message: Attach, voided: list[str], late: Container[str] = ()) -> None:
+    def claim(self, message: Attach, voided: Container[str], late: Container[str] = ()) -> None:
         """The client is back: keep of the deliveries what it lacks, and number them anew.
 
         What is there for `late` subscriptions is read again.

@@ -12,7 +12,6 @@ A hand-over replaces a region of the tree. `handover` explains it; read it first
 | cuts that were on their way to somebody who died | `inference`, `starting_cut` |
 | what nobody holds any more | `holes` |
 | the plan carried out, step by step | `takeover` |
-| long work in pieces, so that nobody else waits for its end | `pieces` |
 | filters, each read once | `patterns` |
 | copies of others' journals, and where their clients went | `estates` |
 | what a life puts on its disk; what a broker finds there when it starts | `persistence`, `found` |

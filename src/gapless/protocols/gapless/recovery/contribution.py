@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from gapless.filters import Filter, parse
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.messages import Cuts, SideAdvertisement, SideSubscription
-from gapless.protocols.gapless.recovery.pieces import Pieces
+from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.routing.records import Link, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 

@@ -32,7 +32,7 @@ from gapless.protocols.gapless.lives import NOWHERE, Home, broker_of, name_life
 from gapless.protocols.gapless.members.contraction import Region, excluded, stand_in
 from gapless.protocols.gapless.members.status import Statuses, life_of
 from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, Sync, TreeBody
-from gapless.protocols.gapless.recovery.pieces import Pieces
+from gapless.protocols.gapless.pieces import Pieces
 
 __all__ = [
     "Handover",

@@ -24,6 +24,7 @@ from gapless.protocols.gapless.lives import Status
 from gapless.protocols.gapless.members.contraction import Region, regions_at
 from gapless.protocols.gapless.members.status import FIRST, Statuses, is_unsettled, next_phase
 from gapless.protocols.gapless.messages import Body, Completed, Estate, SideSubscription, Sync
+from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.recovery.contribution import (
     is_inside,
     side_advertisements,
@@ -31,7 +32,6 @@ from gapless.protocols.gapless.recovery.contribution import (
     side_subscriptions,
 )  # fmt: skip
 from gapless.protocols.gapless.recovery.handover import Handover
-from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.recovery.plan import TakeoverView, plan_in_pieces
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.recovery.takeover import Takeover

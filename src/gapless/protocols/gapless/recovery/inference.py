@@ -19,9 +19,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from gapless.events import Event
 from gapless.filters import Filter, FilterIndex
 from gapless.protocols.gapless.messages import Cuts, Sync
+from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.recovery.handover import Inheritance
 from gapless.protocols.gapless.recovery.patterns import Patterns
-from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.recovery.starting_cut import Bound, find_start
 
 __all__ = ["Inference"]

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Admission, Cuts, LogEntry
-from gapless.protocols.gapless.recovery.pieces import Pieces
+from gapless.protocols.gapless.pieces import Pieces
 
 __all__ = ["find_pasts", "merge_cuts", "merge_logs"]
 

@@ -15,6 +15,7 @@ from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.members.contraction import Region, effective_links, path_inside
 from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, Sync
+from gapless.protocols.gapless.pieces import Pieces, finish
 from gapless.protocols.gapless.recovery.contribution import MERGED
 from gapless.protocols.gapless.recovery.found import without_outdated
 from gapless.protocols.gapless.recovery.handover import (
@@ -29,7 +30,6 @@ from gapless.protocols.gapless.recovery.holes import adopted, fill_holes, gone_p
 from gapless.protocols.gapless.recovery.inference import Inference
 from gapless.protocols.gapless.recovery.merge import find_pasts, merge_cuts, merge_logs
 from gapless.protocols.gapless.recovery.patterns import Patterns
-from gapless.protocols.gapless.recovery.pieces import Pieces, finish
 
 __all__ = ["TakeoverPlan", "TakeoverView", "plan_in_pieces", "plan_takeover"]
 

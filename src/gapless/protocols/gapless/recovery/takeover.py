@@ -14,10 +14,10 @@ from gapless.protocols.gapless.messages import (
     RemoveAdvertisement,
     SideAdvertisement,
 )  # fmt: skip
+from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.recovery.contribution import is_inside
 from gapless.protocols.gapless.recovery.handover import Handover, Inheritance, alias_of
 from gapless.protocols.gapless.recovery.merge import merge_cuts
-from gapless.protocols.gapless.recovery.pieces import Pieces
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import Logged
