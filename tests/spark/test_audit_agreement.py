@@ -1,7 +1,7 @@
 """The audit says of some hundred runs what the checkers say: verdict, anomalies, witnesses, words.
 
-By joins, as for runs of any size; in workers, as for those that fit there; by arrays, as for the large ones in between;
-and some in one way, some in the other. Most of the time goes into Spark's plans, whatever the number of runs.
+By joins, as for runs of any size; in workers, as for those that fit there; by arrays, as for the large ones in between:
+some in one way, some in another, in one audit. Most of its time goes into Spark's plans, whatever the number of runs.
 """
 
 from collections import Counter
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.checkers import ANOMALY_KINDS, Verdict, check
 from gapless.protocol import Guarantee
@@ -24,6 +25,7 @@ from gapless_spark.tables import TraceTables, read_tables
 
 from .traces import (
     FORGERIES,
+    GROUPS,
     LATE_STARTS,
     LIVE,
     PLANTS,
@@ -31,6 +33,7 @@ from .traces import (
     a_live_run,
     all_told,
     chain_of_answers,
+    group_trace,
     honest_runs,
     planted_runs,
     runs_that_went_wrong,
@@ -44,8 +47,8 @@ FEW = 15
 """Runs of each status, and anomalies of each kind, that must be exceeded."""
 CHAIN = 30
 """Clients of a chain of answers."""
-JOBS_MAX = 350
-"""Of Spark, for all runs by joins: a search for witnesses that took a join a level would take hundreds more."""
+JOBS_MAX = 550
+"""Of Spark, for all runs: a search for witnesses that took a join a level would take hundreds more."""
 
 
 JOBS_IN_WORKERS_MAX = 8
@@ -53,6 +56,14 @@ JOBS_IN_WORKERS_MAX = 8
 
 
 _GROUPS = count()
+
+
+class Ways(NamedTuple):
+    """Which runs were judged in which way."""
+
+    in_workers: set[str]
+    by_joins: set[str]
+    by_arrays: set[str]
 
 
 class Judged(NamedTuple):
@@ -64,6 +75,7 @@ class Judged(NamedTuple):
     verdicts: dict[str, dict[str, Any]]
     anomalies: dict[str, Counter[tuple[Any, ...]]]
     kinds_of_runs: Counter[str]
+    ways: Ways
     jobs: int
 
 
@@ -88,7 +100,7 @@ def audited(
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     kinds: Counter[str] = Counter()
-    traces = [*runs_that_went_wrong(SEEDS), *honest_runs(5)]
+    traces = [*runs_that_went_wrong(SEEDS), *honest_runs(5), *(group_trace(run) for run in GROUPS)]
     for kind, trace in planted_runs(20):
         if kinds[kind] < PLANTED:
             kinds[kind] += 1
@@ -97,9 +109,25 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
     expected = {trace.runs[0].run: check(trace) for trace in traces}
     place = tmp_path_factory.mktemp("agreement") / "trace"
     write_trace(traces, place)
-    with counted_jobs(spark) as jobs:
-        verdicts, anomalies = audited(spark, place, rows_max=0, look_first=False)
-    return Judged(place, traces, expected, verdicts, anomalies, kinds, len(jobs))
+    sizes = {
+        trace.runs[0].run: sum(len(getattr(trace, table)) for table in Trace.__struct_fields__) for trace in traces
+    }
+    rows_max = sorted(sizes.values())[len(traces) // 20]
+    by_joins: list[Sizes] = []
+
+    def glance_at(spark: SparkSession, tables: TraceTables, runs: Sizes) -> tuple[DataFrame, Sizes]:
+        """Only every other run that arrays can judge is left to them."""
+        clear, unclear = large_runs.glance_at(spark, tables, runs)
+        others = sorted(runs.keys() - unclear.keys())[::2]
+        by_joins.append({**unclear, **{run: runs[run] for run in others}})
+        return clear.where(~F.col("run").isin(others)), by_joins[0]
+
+    with pytest.MonkeyPatch.context() as patch, counted_jobs(spark) as jobs:
+        patch.setattr(judge, "glance_at", glance_at)
+        verdicts, anomalies = audited(spark, place, rows_max=rows_max, events_max=EVENTS_MAX, look_first=True)
+    in_workers = {run for run, rows in sizes.items() if rows <= rows_max}
+    ways = Ways(in_workers, set(by_joins[0]), sizes.keys() - in_workers - by_joins[0].keys())
+    return Judged(place, traces, expected, verdicts, anomalies, kinds, ways, len(jobs))
 
 
 @contextmanager
@@ -154,33 +182,18 @@ def test_a_long_chain_of_causes_takes_no_more_jobs(judged: Judged) -> None:
     assert 0 < judged.jobs <= JOBS_MAX
 
 
-def test_some_in_workers_some_by_arrays_and_some_by_joins_with_a_first_look_and_another(
-    spark: SparkSession, judged: Judged, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    honest = [trace for trace in judged.traces if trace.runs[0].run.startswith(("honest gcd", "honest gfd"))]
-    chosen = [*judged.traces[:-2:9], *honest, *judged.traces[-2:]]
-    some = list({trace.runs[0].run: trace for trace in chosen}.values())
-    sizes = {trace.runs[0].run: sum(len(getattr(trace, table)) for table in Trace.__struct_fields__) for trace in some}
-    rows_max = sorted(sizes.values())[len(some) // 3]
-    write_trace(some, tmp_path / "trace")
-    left: list[Sizes] = []
+def test_some_are_judged_in_workers_some_by_arrays_and_most_by_joins(judged: Judged) -> None:
+    assert min(map(len, judged.ways)) > FEW, {name: len(runs) for name, runs in judged.ways._asdict().items()}
+    assert "chain" in judged.ways.by_joins
+    for status in ("valid", "invalid", "unknown"):
+        assert sum(judged.expected[run].status == status for run in judged.ways.by_joins) > FEW, status
+    found = Counter(anomaly.kind for run in judged.ways.by_joins for anomaly in judged.expected[run].anomalies)
+    assert min(found[kind] for kind in ANOMALY_KINDS) > FEW, found
 
-    def glance_at(spark: SparkSession, tables: TraceTables, runs: Sizes) -> tuple[DataFrame, Sizes]:
-        clear, unclear = large_runs.glance_at(spark, tables, runs)
-        left.append(unclear)
-        return clear, unclear
 
-    monkeypatch.setattr(judge, "glance_at", glance_at)
-    verdicts, anomalies = audited(spark, tmp_path / "trace", rows_max=rows_max, events_max=EVENTS_MAX, look_first=True)
-    [unclear] = left
-    in_workers = {run for run, rows in sizes.items() if rows <= rows_max}
-    by_arrays = sizes.keys() - in_workers - unclear.keys()
-    assert min(len(in_workers), len(by_arrays), len(unclear)) > 5
-    for run, row in verdicts.items():
-        reason = judged.expected[run].reason if run in in_workers else judged.verdicts[run]["reason"]
-        assert row == {**judged.verdicts[run], "reason": reason}
-        assert anomalies.get(run, Counter()) == judged.anomalies.get(run, Counter()), run
-    assert verdicts.keys() == sizes.keys()
+def test_so_are_the_groups(judged: Judged) -> None:
+    assert judged.ways.by_joins >= GROUPS.keys()
+    assert [judged.expected[run].status for run in GROUPS] == ["valid", "invalid", "invalid", "invalid"]
 
 
 def test_in_workers_the_verdicts_are_those_of_the_checkers_to_the_last_word(

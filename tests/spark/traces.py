@@ -166,3 +166,37 @@ def identity(anomaly: Anomaly) -> tuple[Any, ...]:
 def all_told(verdict: Verdict) -> Counter[tuple[Any, ...]]:
     """What a verdict says, whatever the order."""
     return Counter(map(told, verdict.anomalies))
+
+
+GROUP_EVENTS = [Event("p", seq, {"x": seq if seq <= 4 else 0}, b"", 100 * seq) for seq in range(1, 80)]
+"""The first four are for the group; the others only make the run large enough for joins."""
+_Given = list[tuple[str, int, bool]]
+GROUPS: dict[str, tuple[_Given, dict[str, int]]] = {
+    "group, good": (
+        [("ann", 1, False), ("bob", 2, False), ("ann", 3, False), ("bob", 4, False), ("bob", 3, True)],
+        {"bob": 3},
+    ),
+    "group, missing": ([("ann", 1, False), ("bob", 3, False), ("ann", 4, False)], {}),
+    "group, twice": (
+        [("ann", 1, False), ("bob", 2, False), ("ann", 3, False), ("bob", 4, False), ("bob", 3, True)],
+        {"ann": 2, "bob": 3},
+    ),
+    "group, out of order": ([("ann", 3, False), ("bob", 2, False), ("ann", 1, False), ("bob", 4, False)], {}),
+}
+
+
+def group_trace(run: str) -> Trace:
+    """A run of two clients that share a name: what each was given, and how much of it was confirmed."""
+    made = Recorder(run=run, protocol="gapless", guarantee="gcd", scenario=run, seed=0, brokers=3, f=1)
+    for event in GROUP_EVENTS:
+        made.publish("p", event, event.stamp)
+    for client in ("ann", "bob"):
+        made.subscribe(client, client, "x > 0", 9_000, ready="whole")
+        made.join_group(client, "n", 50, 9_000)
+        made.activate(client, 9_000)
+    given, kept = GROUPS[run]
+    for at, (client, seq, is_again) in enumerate(given):
+        made.deliver(client, GROUP_EVENTS[seq - 1], client, 10_000 + at, is_again=is_again)
+    for client, count in kept.items():
+        made.confirming(client, count, 20_000, is_kept=True)
+    return made.finish(quiesced=True)
