@@ -7,13 +7,16 @@ A change that makes nothing new goes to a majority, too, before anyone is told: 
 
 Messages may get lost, come twice or late. What was not answered is asked again. Who finds a larger ballot gives way: it
 begins anew when a majority of the keepers tell it that they hold what they were asked to. So those who want the same
-record take turns, the one with the largest ballot first. If that one died, it waits for a while that is drawn from its
+record take turns, the one with the largest ballot first. After some defeats they have to hold it for the same ballot.
+The smallest story of that: b0, b1 and b2 are the keepers, and each wants a name. Each holds what it asked for itself,
+and tells the others. If b0 began anew when b1 and b2 hold something, each for another ballot, and b1 and b2 likewise,
+all three could find larger ballots for ever. If the one with the largest died, it waits for a while that is drawn from its
 ballot, up to twice as long each time: if two waited for about as long, each would find the other's ballot again and
 again, where messages take long. A ballot begins with the time, so that a broker that has forgotten which it used takes
 none twice.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -33,6 +36,8 @@ TICK_US = 100_000
 PATIENCE = 5
 """Ticks until something is asked again."""
 BACK_OFF_MAX = 6
+HASTY = 2
+"""After so many defeats it begins anew as soon as a majority holds anything."""
 
 
 class Proposal:
@@ -67,8 +72,8 @@ class Proposal:
         """Whether somebody listens to a larger ballot only."""
         self.refused: set[str] = set()
         """Keepers who will not hold the record, for that reason."""
-        self.free: set[str] = set()
-        """The keepers who hold what a larger ballot was for."""
+        self.free: dict[str, Ballot] = {}
+        """The keepers who hold what a larger ballot was for, and that ballot."""
         self.defeats = 0
 
 
@@ -175,8 +180,9 @@ class Proposals:
         """A keeper tells what it holds by now for a larger ballot."""
         self._seen = max(self._seen, entry.promised[0])
         if entry.accepted == entry.promised > proposal.ballot:
-            proposal.free.add(peer)
-            if proposal.is_beaten and len(proposal.free) >= self._majority:
+            proposal.free[peer] = entry.accepted
+            alike = proposal.defeats <= HASTY or max(Counter(proposal.free.values()).values()) >= self._majority
+            if proposal.is_beaten and alike and len(proposal.free) >= self._majority:
                 self._begin(proposal)
 
     def _go_on(self, proposal: Proposal) -> None:
