@@ -48,7 +48,7 @@ class Membership:
         self.overlay = overlay
         self.status: Statuses = {name: alive_status(life)} if life else {}
         self.has_disk = False
-        """Whether what was here before this life may be on disks. Then it waits until enough others are there."""
+        """Whether what brokers held before they failed is on disks. Then it waits until enough of them are there."""
         self.is_patient = False
         """Whether others may still be about to return after it."""
         self.version = 0
@@ -173,6 +173,11 @@ class Membership:
         what it lacks. So if it misses more than f of those around, whether they are out or not, it waits for them. And
         for a while it waits for each that is missing: one that is late must not be taken for dead, because others may
         have lost their disks.
+
+        One that was there all the time does not count on those who have just come back with their disks. The smallest
+        story: b2 stands still while all others lose their power. b0, b5 and b6 are the first to be back, and wait for
+        b1, b3 and b4. If b2 took these for dead because it hears as many as it misses, what only they hold would be
+        told to be lost, and they come back with it a moment later.
         """
         if self.has_disk and not self.was_taken_in:
             is_early = self.is_patient and any(self.lives(name, life) for name, life in self._suspected.items())
@@ -180,6 +185,8 @@ class Membership:
         heard = sum(not self._is_silent(name) for name in self._watched)
         if self._needs_majority:
             return not self._is_majority(self.name, 1 + heard)
+        if self.has_disk:
+            heard = sum(not self._is_silent(name) and self._may_judge(name) for name in self._watched)
         suspected = sum(self.lives(name, life) for name, life in self._suspected.items())
         return suspected > max(1, self.f, heard)
 

@@ -47,7 +47,7 @@ class Persistence:
         journal.keep_inherited = lambda events: self._library.history.keep_inherited(name, events)
         index.kept = lambda interval: self._disk.put(f"{INTERVAL_KEYS}{interval.until}", interval)
         index.forgotten = lambda interval: self._disk.delete(f"{INTERVAL_KEYS}{interval.until}")
-        self._state.membership.has_disk = self._life > 0
+        self._state.membership.has_disk = True
 
     # ---- earlier and later lives --------------------------------------------------------------------------
 
