@@ -69,6 +69,17 @@ def test_what_was_about_to_be_confirmed_may_come_again_or_not() -> None:
         assert judged(made) == {}
 
 
+def test_what_the_client_was_delivered_for_others_is_counted_too() -> None:
+    made = recorder()
+    made.subscribe("ann", "other", "x = 5", 500)
+    made.activate("other", 500)
+    listen(made, "ann", 1, 50, [1, 2, 3, 4], 1_000)
+    made.deliver("ann", EVENTS[4], "other", 1_001)
+    made.confirming("ann/s", 5, 1_003, is_kept=False)
+    listen(made, "bob", 2, 400, [5, 6], 2_000)
+    assert judged(made) == {}
+
+
 def test_what_was_about_to_be_confirmed_after_somebody_else_had_it_does_not_count() -> None:
     made = recorder()
     listen(made, "ann", 1, 50, [1, 2, 3, 4], 1_000)

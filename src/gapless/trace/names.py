@@ -21,6 +21,8 @@ __all__ = ["NAME_CLIENT", "Act", "Opening", "Openings"]
 NAME_CLIENT = "name:"
 """What the client of a name is called, before the name itself."""
 
+NEVER = 1 << 62
+
 Act = tuple[str, Event, str | None, int]
 """Client, event, the subscription it was delivered for (none if it was published), and when."""
 
@@ -89,9 +91,10 @@ class Openings:
             later = {event.id for other in following for _, event, _ in shares.get(other.subscription, [])}
             upto = own[-1][0] if own else 0
             if following:
+                # All deliveries to the client count, those for other subscriptions, too.
                 again = min(
                     (number for number, event, _ in own if number > opening.confirmed and event.id in later),
-                    default=upto + 1,
+                    default=NEVER,
                 )
                 asked = [
                     count
