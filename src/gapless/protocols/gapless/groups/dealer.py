@@ -176,12 +176,18 @@ class Dealer:
     # ---- members ------------------------------------------------------------------------------------------
 
     def report(self, client: str, broker: str, word: GroupReport, now: int) -> None:
-        """A member tells what it has."""
+        """A member tells what it has.
+
+        One that is about to end takes members in, too: they hear when it has left. The smallest story of what happened
+        without: c leaves, and asks the keepers of names to let it go. p joins meanwhile. If c told p at once that it
+        deals no more, p would ask the keepers who does. Its ballot beats that of c, they say that it is c, p joins c,
+        and so on: c never leaves, and nobody deals.
+        """
         share = self._shares.get(word.line)
         if share is not None and share.client != client:
             return
         if share is None:
-            if word.holds is None or self.is_ending:
+            if word.holds is None:
                 self._hand(client, broker, GroupDeal(self.generation, word.line, 0, 0, [], 0, [], True))
                 return
             share = self._join(client, broker, word, now)
