@@ -10,8 +10,8 @@ begins anew when a majority of the keepers tell it that they hold what they were
 record take turns, the one with the largest ballot first. After some defeats they have to hold it for the same ballot.
 The smallest story of that: b0, b1 and b2 are the keepers, and each wants a name. Each holds what it asked for itself,
 and tells the others. If b0 began anew when b1 and b2 hold something, each for another ballot, and b1 and b2 likewise,
-all three could find larger ballots for ever. If the one with the largest died, it waits for a while that is drawn from its
-ballot, up to twice as long each time: if two waited for about as long, each would find the other's ballot again and
+all three could find larger ballots for ever. If the one with the largest died, it waits for a while that is drawn from
+its ballot, up to twice as long each time: if two waited for about as long, each would find the other's ballot again and
 again, where messages take long. A ballot begins with the time, so that a broker that has forgotten which it used takes
 none twice.
 """
