@@ -78,12 +78,8 @@ class Homes(Protocol):
         """The publishers whose sessions hand-overs found to be lost."""
         ...
 
-    def lose(self, publisher: str, first: int, last: int) -> None:
-        """What the publisher published under these numbers is lost; it is to be told."""
-        ...
-
     def tell_lost(self, client: str) -> list[tuple[int, int]]:
-        """What the client had published and was found to be lost. It is told once."""
+        """What the client had published and hand-overs found to be lost. It is told once."""
         ...
 
 
@@ -131,7 +127,7 @@ class Desk:
         self.home = GoingHome(self.sessions, send, self.secure, self._go_on)
         self.lagging = Lagging(options, self.sessions, self.readings, self.secure, set_timer)
         self.publications = Publications(
-            options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held(), homes.lose
+            options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held()
         )
         self.errand: Pieces[None] | None = None
         """What is still to be done for a client that has come: before any other input is taken."""
@@ -156,7 +152,6 @@ class Desk:
                 return
             where = self._homes.find_home(client, Home(message.home))
             if self._expired.get(client, -1) >= message.heard:
-                self._unaccounted.keep(client, message)
                 self._send(client, Expired(message.attempt))
                 return
             if where is None:
@@ -174,7 +169,6 @@ class Desk:
                 return
             lost = [item for item in message.brought if item.is_live and (item.got or item.is_whole)]
             if lost and not self._may_revive(message, lost):
-                self._unaccounted.keep(client, message)
                 self._send(client, Expired(message.attempt))
                 return
             session = self.sessions[client] = Session(client, epoch_of(0))
@@ -241,7 +235,6 @@ class Desk:
             session.revived.update(revived)
         passed = self._table.passed.get(session.client, 0)
         accounted = self._unaccounted.accounted(session.client, session.held, message)
-        session.unseen |= self._unaccounted.take(session.client, message)
         tombstones = session.lose(accounted + 1, message.first - 1, message.heard)
         session.lost = self._homes.tell_lost(session.client) + session.lost
         session.claim(message, voided, frozenset(late))

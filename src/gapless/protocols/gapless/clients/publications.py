@@ -9,14 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from gapless.events import Event
-from gapless.protocols.gapless.alike import stretches
 from gapless.protocols.gapless.client_messages import Safe
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
-from gapless.protocols.gapless.tombstones import tombstone
 
 __all__ = ["Publications"]
 
@@ -39,7 +37,6 @@ class Publications:
         process: Callable[[list[Event], int], None],
         withdraw: Callable[[Session, str], None],
         held: Callable[[], None],
-        lose: Callable[[str, int, int], None],
     ) -> None:
         self.published = 0
         self.confirming = Latencies()
@@ -52,7 +49,6 @@ class Publications:
         self._process = process
         self._withdraw = withdraw
         self._held = held
-        self._lose = lose
         self._admissions: deque[tuple[int, Session, list[Event]]] = deque()
         self._stuck: dict[str, None] = {}
 
@@ -81,8 +77,6 @@ class Publications:
                 if not room:
                     self._stuck[session.client] = None
                     return
-                if session.unseen and not self._bury_unseen(session):
-                    return
                 events, alike = session.take_publications(room)
                 if not events:
                     return
@@ -90,23 +84,6 @@ class Publications:
                 session.in_flight += len(events)
                 self._admissions.append((self._journal.admit(events), session, events))
             self._held()
-
-    def _bury_unseen(self, session: Session) -> bool:
-        """Admit tombstones for what the client was delivered and nobody holds any more (see `unaccounted`).
-
-        They go to where the client's events go, so its advertisements have to be stable first; tell whether they are.
-        """
-        if len(session.stable) < len(session.advertisements):
-            return False
-        for publisher, last in session.unseen.items():
-            first = self._table.passed.get(publisher, 0) + 1
-            lost = [tombstone(publisher, seq) for seq in range(first, last + 1)]
-            if lost:
-                lost = self._journal.stamp(lost, stretches(lost))
-                self._process(lost, self._journal.admit(lost) - len(lost) + 1)
-                self._lose(publisher, first, last)
-        session.unseen = {}
-        return True
 
     def _room(self, session: Session) -> int:
         """How many more of its publications may go out.

@@ -105,8 +105,6 @@ class Session:
         """Subscriptions that were lost with more than f brokers, and go on: their client knows the cuts that count."""
         self.lost: list[tuple[int, int]] = []
         """What its client published and nobody holds any more, if it may not have heard that."""
-        self.unseen: Cuts = {}
-        """By publisher: what its client was delivered and nobody holds any more, until tombstones say so."""
         self.told_lost = 0
         """In which attempt it was told so."""
         self.notes: list[tuple[int, Note]] = []

@@ -8,10 +8,10 @@ The smallest story of the second: x has got p:1. Its broker dies, and so do all 
 that it is safe. x comes to b2 first and publishes x:1, then p comes to b2 and publishes p:1 again. An effect would be
 there before its cause.
 
-So the client is put off for a while (`SHORT_US`): a hand-over may bring what is missing, or the publisher's client. If
-that one is put off here, too, for as long again; and if its session is here, until what waits in it is admitted. Then
-it is lost. Tombstones are admitted in the place of it, before anything that the client publishes next, and its
-publisher is told when it comes. A client whose session is over begins a new one, and has still seen what it has seen.
+So the client is put off. For a while (`SHORT_US`) a hand-over may bring what it published itself: then that is lost.
+For as long again the publisher of what it was delivered may come. If that one is put off here, too, it is known whether
+it brings the event: two clients must not wait for each other because of what both were told to be safe. If its session
+is here, what waits in it is waited for. A publisher that comes later than that is too late.
 
 Within f nothing is lost: no publisher is gone, and nobody is asked what it was delivered.
 """
@@ -54,10 +54,8 @@ class Unaccounted:
         self._table = table
         self._done = done
         self._gone = gone
-        self._since: dict[str, int] = {}
-        """By client that waits: since when."""
-        self._kept: dict[str, Cuts] = {}
-        """By client whose session is over: what it was delivered and nobody here knew of."""
+        self._waiting: dict[str, tuple[int, int]] = {}
+        """By client that waits: since when, and the first number that it brings."""
 
     def may_be_found(self, client: str, held: int, message: Attach, now: int) -> bool:
         """Whether what the client knows of, and nobody here does, may still come.
@@ -66,20 +64,18 @@ class Unaccounted:
         and does not know it. b5 dies, comes back without memory, and meets b0 first, which has an older copy of its
         journal. p would be told that 1 is lost, but b1 and b4 have it.
         """
-        unseen = self.unseen(client, message)
-        if not unseen and (message.home == self._home or self.accounted(client, held, message) >= message.first - 1):
-            self._since.pop(client, None)
+        unseen = self._unseen(client, message)
+        is_short = message.home != self._home and self.accounted(client, held, message) < message.first - 1
+        if not unseen and not is_short:
+            self._waiting.pop(client, None)
             return False
-        forget_oldest(self._since, WAITING_MAX)
-        waited = now - self._since.setdefault(client, now)
-        return waited < SHORT_US or any(self._is_coming(*item, waited) for item in unseen.items())
-
-    def _is_coming(self, publisher: str, seq: int, waited: int) -> bool:
-        """Whether the publisher is here, with what it published, or will soon be."""
-        session = self._sessions.get(publisher)
-        if session is None:
-            return publisher in self._since and waited < 2 * SHORT_US
-        return not session.is_away and session.queued >= seq
+        since, _ = self._waiting.get(client, (now, 0))
+        self._waiting[client] = since, message.first
+        forget_oldest(self._waiting, WAITING_MAX)
+        waited = now - since
+        if waited < (2 * SHORT_US if unseen else SHORT_US):
+            return True
+        return any(self._is_coming(publisher, seq) for publisher, seq in unseen.items())
 
     def accounted(self, client: str, held: int, message: Attach) -> int:
         """The last number of the client's up to which nothing is lost; its session holds all up to `held`."""
@@ -88,28 +84,27 @@ class Unaccounted:
         known = max(known, message.first - 1 - self._window)
         return known if self._counts else max(known, message.first - 1)
 
-    def keep(self, client: str, message: Attach) -> None:
-        """The client is told that its session is over: what it has seen counts for its next one."""
-        unseen = self.unseen(client, message)
-        if unseen:
-            self._kept[client] = unseen
-            forget_oldest(self._kept, WAITING_MAX)
-
-    def take(self, client: str, message: Attach) -> Cuts:
-        """What is lost of all that the client was delivered, now that it is let in."""
-        self._since.pop(client, None)
-        return self._kept.pop(client, {}) | self.unseen(client, message)
-
-    def unseen(self, client: str, message: Attach) -> Cuts:
+    def _unseen(self, client: str, message: Attach) -> Cuts:
         """By publisher that is gone: the last number that the client was delivered and nobody here knows of."""
-        if not self._gone or message.home == self._home or not self._counts:
+        if not self._gone or message.home == self._home:
             return {}
         found: Cuts = {}
         for progress in message.brought:
             for publisher, seq in progress.got.items():
-                if publisher != client and publisher in self._gone and seq > self._known(publisher, seq):
+                if publisher != client and self._may_come(publisher, seq):
                     found[publisher] = max(seq, found.get(publisher, 0))
-        return {publisher: min(seq, self._known(publisher, seq) + self._window) for publisher, seq in found.items()}
+        return found
+
+    def _may_come(self, publisher: str, seq: int) -> bool:
+        """Whether nobody here knows the event, and its publisher may bring it."""
+        if publisher not in self._gone or seq <= self._known(publisher, seq):
+            return False
+        return self._waiting.get(publisher, (0, 0))[1] <= seq
+
+    def _is_coming(self, publisher: str, seq: int) -> bool:
+        """Whether the publisher is here, and what it brought waits to be admitted."""
+        session = self._sessions.get(publisher)
+        return session is not None and not session.is_away and session.queued >= seq
 
     def _known(self, publisher: str, most: int) -> int:
         """All up to here has come by, or has reached everyone."""

@@ -60,7 +60,7 @@ class Estates:
         self._reached_at: dict[tuple[str, int], int] = {}
         """By broker and life: the position that everything had reached when that life was known to be over."""
         self._lost: dict[str, Ranges] = {}
-        """By client: what it had published and was found to be lost, until it comes and is told."""
+        """By client: what it had published and hand-overs found to be lost, until it comes and is told."""
         self.gone: dict[str, None] = {}
         """The publishers whose sessions hand-overs found to be lost."""
         self._over: dict[Home, None] = {}
@@ -254,17 +254,13 @@ class Estates:
     def _note_lost(self, plan: TakeoverPlan) -> None:
         for event in plan.events:
             if is_lost(event.attributes):
-                self.lose(event.publisher, event.seq, event.seq)
+                add_range(self._lost.setdefault(event.publisher, {}), event.publisher, event.seq, event.seq)
+        forget_oldest(self._lost, REMEMBERED_MAX)
         self.gone.update(dict.fromkeys(plan.gone))
         forget_oldest(self.gone, REMEMBERED_MAX)
 
-    def lose(self, publisher: str, first: int, last: int) -> None:
-        """What the publisher published under these numbers is lost; it is to be told."""
-        add_range(self._lost.setdefault(publisher, {}), publisher, first, last)
-        forget_oldest(self._lost, REMEMBERED_MAX)
-
     def tell_lost(self, client: str) -> list[tuple[int, int]]:
-        """What the client had published and was found to be lost. It is told once."""
+        """What the client had published and hand-overs found to be lost. It is told once."""
         return self._lost.pop(client, {}).get(client, [])
 
     def find_elsewhere(self, client: str) -> Home | None:
