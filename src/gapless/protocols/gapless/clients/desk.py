@@ -47,6 +47,7 @@ from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.gapless.tombstones import tombstone
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Desk"]
@@ -235,7 +236,9 @@ class Desk:
             session.revived.update(revived)
         passed = self._table.passed.get(session.client, 0)
         accounted = self._unaccounted.accounted(session.client, session.held, message)
-        tombstones = session.lose(accounted + 1, message.first - 1, message.heard)
+        passed_on = self._unaccounted.passed_on(session.client, session.held, message)
+        tombstones = [tombstone(session.client, seq) for seq in range(passed_on + 1, message.first)]
+        session.lose(accounted + 1, message.first - 1, message.heard)
         session.lost = self._homes.tell_lost(session.client) + session.lost
         session.claim(message, voided, frozenset(late))
         session.begin_anew([*fresh, *voided], message.heard)
@@ -273,7 +276,7 @@ class Desk:
                 self.readiness.wait_for(session, name)
             self._read(session, name, progress.filter, progress.since, progress.until)
         if tombstones:
-            session.admitted, session.queued = max(session.admitted, accounted), accounted
+            session.admitted, session.queued = max(session.admitted, passed_on), passed_on
             self.publications.queue(session, tombstones, self.now)
         else:
             session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)

@@ -79,7 +79,16 @@ class Unaccounted:
 
     def accounted(self, client: str, held: int, message: Attach) -> int:
         """The last number of the client's up to which nothing is lost; its session holds all up to `held`."""
-        known = max(self._known(client, message.first - 1), held)
+        return max(self._known(client, message.first - 1), self.passed_on(client, held, message))
+
+    def passed_on(self, client: str, held: int, message: Attach) -> int:
+        """The last number of the client's that whoever subscribed here was not promised.
+
+        The smallest story: p publishes 1 and 2, and everyone who wants them has them. More than f die, and p's broker
+        comes back with an old disk that has 1 only. c subscribes, and is told that it starts with 2. Then the broker
+        hears that 2 had reached everyone. Nothing is lost, but c has to be told that 2 does not come.
+        """
+        known = max(self._table.passed.get(client, 0), held)
         # Nobody lets out more than a window before all of it has reached everyone: what is older has, or is not ours.
         known = max(known, message.first - 1 - self._window)
         return known if self._counts else max(known, message.first - 1)
