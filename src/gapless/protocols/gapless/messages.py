@@ -333,6 +333,9 @@ class Sync(_Message, frozen=True):
     """By publisher that advertises something inside the region: up to which number all has reached everyone."""
     done: Cuts = msgspec.field(default_factory=dict)
     """The same, by publisher of what is in the log."""
+    gone_round: dict[Home, int] = msgspec.field(default_factory=dict)
+    """The lives without which a hand-over was completed, and whose journal nobody had: the position that everything had
+    reached by then."""
 
 
 class Completed(_Message, frozen=True):

@@ -234,6 +234,7 @@ class Handovers:
                 for item in self._table.advertisements.values()
                 if not is_own(item.origin)
             },
+            gone_round=self._estates.gone_round(region),
             done={name: seq for name in sorted(self._log.publishers()) if (seq := self._clients.done(name))},
         )
 
