@@ -331,6 +331,11 @@ class Sync(_Message, frozen=True):
     """Clients that were inherited by a life that is still there."""
     inside: Cuts = msgspec.field(default_factory=dict)
     """By publisher that advertises something inside the region: up to which number all has reached everyone."""
+    done: Cuts = msgspec.field(default_factory=dict)
+    """The same, by publisher of what is in the log."""
+    gone_round: dict[Home, int] = msgspec.field(default_factory=dict)
+    """The lives without which a hand-over was completed, and whose journal nobody had: the position that everything had
+    reached by then."""
 
 
 class Completed(_Message, frozen=True):

@@ -8,7 +8,7 @@ from gapless.overlay import star
 from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.members.status import alive_status, excluded_status
 from gapless.protocols.gapless.messages import Admission, Cuts, Estate, LogEntry, SideAdvertisement, Sync
-from gapless.protocols.gapless.recovery.holes import adopted, fill_holes, gone_publishers
+from gapless.protocols.gapless.recovery.holes import adopted, fill_holes, gone_publishers, holes_in_history
 from gapless.protocols.gapless.tombstones import is_lost
 from tests.protocols.gapless.recovery.bench import contribution, event, logged, region_at
 
@@ -162,3 +162,29 @@ def test_what_is_in_no_journal_is_adopted() -> None:
 
 def test_what_is_only_in_journals_and_not_merged_is_not_adopted() -> None:
     assert adopted([], {"b1": told()}, [[Admission(1, event("p", 1), {}, False)]]) == set()
+
+
+# ---- what history alone lacks -----------------------------------------------------------------------------
+
+
+def buried(events: list[Event], gone: Cuts, window: int = 100, **fields: object) -> dict[tuple[str, int], list[str]]:
+    adopts = {(item.publisher, item.seq) for item in events}
+    found = holes_in_history(events, adopts, gone, {"b1": told(**fields)}, window)
+    return {key: shown(items) for key, items in found.items()}
+
+
+def test_what_stood_in_the_lost_journal_before_an_event_that_is_left_is_noted_for_history() -> None:
+    events = [stamped("q", 3, 30), stamped("q", 5, 50)]
+    assert buried(events, {}) == {("q", 3): ["lost q:1", "lost q:2"], ("q", 5): ["lost q:4"]}
+    found = holes_in_history(events, {("q", 3)}, {}, {"b1": told()}, 100)
+    assert [item.stamp for item in found["q", 3]] == [30, 30]
+
+
+def test_history_lacks_nothing_that_has_reached_everyone_or_is_older_than_a_window() -> None:
+    assert buried([event("q", 4)], {}, done={"q": 2}) == {("q", 4): ["lost q:3"]}
+    assert buried([event("q", 9)], {}, window=1) == {("q", 9): ["lost q:8"]}
+
+
+def test_who_is_gone_has_tombstones_already_and_a_journal_that_is_there_has_everything() -> None:
+    assert buried([event("q", 2)], {"q": 0}) == {}
+    assert buried([event("q", 2)], {}, estates=[Estate("b0", 0, {}, {}, [])]) == {}

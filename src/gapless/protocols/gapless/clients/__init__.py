@@ -12,6 +12,7 @@
 | clients that lie behind | `lagging` |
 | sessions that go back to the broker at which they began | `going_home` |
 | which events go over which link, and to which client | `dispatch` |
+| what a client knows of and nobody here does | `unaccounted` |
 | what a client claims, before any of it counts | `claims` |
 | how much work an input is, for those that have to wait | `intake` |
 | how long publications and deliveries take | `latencies` |

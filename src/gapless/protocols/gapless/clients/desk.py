@@ -4,7 +4,7 @@ See `sessions` for what a session promises. This is the desk that carries it out
 changes of the routing table and the journal, and what they cause into messages to clients.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gapless.events import Event
@@ -38,6 +38,7 @@ from gapless.protocols.gapless.clients.readiness import Readiness
 from gapless.protocols.gapless.clients.readings import Readings, Sources
 from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.clients.unaccounted import Unaccounted
 from gapless.protocols.gapless.epochs import attempt_of, epoch_of, inherited, times_inherited
 from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.messages import Cuts, SessionRecord
@@ -46,14 +47,13 @@ from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.gapless.tombstones import tombstone
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Desk"]
 
 NEVER = 1 << 62
 TOMBSTONES_MAX = 10_000
-SHORT_US = 3_000_000
-"""For so long a client waits of whose publications some are missing where it comes: then they are lost."""
 REVIVED = 2
 """A session that nobody knows was lost, and did not expire, if its client was served within the time that expiring
 takes, divided by this. (A session that is inherited again and again expires sooner.)"""
@@ -72,6 +72,11 @@ class Homes(Protocol):
 
     def lost_at(self, home: Home) -> int:
         """The position that everything had reached while that life was there, as far as is known."""
+        ...
+
+    @property
+    def gone(self) -> Mapping[str, None]:
+        """The publishers whose sessions hand-overs found to be lost."""
         ...
 
     def tell_lost(self, client: str) -> list[tuple[int, int]]:
@@ -117,6 +122,7 @@ class Desk:
         self._contacts = list(contacts)
         self.done = done
         self._claims = Claims(table, options.client_window)
+        self._unaccounted = Unaccounted(home, options, self.sessions, table, done, homes.gone)
         self.readings = Readings(sources, journal.clock, options.delivery_window, self, table.match)
         self.readiness = Readiness(options, self.sessions, table, journal, self.readings, send, self.secure)
         self.home = GoingHome(self.sessions, send, self.secure, self._go_on)
@@ -130,8 +136,6 @@ class Desk:
         self._gathered: dict[str, None] | None = None
         self._expired: dict[str, int] = {}
         """By client: the attempt in which it had the session that has expired. It is told until it has heard it."""
-        self._short_since: dict[str, int] = {}
-        """By client of whose publications some are missing here: since when."""
 
     # ---- attaching ----------------------------------------------------------------------------------------
 
@@ -161,7 +165,7 @@ class Desk:
             if elsewhere is not None:
                 self._send(client, Redirect(message.attempt, broker_of(elsewhere)))
                 return
-            if self._may_be_found(client, 0, message):
+            if self._unaccounted.may_be_found(client, 0, message, self.now):
                 self._send(client, NotYet(message.attempt))
                 return
             lost = [item for item in message.brought if item.is_live and (item.got or item.is_whole)]
@@ -180,7 +184,9 @@ class Desk:
         elif message.attempt <= session.attempt:
             return
         elif (
-            session.is_still or self._is_outdated(session, message) or self._may_be_found(client, session.held, message)
+            session.is_still
+            or self._is_outdated(session, message)
+            or self._unaccounted.may_be_found(client, session.held, message, self.now)
         ):
             self._send(client, NotYet(message.attempt))
             return
@@ -195,28 +201,6 @@ class Desk:
         1 is lost: it never had it.
         """
         return not session.is_orphan and message.home != self._home and message.heard > session.attempt
-
-    def _may_be_found(self, client: str, held: int, message: Attach) -> bool:
-        """Whether what the client published, and nobody here knows of, may still come with a hand-over.
-
-        The smallest story: p publishes 1 at b5, which b1 and b4 back up. b0 was out meanwhile and does not know it. b5
-        dies, comes back without memory, and meets b0 first, which has an older copy of its journal. p would be told
-        that 1 is lost, but b1 and b4 have it.
-        """
-        if message.home == self._home or self._accounted(client, held, message) >= message.first - 1:
-            self._short_since.pop(client, None)
-            return False
-        forget_oldest(self._short_since, TOMBSTONES_MAX)
-        since = self._short_since.setdefault(client, self.now)
-        return self.now - since < SHORT_US
-
-    def _accounted(self, client: str, held: int, message: Attach) -> int:
-        """The last number of the client's up to which nothing is lost; its session holds all up to `held`."""
-        passed = self._table.passed.get(client, 0)
-        known = max(passed, held, min(self.done(client), message.first - 1))
-        # Nobody lets out more than a window before all of it has reached everyone: what is older has, or is not ours.
-        known = max(known, message.first - 1 - self._options.window)
-        return max(known, message.first - 1) if "tombstones" in self._options.switched_off else known
 
     def _may_revive(self, message: Attach, lost: Sequence[SubscriptionProgress]) -> bool:
         """Whether these subscriptions of a session that nobody knows can go on. They can if they were lost with more
@@ -251,8 +235,10 @@ class Desk:
             late, position = [*late, *revived], min([self._homes.lost_at(Home(message.home)), *behind])
             session.revived.update(revived)
         passed = self._table.passed.get(session.client, 0)
-        accounted = self._accounted(session.client, session.held, message)
-        tombstones = session.lose(accounted + 1, message.first - 1, message.heard)
+        accounted = self._unaccounted.accounted(session.client, session.held, message)
+        passed_on = self._unaccounted.passed_on(session.client, session.held, message)
+        tombstones = [tombstone(session.client, seq) for seq in range(passed_on + 1, message.first)]
+        session.lose(accounted + 1, message.first - 1, message.heard)
         session.lost = self._homes.tell_lost(session.client) + session.lost
         session.claim(message, voided, frozenset(late))
         session.begin_anew([*fresh, *voided], message.heard)
@@ -290,7 +276,7 @@ class Desk:
                 self.readiness.wait_for(session, name)
             self._read(session, name, progress.filter, progress.since, progress.until)
         if tombstones:
-            session.admitted, session.queued = max(session.admitted, accounted), accounted
+            session.admitted, session.queued = max(session.admitted, passed_on), passed_on
             self.publications.queue(session, tombstones, self.now)
         else:
             session.admitted = max(session.admitted, message.first - 1, 0 if session.in_flight else passed)

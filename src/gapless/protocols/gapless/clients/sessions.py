@@ -35,7 +35,6 @@ from gapless.protocols.gapless.clients.session_state import (
 from gapless.protocols.gapless.epochs import Epoch, epoch_of
 from gapless.protocols.gapless.messages import Cuts, SessionRecord
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
-from gapless.protocols.gapless.tombstones import tombstone
 
 __all__ = ["Session"]
 
@@ -472,17 +471,15 @@ class Session:
         self.anew = {name: told for name, told in self.anew.items() if told > heard and name in self.subscriptions}
         self.anew.update(dict.fromkeys(names, self.attempt))
 
-    def lose(self, first: int, last: int, heard: int) -> list[Event]:
-        """These numbers of what the client published are lost, if there are any: return tombstones for them.
+    def lose(self, first: int, last: int, heard: int) -> None:
+        """These numbers of what the client published are lost, if there are any.
 
         Losses that the client has heard of in an earlier attempt are not told again.
         """
         if self.told_lost and heard >= self.told_lost:
             self.lost = []
-        if first > last:
-            return []
-        self.lost.append((first, last))
-        return [tombstone(self.client, seq) for seq in range(first, last + 1)]
+        if first <= last:
+            self.lost.append((first, last))
 
     def cuts_missing(self, name: str, held: Cuts) -> Cuts:
         """What the broker knows of the subscription's cuts and the client does not."""

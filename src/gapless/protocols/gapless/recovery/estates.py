@@ -59,8 +59,12 @@ class Estates:
         self._resolving: dict[tuple[str, int], int] = {}
         self._reached_at: dict[tuple[str, int], int] = {}
         """By broker and life: the position that everything had reached when that life was known to be over."""
+        self._gone_round: dict[Home, int] = {}
+        """By life without which a hand-over was completed, and whose journal nobody had: what had been reached then."""
         self._lost: dict[str, Ranges] = {}
         """By client: what it had published and hand-overs found to be lost, until it comes and is told."""
+        self.gone: dict[str, None] = {}
+        """The publishers whose sessions hand-overs found to be lost."""
         self._over: dict[Home, None] = {}
         """The lives of which the disk knows that they are over, and that what they held is secured elsewhere."""
 
@@ -160,6 +164,7 @@ class Estates:
         for client, owner in plan.owners.items():
             self._remember(self._homes, client, self._current_life(owner))
         self._drop_outdated(plan)
+        self._note_gone_round(plan)
         self._note_lost(plan)
         for life, heir in plan.heirs.items():
             if heir == name:
@@ -172,6 +177,22 @@ class Estates:
         for life in [life for life, copy in self._copies.items() if copy.is_found]:
             if life[0] in plan.region.core and life not in plan.heirs:
                 self._drop(*life)
+
+    def _note_gone_round(self, plan: TakeoverPlan) -> None:
+        for broker in plan.region.core:
+            life = self._membership.life(broker)
+            if self._membership.excluded(broker) and (broker, life) not in plan.heirs:
+                home = name_life(broker, life)
+                self._gone_round.setdefault(home, self.lost_at(home))
+        forget_oldest(self._gone_round, REMEMBERED_MAX)
+
+    def gone_round(self, region: Region) -> dict[Home, int]:
+        """The lives of the region's brokers without which a hand-over was completed; see `Sync`."""
+        return {
+            home: position
+            for home, position in self._gone_round.items()
+            if broker_of(home) in region.core and home not in self.heirs
+        }
 
     def learn(self, heirs: dict[Home, Home]) -> None:
         """Take over what others know of heirs. What this broker knows from a hand-over of its own counts more."""
@@ -254,6 +275,8 @@ class Estates:
             if is_lost(event.attributes):
                 add_range(self._lost.setdefault(event.publisher, {}), event.publisher, event.seq, event.seq)
         forget_oldest(self._lost, REMEMBERED_MAX)
+        self.gone.update(dict.fromkeys(plan.gone))
+        forget_oldest(self.gone, REMEMBERED_MAX)
 
     def tell_lost(self, client: str) -> list[tuple[int, int]]:
         """What the client had published and hand-overs found to be lost. It is told once."""

@@ -115,7 +115,17 @@ class Inheritance(msgspec.Struct, frozen=True):
 def divide_estates(
     overlay: Overlay, status: Statuses, syncs: Mapping[str, Sync]
 ) -> tuple[list[Inheritance], dict[tuple[str, int], str], dict[tuple[str, int], dict[str, SessionRecord]]]:
-    """Who inherits which session, who is the heir of which life, and the estates put together."""
+    """Who inherits which session, who is the heir of which life, and the estates put together.
+
+    If the others went on without a life, no wave has waited for its clients since, and what they lack may be forgotten:
+    they lie behind. The smallest story: b2 and b6 die with the session of p4, and the others go on without them. p2
+    advertises, and publishes 1, which reaches everyone. b2 and b6 come back with all that they had. p4 would be told
+    that it gets p2:1.
+    """
+    gone_round: dict[str, int] = {}
+    for sync in syncs.values():
+        for home, position in sync.gone_round.items():
+            gone_round[home] = min(position, gone_round.get(home, position))
     owned: dict[str, int] = {}
     elsewhere = {
         client
@@ -142,8 +152,16 @@ def divide_estates(
                 continue
             known = newest.get(record.client)
             if record.epoch > owned.get(record.client, -1) and (known is None or record.epoch > known.record.epoch):
+                record = _lying_behind(record, gone_round.get(name_life(broker, life), -1))
                 newest[record.client] = Inheritance(_with_next_numbers(record), chief, broker, life < 0)
     return [share for _, share in sorted(newest.items())], heirs, records
+
+
+def _lying_behind(record: SessionRecord, position: int) -> SessionRecord:
+    """The session, if waves did not wait for its client since a position."""
+    if position < 0 or 0 <= record.behind <= position:
+        return record
+    return msgspec.structs.replace(record, behind=position)
 
 
 def find_holders(

@@ -234,6 +234,8 @@ class Handovers:
                 for item in self._table.advertisements.values()
                 if not is_own(item.origin)
             },
+            gone_round=self._estates.gone_round(region),
+            done={name: seq for name in sorted(self._log.publishers()) if (seq := self._clients.done(name))},
         )
 
     def _plan_return(self, broker: str, delay_us: int) -> None:
@@ -292,6 +294,7 @@ class Handovers:
             {item.name: item.filter for item in self._table.subscriptions.values()},
             with_logs="hand-over" not in self._options.switched_off,
             with_tombstones="tombstones" not in self._options.switched_off,
+            window=self._options.window,
         )
         plan = yield from plan_in_pieces(view, handover.contributions())
         takeover = Takeover(self._state, self._outlets, handover, plan, self._retired)

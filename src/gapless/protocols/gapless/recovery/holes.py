@@ -16,6 +16,12 @@ passed any member becomes known when it comes back (`clients.desk`).
 If a journal is lost, no history would have what was admitted into it. So one member notes in its own journal what is
 left of that, with the tombstones. Each of these has the stamp of the next event that is held, so that history has them
 in order, too.
+
+Other publishers are not gone: they went elsewhere, or left in good order. Nobody who subscribed misses anything of
+theirs, but who reads history does. The smallest story: p publishes 1, which nobody wants, then 2, and takes its
+advertisement back. Its broker dies, and so do all who held its journal. What is left is 2, in the log of a member. Who
+reads from the beginning would get 2, and hear nothing of 1. So that member notes tombstones for what came before 2, for
+history alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +29,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from gapless.events import Event
 from gapless.protocols.gapless.lives import broker_of
 from gapless.protocols.gapless.messages import Admission, Cuts, Sync
+from gapless.protocols.gapless.recovery.merge import merge_cuts
 from gapless.protocols.gapless.tombstones import tombstone
 
-__all__ = ["adopted", "fill_holes", "gone_publishers"]
+__all__ = ["adopted", "fill_holes", "gone_publishers", "holes_in_history"]
 
 Id = tuple[str, int]
 NEVER = 1 << 62
@@ -106,3 +113,26 @@ def adopted(
         if entry.entered or entry.is_noted
     }
     return {(event.publisher, event.seq) for event in events} - known
+
+
+def holes_in_history(
+    events: Iterable[Event], adopts: set[Id], gone: Cuts, contributions: Mapping[str, Sync], window: int
+) -> dict[Id, list[Event]]:
+    """By event that a journal has to get: tombstones for those before it that were in the journal that is lost.
+
+    What has reached everyone is in an interval, so whoever reads it is told that nobody has it. Nobody lets out more
+    than a window before all of it has reached everyone.
+    """
+    if not _has_lost_journal(contributions):
+        return {}
+    reached: Cuts = {}
+    for sync in contributions.values():
+        merge_cuts(reached, sync.done)
+    found: dict[Id, list[Event]] = {}
+    for event in events:
+        publisher, seq = event.publisher, event.seq
+        before = max(reached.get(publisher, 0), seq - 1 - window)
+        if (publisher, seq) in adopts and publisher not in gone and before < seq - 1:
+            found[publisher, seq] = [tombstone(publisher, other, event.stamp) for other in range(before + 1, seq)]
+        reached[publisher] = max(seq, before)
+    return found

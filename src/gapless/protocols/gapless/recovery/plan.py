@@ -26,7 +26,7 @@ from gapless.protocols.gapless.recovery.handover import (
     give_up_sessions,
     join_admissions,
 )  # fmt: skip
-from gapless.protocols.gapless.recovery.holes import adopted, fill_holes, gone_publishers
+from gapless.protocols.gapless.recovery.holes import adopted, fill_holes, gone_publishers, holes_in_history
 from gapless.protocols.gapless.recovery.inference import Inference
 from gapless.protocols.gapless.recovery.merge import find_pasts, merge_cuts, merge_logs
 from gapless.protocols.gapless.recovery.patterns import Patterns
@@ -50,6 +50,8 @@ class TakeoverView(msgspec.Struct, frozen=True):
     """Of the subscriptions that it knows, by name."""
     with_logs: bool = True
     with_tombstones: bool = True
+    window: int = 0
+    """How many events a broker lets out before all of them have reached everyone."""
 
 
 class TakeoverPlan(msgspec.Struct, frozen=True):
@@ -85,8 +87,12 @@ class TakeoverPlan(msgspec.Struct, frozen=True):
     """For each of them: how far its past reaches."""
     entered: dict[Id, str]
     """The member, if any, through which each of them came in."""
+    gone: Cuts
+    """By publisher whose session was lost: up to which number nothing of it is."""
     adopted: set[Id]
     """Those that this member has to note in its journal, since nobody has the journal that they were in."""
+    buried: dict[Id, list[Event]]
+    """Tombstones that it has to note before some of these, for history alone."""
 
     def describe(self) -> Iterator[str]:
         """What the plan comes to, in sentences."""
@@ -127,6 +133,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     if view.with_logs:
         events = yield from merge_logs(logs, list(admissions.values()))
         pasts = yield from find_pasts(events, logs, list(admissions.values()))
+    gone: Cuts = {}
     if view.with_logs and view.with_tombstones:
         gone = gone_publishers(contributions, {share.record.client: share.record.admitted for share in inherited})
         events = fill_holes(events, pasts, gone, contributions)
@@ -160,7 +167,9 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         events=events,
         pasts=pasts,
         entered=entered,
+        gone=gone,
         adopted=adopts,
+        buried=holes_in_history(events, adopts, gone, contributions, view.window) if view.with_tombstones else {},
     )
 
 

@@ -6,6 +6,7 @@ region's links are not among the table's, so whatever the rules of the table sen
 
 from collections.abc import Iterable
 
+from gapless.events import Event
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import (
     Cuts,
@@ -361,6 +362,8 @@ class Takeover:
             is_new = event.seq > self._table.passed.get(event.publisher, 0)
             place, known = places.get(key, (None, 0))
             is_owed = key in own and not known
+            if is_owed and key in self.plan.buried:
+                self._note_for_history(self.plan.buried[key])
             number = self._journal.admit([event], self.plan.pasts[key]) if is_owed else 0
             if place is not None and number:
                 self._log.number(place, number)
@@ -382,6 +385,11 @@ class Takeover:
             merge_cuts(self._table.passed, sync.passed)
         for records in self.plan.estates.values():
             merge_cuts(self._table.passed, {record.client: record.admitted for record in records.values()})
+
+    def _note_for_history(self, lost: list[Event]) -> None:
+        """These tombstones go nowhere: nobody waits for them, so they have reached everyone."""
+        number = self._journal.admit(lost, {})
+        self._journal.forget([(number - len(lost) + 1, number)])
 
     # ---- 4: the links -------------------------------------------------------------------------------------
 
