@@ -15,7 +15,7 @@ from gapless.storage.heads import NONE, Heads, read_heads
 from gapless.storage.interface import DamagedError, HistoryTotals, JournalTotals
 from gapless.storage.reader import read_entries, read_history, read_journal_rows
 from gapless.storage.schema import VERSION, About, open_for_reading, read_about
-from gapless.storage.sentences import REFILL, cannot_open
+from gapless.storage.sentences import REFILL, SQLITE_ERRORS, cannot_open
 
 __all__ = ["Checked", "Contents", "check_directory", "show_directory"]
 
@@ -101,7 +101,7 @@ def _examined(path: Path) -> Iterator[tuple[Directory, sqlite3.Connection, About
             yield directory, connection, about, heads
         finally:
             connection.close()
-    except sqlite3.Error as error:
+    except SQLITE_ERRORS as error:
         raise cannot_open(directory.database, error) from None
     finally:
         directory.close()
@@ -115,7 +115,7 @@ def _file_bytes(directory: Directory) -> int:
 def _sqlite_problems(connection: sqlite3.Connection, file: Path) -> list[str]:
     try:
         told = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")]
-    except sqlite3.DatabaseError as error:
+    except SQLITE_ERRORS as error:
         told = [str(error)]
     return [f"{file}: SQLite says: {' '.join(line.split())}" for line in told if line != "ok"]
 
@@ -163,7 +163,7 @@ def _strangers(connection: sqlite3.Connection, file: Path, heads: Heads) -> Iter
     for table, column, known in (("journals", "name", heads.journals), ("history", "origin", heads.history)):
         try:
             found = {str(row[0]) for row in connection.execute(f"SELECT DISTINCT {column} FROM {table}")}
-        except sqlite3.DatabaseError:
+        except SQLITE_ERRORS:
             continue  # SQLite's own check has told
         for name in sorted(found - set(known)):
             yield f"{file}: there are rows of {name!r} in {table}, of which nothing is known"

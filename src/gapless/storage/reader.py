@@ -11,7 +11,7 @@ from gapless.storage.checksums import checksum, link, piece, span
 from gapless.storage.heads import Heads, HistoryHead, read_heads
 from gapless.storage.interface import DamagedError, HistoryRow, HistoryTotals, JournalRow, JournalTotals
 from gapless.storage.schema import open_for_reading
-from gapless.storage.sentences import REFILL, cannot_open
+from gapless.storage.sentences import REFILL, SQLITE_ERRORS, cannot_open
 
 __all__ = ["FileReader", "read_entries", "read_history", "read_journal_rows"]
 
@@ -31,7 +31,7 @@ class FileReader:
         self._file = file
         try:
             self._connection = open_for_reading(file)
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise cannot_open(file, error) from None
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class FileReader:
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise cannot_open(self._file, error) from None
 
 
@@ -108,7 +108,7 @@ def read_journal_rows(connection: sqlite3.Connection, file: Path, heads: Heads, 
             if checksum(blob, name, number, is_snapshot) != check:
                 raise DamagedError(f"{file}: row {number} of the journal {name!r} is damaged", "journal", name)
             rows.append(JournalRow(number, bool(is_snapshot), blob))
-    except (sqlite3.DatabaseError, TypeError) as error:
+    except (*SQLITE_ERRORS, TypeError) as error:
         raise DamagedError(f"{file}: the journal {name!r} cannot be read: {error}", "journal", name) from None
     if len(rows) != head.rows:
         raise DamagedError(
@@ -125,7 +125,7 @@ def read_entries(connection: sqlite3.Connection, file: Path, heads: Heads) -> di
             if checksum(blob, key) != check:
                 raise DamagedError(f"{file}: the entry {key!r} is damaged", "entry", key)
             found[key] = blob
-    except (sqlite3.DatabaseError, TypeError) as error:  # TypeError: a column that has changed its type
+    except (*SQLITE_ERRORS, TypeError) as error:  # TypeError: a column that has changed its type
         raise DamagedError(f"{file}: the entries cannot be read: {error}", "entry", "") from None
     if len(found) != heads.entries:
         raise DamagedError(f"{file}: there are {len(found)} entries where {heads.entries} were written", "entry", "")
@@ -160,7 +160,7 @@ def read_history(
                 size += row[3]
             if size >= bytes_max or last >= ends_at:
                 return rows
-    except (sqlite3.DatabaseError, TypeError) as error:  # a row whose columns have changed their types
+    except (*SQLITE_ERRORS, TypeError) as error:  # a row whose columns have changed their types
         what = f"cannot be read ({error})"
     if rows:
         return rows
@@ -185,7 +185,7 @@ def _end_of_damage(connection: sqlite3.Connection, origin: str, since: int, unti
             "SELECT id, first FROM history WHERE origin = ? AND last > ? AND first > ? ORDER BY last LIMIT ?",
             (origin, since, since + 1, SEARCHED_MAX),
         ).fetchall()
-    except sqlite3.DatabaseError:
+    except SQLITE_ERRORS:
         return until
     for number, first in keys:
         if first > until:
@@ -196,6 +196,6 @@ def _end_of_damage(connection: sqlite3.Connection, origin: str, since: int, unti
             ).fetchone()
             if row is not None and row[1] == first and _is_whole(origin, row, until):
                 return int(first) - 1
-        except (sqlite3.DatabaseError, TypeError):
+        except (*SQLITE_ERRORS, TypeError):
             continue
     return until

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from gapless.errors import StorageError
 from gapless.storage.checksums import checksum
-from gapless.storage.sentences import REFILL, cannot_open
+from gapless.storage.sentences import REFILL, SQLITE_ERRORS, cannot_open
 
 __all__ = ["VERSION", "About", "insert_rows", "open_for_reading", "open_for_writing", "read_about", "write_schema"]
 
@@ -121,7 +121,7 @@ def read_about(connection: sqlite3.Connection, file: Path) -> About | None:
         )
     try:
         row = connection.execute("SELECT network, broker, created, crc FROM about").fetchone()
-    except sqlite3.Error as error:
+    except SQLITE_ERRORS as error:
         raise cannot_open(file, error) from None
     if row is None or row[3] != checksum(b"", *row[:3]):
         raise StorageError(f"{file} is damaged where it says whose it is; {REFILL}")

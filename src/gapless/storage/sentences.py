@@ -5,7 +5,10 @@ from pathlib import Path
 
 from gapless.errors import StorageError
 
-__all__ = ["REFILL", "cannot_open", "cannot_write"]
+__all__ = ["REFILL", "SQLITE_ERRORS", "cannot_open", "cannot_write"]
+
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises. The second, where its sentence quotes a damaged file, and the bytes are no text."""
 
 REFILL = "move the directory away and start with an empty one: it is filled again by the brokers that hold copies"
 
@@ -22,6 +25,8 @@ _REASONS = {
 
 
 def _reason(error: BaseException) -> tuple[str, str]:
+    if isinstance(error, UnicodeDecodeError):
+        return _REASONS["SQLITE_CORRUPT"]
     if isinstance(error, OSError):
         return error.strerror or str(error), "look at the disk, then start the broker again"
     name = getattr(error, "sqlite_errorname", None) or ""

@@ -24,7 +24,7 @@ from gapless.storage.interface import (
 )
 from gapless.storage.reader import FileReader
 from gapless.storage.schema import About, open_for_reading, open_for_writing, read_about, write_schema
-from gapless.storage.sentences import REFILL, cannot_open
+from gapless.storage.sentences import REFILL, SQLITE_ERRORS, cannot_open
 from gapless.storage.writer import Writer
 
 __all__ = ["FileStore", "open_store"]
@@ -74,7 +74,7 @@ def open_store(
         if connection is not None:
             connection.close()
         directory.close()
-        if isinstance(error, sqlite3.Error | OSError):
+        if isinstance(error, (*SQLITE_ERRORS, OSError)):
             raise cannot_open(directory.database, error) from None
         raise
 
