@@ -38,6 +38,7 @@ __all__ = [
     "Handover",
     "Inheritance",
     "alias_of",
+    "claimant",
     "decide_owners",
     "divide_estates",
     "expand",
@@ -142,7 +143,7 @@ def divide_estates(
     heirs: dict[tuple[str, int], str] = {}
     newest: dict[str, Inheritance] = {}
     for broker, life in sorted(records):
-        chief = _claimant(syncs, name_life(broker, life))
+        chief = claimant(syncs, name_life(broker, life))
         if chief is None:
             chief = stand_in(overlay, status, broker) if excluded(status, broker) else broker
         assert chief is not None
@@ -270,7 +271,7 @@ def _with_next_numbers(record: SessionRecord) -> SessionRecord:
     return msgspec.structs.replace(record, advertisements=advertisements)
 
 
-def _claimant(syncs: Mapping[str, Sync], life: Home) -> str | None:
+def claimant(syncs: Mapping[str, Sync], life: Home) -> str | None:
     """The member that took the life's clients over in an earlier hand-over, if it says so itself."""
     for member, sync in syncs.items():
         if broker_of(sync.heirs.get(life, NOWHERE)) == member:

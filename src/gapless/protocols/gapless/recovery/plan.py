@@ -20,6 +20,7 @@ from gapless.protocols.gapless.recovery.contribution import MERGED
 from gapless.protocols.gapless.recovery.found import without_outdated
 from gapless.protocols.gapless.recovery.handover import (
     Inheritance,
+    claimant,
     decide_owners,
     divide_estates,
     find_holders,
@@ -37,6 +38,8 @@ LOOKED_AT = 16
 """Small things that are looked at, for one unit of work."""
 Life = tuple[str, int]
 Id = tuple[str, int]
+Late = set[tuple[str, str]]
+"""Brokers and clients."""
 
 
 class TakeoverView(msgspec.Struct, frozen=True):
@@ -137,7 +140,8 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     if view.with_logs and view.with_tombstones:
         gone = gone_publishers(contributions, {share.record.client: share.record.admitted for share in inherited})
         events = fill_holes(events, pasts, gone, contributions)
-    yield from _note_later_publishers(contributions, inherited, known_cuts, patterns, events if is_return else [])
+    late = _find_late(estates, contributions)
+    yield from _note_later_publishers(contributions, inherited, late, known_cuts, patterns, events if is_return else [])
     filters = yield from _collect_filters(view, contributions, inherited, patterns)
     inference = Inference(contributions, inherited, events, pasts, filters, known_cuts, patterns)
     inferred = yield from inference.infer_cuts()
@@ -257,9 +261,24 @@ def _join_all_admissions(
     return joined, doubtful
 
 
+def _find_late(estates: Mapping[Life, Mapping[str, SessionRecord]], contributions: Mapping[str, Sync]) -> Late:
+    """The sessions of lives that were out when their clients came: a member is the heir of that life already.
+
+    The smallest story: b6 stands still, p advertises, b6 is gone round, and b2 is its heir. b6 goes on, does not know
+    that it is out, nor of p, and takes a subscription. p did not come later than that.
+    """
+    return {
+        (broker, client)
+        for (broker, life), records in estates.items()
+        if claimant(contributions, name_life(broker, life)) is not None
+        for client in records
+    }
+
+
 def _note_later_publishers(
     contributions: Mapping[str, Sync],
     inherited: list[Inheritance],
+    late: Late,
     known_cuts: dict[str, Cuts],
     patterns: Patterns,
     events: list[Event],
@@ -286,7 +305,7 @@ def _note_later_publishers(
     for share in inherited:
         for name, text in share.record.subscriptions.items():
             awaited = share.record.awaited.get(name)
-            if awaited is None:
+            if awaited is None or (share.broker, share.record.client) in late:
                 continue
             known = share.record.cuts.get(name, {}).keys() | set(awaited)
             began = share.record.began.get(name)
