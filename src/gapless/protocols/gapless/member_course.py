@@ -62,9 +62,14 @@ class MemberCourse:
         self._leave = leave
 
     def start(self) -> None:
-        """This life begins. All but the first have to be taken in."""
+        """This life begins. All but the first have to be taken in.
+
+        What the last one said of whom it suspects went with it. Its smallest story: b1 dies, b0 says so to b2 and b3,
+        is told that it is out itself, and begins anew. b2 and b3 wait for b0's word, and nobody excludes b1.
+        """
         if self._life:
             self._news.announce()
+            self._news.repeat_accusations()
             if self._site.disk.is_there:
                 self._membership.is_patient = True
                 self._site.emit(SetTimer(RETURNING, int(self._site.options.return_ms * 1000)))

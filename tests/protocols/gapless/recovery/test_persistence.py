@@ -202,9 +202,15 @@ def test_what_an_earlier_life_left_is_taken_over_but_not_its_opinion_of_itself()
 
 
 def test_only_a_later_life_has_to_wait_for_what_may_be_on_disks() -> None:
-    assert not Kept(life=0).state.membership.has_disk
-    assert Kept(life=1).state.membership.has_disk
-    assert not Kept(life=1, has_disk=False).state.membership.has_disk
+    waits = {}
+    for life in (0, 1):
+        for has_disk in (False, True):
+            membership = Kept(life=life, has_disk=has_disk).state.membership
+            assert membership.has_disk == has_disk
+            membership.is_patient = True
+            membership.suspect("b0")
+            waits[life, has_disk] = membership.is_cut_off()
+    assert waits == {(0, False): False, (0, True): False, (1, False): False, (1, True): True}
 
 
 def test_what_was_found_is_dropped_once_this_life_is_taken_in() -> None:
