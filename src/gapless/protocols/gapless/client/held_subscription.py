@@ -24,6 +24,12 @@ class HeldSubscription(Held):
         self.until = until
         self.has_history = since >= 0
         self._start = since
+        self.begins_after = since if since > 0 else -1
+        """Nothing up to this position is due, whatever cuts say.
+
+        The smallest story: p:1 is on its way when s is begun from a position after it. s is covered by t, which gets
+        p:1, so both have that cut. s is not given p:1. Then its broker dies, and the heir knows nothing but the cut.
+        """
         self.is_whole = False
         self.is_behind = False
         """Whether it reads history because the client lay behind."""
