@@ -297,6 +297,22 @@ def test_an_interrupted_take_loses_nothing(url: str, interruptible: None) -> Non
         assert [event.attributes for event in seen] == [{"n": 1}]
 
 
+def test_an_interrupt_that_does_not_wake_the_caller_is_heard_all_the_same(url: str, interruptible: None) -> None:
+    """The system may hand a signal to another thread, or a moment before the wait begins: neither ends a wait."""
+    with gapless.sync.connect(url) as client:
+        subscription = client.subscribe("TRUE")
+
+        def interrupt() -> None:
+            time.sleep(0.2)
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            subscription.take(timeout_s=20)
+        thread.join()
+
+
 def test_closed_is_closed_and_no_thread_is_left(url: str) -> None:
     before = threading.active_count()
     client = gapless.sync.connect(url)

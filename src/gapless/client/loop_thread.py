@@ -19,6 +19,10 @@ __all__ = ["LoopThread"]
 
 T = TypeVar("T")
 
+# A signal that comes in the very moment in which a wait begins does not end that wait: an interrupted caller would hear
+# of it only when the answer comes. So no wait is longer than this.
+LONGEST_WAIT_S = 0.5
+
 
 class LoopThread:
     """Runs coroutines for other threads."""
@@ -51,7 +55,12 @@ class LoopThread:
         """Let the loop do it, and wait."""
         future = self.start(work)
         try:
-            return future.result()
+            while True:
+                try:
+                    return future.result(LONGEST_WAIT_S)
+                except TimeoutError:
+                    if future.done():  # the work itself ended with it, or just now
+                        return future.result()
         except BaseException:
             future.cancel()
             raise
