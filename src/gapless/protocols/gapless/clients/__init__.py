@@ -5,6 +5,7 @@
 | one client: what it subscribes, publishes, was delivered and has taken | `sessions` |
 | where that client is, and whether it is heard: all states, and what turns one into another | `session_state` |
 | what it published and waits, in runs; what it was delivered and has not taken | `inbox`, `outbox` |
+| who may come in, who is sent elsewhere, and who waits | `arrivals` |
 | all of them: attaching, leaving, expiring, admission, delivery | `desk` |
 | when publications are admitted | `publications` |
 | when a subscription is ready | `readiness` |

@@ -4,8 +4,8 @@ See `sessions` for what a session promises. This is the desk that carries it out
 changes of the routing table and the journal, and what they cause into messages to clients.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from gapless.events import Event
 from gapless.protocol import SetTimer
@@ -19,15 +19,13 @@ from gapless.protocols.gapless.client_messages import (
     ClientUnadvertise,
     ClientUnsubscribe,
     Cut,
-    Expired,
     Gone,
-    Invite,
     NotYet,
     Redirect,
     Stable,
-    SubscriptionProgress,
     Unsubscribed,
 )
+from gapless.protocols.gapless.clients.arrivals import Arrivals, Homes
 from gapless.protocols.gapless.clients.claims import Claims
 from gapless.protocols.gapless.clients.going_home import GoingHome
 from gapless.protocols.gapless.clients.lagging import Lagging
@@ -39,7 +37,7 @@ from gapless.protocols.gapless.clients.readings import Readings, Sources
 from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clients.unaccounted import Unaccounted
-from gapless.protocols.gapless.epochs import attempt_of, epoch_of, inherited, times_inherited
+from gapless.protocols.gapless.epochs import epoch_of, inherited, times_inherited
 from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.messages import Cuts, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
@@ -48,40 +46,10 @@ from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.gapless.tombstones import tombstone
-from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Desk"]
 
 NEVER = 1 << 62
-TOMBSTONES_MAX = 10_000
-REVIVED = 2
-"""A session that nobody knows was lost, and did not expire, if its client was served within the time that expiring
-takes, divided by this. (A session that is inherited again and again expires sooner.)"""
-
-
-class Homes(Protocol):
-    """Who knows which life holds whose session."""
-
-    def find_home(self, client: str, home: Home) -> Home | None:
-        """The life that holds the client's session, or may begin one, if that is known."""
-        ...
-
-    def find_elsewhere(self, client: str) -> Home | None:
-        """The life that was seen to hold the client's session, though this one should."""
-        ...
-
-    def lost_at(self, home: Home) -> int:
-        """The position that everything had reached while that life was there, as far as is known."""
-        ...
-
-    @property
-    def gone(self) -> Mapping[str, None]:
-        """The publishers whose sessions hand-overs found to be lost."""
-        ...
-
-    def tell_lost(self, client: str) -> list[tuple[int, int]]:
-        """What the client had published and hand-overs found to be lost. It is told once."""
-        ...
 
 
 class Desk:
@@ -123,6 +91,7 @@ class Desk:
         self.done = done
         self._claims = Claims(table, options.client_window)
         self._unaccounted = Unaccounted(home, options, self.sessions, table, done, homes.gone)
+        self._arrivals = Arrivals(home, options, self.sessions, homes, self._unaccounted)
         self.readings = Readings(sources, journal.clock, options.delivery_window, self, table.match)
         self.readiness = Readiness(options, self.sessions, table, journal, self.readings, send, self.secure)
         self.home = GoingHome(self.sessions, send, self.secure, self._go_on)
@@ -134,8 +103,6 @@ class Desk:
         """What is still to be done for a client that has come: before any other input is taken."""
         self._insecure: dict[str, None] = {}
         self._gathered: dict[str, None] | None = None
-        self._expired: dict[str, int] = {}
-        """By client: the attempt in which it had the session that has expired. It is told until it has heard it."""
 
     # ---- attaching ----------------------------------------------------------------------------------------
 
@@ -146,67 +113,27 @@ class Desk:
             return
         self._claims.check_attach(client, message)
         session = self.sessions.get(client)
-        if session is None:
-            if not message.home:
-                self._expired.pop(client, None)
-                self._send(client, Invite(message.attempt, self._home))
-                return
-            where = self._homes.find_home(client, Home(message.home))
-            if self._expired.get(client, -1) >= message.heard:
-                self._send(client, Expired(message.attempt))
-                return
-            if where is None:
-                self._send(client, NotYet(message.attempt))
-                return
-            if where != self._home:
-                self._send(client, Redirect(message.attempt, broker_of(where)))
-                return
-            elsewhere = self._homes.find_elsewhere(client) if message.home != self._home else None
-            if elsewhere is not None:
-                self._send(client, Redirect(message.attempt, broker_of(elsewhere)))
-                return
-            if self._unaccounted.may_be_found(client, 0, message, self.now):
-                self._send(client, NotYet(message.attempt))
-                return
-            lost = [item for item in message.brought if item.is_live and (item.got or item.is_whole)]
-            if lost and not self._may_revive(message, lost):
-                self._send(client, Expired(message.attempt))
-                return
-            session = self.sessions[client] = Session(client, epoch_of(0))
-            session.place = self._broker
-            known = self._table.passed.get(client, 0)
-            if message.home == self._home:
-                known = max(known, message.first - 1)
-            else:
-                self._table.moved[client] = None
-                known = max(known, min(self.done(client), message.first - 1))
-            self._table.passed[client] = known
-        elif message.attempt <= session.attempt:
+        if session is not None and message.attempt <= session.attempt:
             return
-        elif (
-            session.is_still
-            or self._is_outdated(session, message)
-            or self._unaccounted.may_be_found(client, session.held, message, self.now)
-        ):
-            self._send(client, NotYet(message.attempt))
+        answer = self._arrivals.answer(client, message, self.now)
+        if answer is not None:
+            self._send(client, answer)
             return
+        session = session or self._begin(client, message)
         self._claims.check_resume(session, message)
         self.errand = self._resume(session, message)
 
-    def _is_outdated(self, session: Session, message: Attach) -> bool:
-        """Whether another broker has answered the client since this one did.
-
-        Then this broker was out, and does not know it yet. Its smallest story: b1 is taken for dead, p goes to b0 and
-        publishes 1, which is confirmed there. b1 wakes up, p finds it before its neighbours do, and b1 would tell that
-        1 is lost: it never had it.
-        """
-        return not session.is_orphan and message.home != self._home and message.heard > session.attempt
-
-    def _may_revive(self, message: Attach, lost: Sequence[SubscriptionProgress]) -> bool:
-        """Whether these subscriptions of a session that nobody knows can go on. They can if they were lost with more
-        than f brokers, and did not expire: then their client would have been away for long."""
-        is_recent = REVIVED * message.silent_us < self._options.session_s * 1e6
-        return is_recent and message.home != self._home and all(progress.is_whole for progress in lost)
+    def _begin(self, client: str, message: Attach) -> Session:
+        session = self.sessions[client] = Session(client, epoch_of(0))
+        session.place = self._broker
+        known = self._table.passed.get(client, 0)
+        if message.home == self._home:
+            known = max(known, message.first - 1)
+        else:
+            self._table.moved[client] = None
+            known = max(known, min(self.done(client), message.first - 1))
+        self._table.passed[client] = known
+        return session
 
     def _resume(self, session: Session, message: Attach) -> Pieces[None]:
         known_late = self.readings.late(session.client)
@@ -356,8 +283,7 @@ class Desk:
         self.readiness.forget(client)
         self._table.moved.pop(client, None)
         self._journal.write([], client)
-        self._expired[client] = attempt_of(session.epoch)
-        forget_oldest(self._expired, TOMBSTONES_MAX)
+        self._arrivals.expire(session)
 
     def _go_on(self, session: Session) -> None:
         """The session does not stand still any more."""

@@ -1,0 +1,122 @@
+"""What a client is told that wants to begin or resume its session here: to come in, to go elsewhere, or to wait.
+
+A session is where its client was answered last, or with the heir of that broker. A client that has none is invited. One
+whose session nobody holds any more learns that it has expired; if it was lost with more than f brokers, it may bring
+its subscriptions and go on.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from gapless.protocols.gapless.client_messages import (
+    Attach,
+    Expired,
+    Invite,
+    NotYet,
+    Redirect,
+    SubscriptionProgress,
+)
+from gapless.protocols.gapless.clients.sessions import Session
+from gapless.protocols.gapless.clients.unaccounted import Unaccounted
+from gapless.protocols.gapless.epochs import attempt_of
+from gapless.protocols.gapless.lives import Home, broker_of
+from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.parts.forgetting import forget_oldest
+
+__all__ = ["Arrivals", "Homes"]
+
+EXPIRED_MAX = 10_000
+REVIVED = 2
+"""A session that nobody knows was lost, and did not expire, if its client was served within the time that expiring
+takes, divided by this. (A session that is inherited again and again expires sooner.)"""
+
+
+class Homes(Protocol):
+    """Who knows which life holds whose session."""
+
+    def find_home(self, client: str, home: Home) -> Home | None:
+        """The life that holds the client's session, or may begin one, if that is known."""
+        ...
+
+    def find_elsewhere(self, client: str) -> Home | None:
+        """The life that was seen to hold the client's session, though this one should."""
+        ...
+
+    def lost_at(self, home: Home) -> int:
+        """The position that everything had reached while that life was there, as far as is known."""
+        ...
+
+    @property
+    def gone(self) -> Mapping[str, None]:
+        """The publishers whose sessions hand-overs found to be lost."""
+        ...
+
+    def tell_lost(self, client: str) -> list[tuple[int, int]]:
+        """What the client had published and hand-overs found to be lost. It is told once."""
+        ...
+
+
+class Arrivals:
+    """At one broker."""
+
+    def __init__(
+        self,
+        home: Home,
+        options: GaplessOptions,
+        sessions: Mapping[str, Session],
+        homes: Homes,
+        unaccounted: Unaccounted,
+    ) -> None:
+        self._home = home
+        self._session_us = options.session_s * 1e6
+        self._sessions = sessions
+        self._homes = homes
+        self._unaccounted = unaccounted
+        self._expired: dict[str, int] = {}
+        """By client: the attempt in which it had the session that has expired. It is told until it has heard it."""
+
+    def answer(self, client: str, message: Attach, now: int) -> Invite | Redirect | NotYet | Expired | None:
+        """What the client is told; None if it can come in."""
+        session = self._sessions.get(client)
+        if session is not None:
+            is_early = session.is_still or self._is_outdated(session, message)
+            held = session.held
+        elif not message.home:
+            self._expired.pop(client, None)
+            return Invite(message.attempt, self._home)
+        else:
+            where = self._homes.find_home(client, Home(message.home))
+            if self._expired.get(client, -1) >= message.heard:
+                return Expired(message.attempt)
+            if where == self._home != message.home:
+                where = self._homes.find_elsewhere(client) or where
+            if where not in (None, self._home):
+                return Redirect(message.attempt, broker_of(where))
+            is_early, held = where is None, 0
+        if is_early or self._unaccounted.may_be_found(client, held, message, now):
+            return NotYet(message.attempt)
+        return Expired(message.attempt) if session is None and self._has_expired(message) else None
+
+    def _is_outdated(self, session: Session, message: Attach) -> bool:
+        """Whether another broker has answered the client since this one did.
+
+        Then this broker was out, and does not know it yet. Its smallest story: b1 is taken for dead, p goes to b0 and
+        publishes 1, which is confirmed there. b1 wakes up, p finds it before its neighbours do, and b1 would tell that
+        1 is lost: it never had it.
+        """
+        return not session.is_orphan and message.home != self._home and message.heard > session.attempt
+
+    def _has_expired(self, message: Attach) -> bool:
+        lost = [item for item in message.brought if item.is_live and (item.got or item.is_whole)]
+        return bool(lost) and not self._may_revive(message, lost)
+
+    def _may_revive(self, message: Attach, lost: Sequence[SubscriptionProgress]) -> bool:
+        """Whether these subscriptions of a session that nobody knows can go on. They can if they were lost with more
+        than f brokers, and did not expire: then their client would have been away for long."""
+        is_recent = REVIVED * message.silent_us < self._session_us
+        return is_recent and message.home != self._home and all(progress.is_whole for progress in lost)
+
+    def expire(self, session: Session) -> None:
+        """The session is over; should its client come back, it is told."""
+        self._expired[session.client] = attempt_of(session.epoch)
+        forget_oldest(self._expired, EXPIRED_MAX)
