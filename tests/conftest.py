@@ -1,6 +1,7 @@
 """What all tests share: the command line, run in this process as the shell would; a session of Spark; and who runs
 which tests."""
 
+import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -100,6 +101,12 @@ class _SharedInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
         if file.startswith(("tests/spark/", "tests/lab/")) and not file.endswith(WITHOUT_THE_SESSION):
             return "spark"
         return file if _makes_something_once(file) else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: many tests wait for real brokers most of their time."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
