@@ -95,6 +95,17 @@ class Overlay:
 
     def within(self, name: str, radius: int) -> tuple[str, ...]:
         """All other brokers at most `radius` away, nearest first, then by rank."""
+        known = self._within.get((name, radius))
+        if known is None:
+            known = self._within[name, radius] = self._find_within(name, radius)
+        return known
+
+    @cached_property
+    def _within(self) -> dict[tuple[str, int], tuple[str, ...]]:
+        """What was asked for: brokers ask for the same again and again, whenever somebody dies or comes back."""
+        return {}
+
+    def _find_within(self, name: str, radius: int) -> tuple[str, ...]:
         found: list[str] = []
         ring = [(name, "")]
         for _ in range(radius):

@@ -144,11 +144,12 @@ class MemberCourse:
 
     def listens_to(self, peer: str, life: int) -> bool:
         """Whether that life of a broker may say something: fence off excluded ones, learn of new ones."""
-        if life > self._membership.life(peer):
-            self.learn({peer: alive_status(life)})
         if not self._membership.lives(peer, life):
-            self._streams.fence(peer)
-            return False
+            if life > self._membership.life(peer):
+                self.learn({peer: alive_status(life)})
+            if not self._membership.lives(peer, life):
+                self._streams.fence(peer)
+                return False
         if self._membership.hear(peer):
             self._news.repeat_accusations()
             self.refresh()

@@ -9,7 +9,7 @@ on its disk already is read as well, for it may not be all. As this may be much,
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 
 from gapless.protocol import SetTimer
@@ -57,6 +57,12 @@ class Refill:
         self._held: set[str] | None = None if is_first else set()
         """The journals that it has; None if nobody near has ever failed, so that each broker has those it should."""
         self._is_reading = False
+        self._out: set[str] | None = None
+        """Of those who may hold a journal in reach, who was out when it looked last."""
+
+    @cached_property
+    def _concerned(self) -> set[str]:
+        return {holder for journal in self._near for holder in self._holders(journal)}
 
     def _wanted(self, is_out: Callable[[str], bool]) -> list[str]:
         """The journals that this broker should hold: it is among the nearest that are there."""
@@ -74,12 +80,20 @@ class Refill:
             if not any(map(self._is_out, self._near)):
                 return
             self._held = set(self._wanted(lambda name: False))
+        out = set(filter(self._is_out, self._concerned))
+        if out != self._out:
+            self._out = out
+            self._divide()
+        self.go_on()
+
+    def _divide(self) -> None:
+        """Find what is to be read, and what need not be."""
+        assert self._held is not None
         wanted = self._wanted(self._is_out)
         self._held &= set(wanted)
         for journal in [journal for journal in self.lacking if journal not in wanted]:
             self._leave(journal)
         self.lacking.update(dict.fromkeys(journal for journal in wanted if journal not in self._held))
-        self.go_on()
 
     def held_by_few(self) -> list[str]:
         """The journals in reach that too few brokers hold, as far as is known here: this broker is still reading them,

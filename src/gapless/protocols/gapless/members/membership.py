@@ -26,13 +26,14 @@ from collections.abc import Iterable, Mapping
 
 from gapless.overlay import Overlay
 from gapless.protocols.gapless.lives import Status
-from gapless.protocols.gapless.members.contraction import excluded, stand_in
+from gapless.protocols.gapless.members.contraction import stand_in
 from gapless.protocols.gapless.members.quorum import is_majority
 from gapless.protocols.gapless.members.status import (
     FIRST,
     Statuses,
     alive_status,
     excluded_status,
+    is_excluded,
     is_unsettled,
     life_of,
 )
@@ -47,6 +48,8 @@ class Membership:
         self.name = name
         self.overlay = overlay
         self.status: Statuses = {name: alive_status(life)} if life else {}
+        self._out: set[str] = set()
+        """Whose last known life is out: every message asks for that."""
         self.has_disk = False
         """Whether what brokers held before they failed is on disks. Then it waits until enough of them are there."""
         self.is_patient = False
@@ -78,11 +81,11 @@ class Membership:
 
     def lives(self, name: str, life: int) -> bool:
         """Whether that life of the broker is its last known one, and not out."""
-        return self.life(name) == life and not self.excluded(name)
+        return life_of(self.status.get(name, FIRST)) == life and name not in self._out
 
     def excluded(self, name: str) -> bool:
         """Whether the broker's last known life is out."""
-        return excluded(self.status, name)
+        return name in self._out
 
     def stand_in(self, name: str) -> str:
         """Who stands in for the excluded broker; this broker, if nobody else is left."""
@@ -93,6 +96,8 @@ class Membership:
         news = {b: s for b, s in status.items() if s > self.status.get(b, FIRST)}
         if news:
             self.status.update(news)
+            self._out.difference_update(news)
+            self._out.update(name for name, status in news.items() if is_excluded(status))
             self.version += 1
         return news
 
