@@ -227,6 +227,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.loud:
+        os.nice(19)  # on a machine of its own it would take no core from the others
         uvloop.run(Loud(f"gapless+tls://127.0.0.1:{given.loud}", given.folder / "loud.toml").run())
         return 0
     turns, turn_s = (4, 2.0) if given.quick else (10, 5.0)
