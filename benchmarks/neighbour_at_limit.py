@@ -42,6 +42,8 @@ MOST = 1.10
 PACE_S = 0.005
 ATTEMPT_S = 0.005
 """The loud one pauses so long between two calls: else it measures how quick it is itself."""
+CLIENTS = 3
+"""The loud one has so many: one that publishes as fast as it is let is not heard when it asks for something."""
 SETTLE_S = 0.5
 """After each change of turns nothing is measured for so long."""
 LIMITS = """
@@ -56,8 +58,8 @@ subscribe = ["topic = 'loud'"]
 history = true
 
 [users.limits]
-connections = 2
-connections_per_s = 2
+connections = 4
+connections_per_s = 6
 subscriptions = 2
 advertisements = 1
 publications_per_s = 200
@@ -92,14 +94,17 @@ class Loud:
 
     async def run(self) -> None:
         """Until the other end of the pipe is closed: a line begins its turn, the next ends it."""
-        connected = gapless.connect(self._url, credentials=self._credentials)
-        async with connected as client, asyncio.TaskGroup() as tasks:
+        async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
+            client, asking, reading = [
+                await stack.enter_async_context(await gapless.connect(self._url, credentials=self._credentials))
+                for _ in range(CLIENTS)
+            ]
             await client.advertise("topic = 'loud'")
             print(json.dumps({"ready": True}), flush=True)
             doing = [
                 tasks.create_task(work)
                 for work in (
-                    client.publish_many(self._events()), self._subscribe(client), self._read(client), self._dial()
+                    client.publish_many(self._events()), self._subscribe(asking), self._read(reading), self._dial()
                 )
             ]  # fmt: skip
             while await asyncio.to_thread(sys.stdin.readline):
