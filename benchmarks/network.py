@@ -25,7 +25,7 @@ from rich.table import Table
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from benchmarks.peers.__main__ import SYSTEMS  # noqa: E402
+from benchmarks.peers.__main__ import IN_MEMORY  # noqa: E402
 from benchmarks.peers.gapless_system import Gapless  # noqa: E402
 from benchmarks.peers.system import System  # noqa: E402
 
@@ -51,9 +51,12 @@ def said(process: "subprocess.Popen[str]") -> dict[str, Any]:
     return facts
 
 
-def measure(system: System, count: int, rate: float = 0, subscribers: int = 1) -> dict[str, Any]:
-    """One run: how many events a second reached all subscribers, or how long each took."""
-    with tempfile.TemporaryDirectory() as folder, system.serve(Path(folder)) as port:
+def measure(
+    system: System, count: int, rate: float = 0, subscribers: int = 1, folder: Path | None = None
+) -> dict[str, Any]:
+    """One run: how many events a second reached all subscribers, or how long each took. What servers write goes into
+    the folder."""
+    with tempfile.TemporaryDirectory(dir=folder) as place, system.serve(Path(place)) as port:
         takers = [start("subscribe", system, port, count, rate) for _ in range(subscribers)]
         publisher = None
         try:
@@ -89,9 +92,9 @@ def compare(console: Console, count: int, runs: int, paced: int) -> dict[str, di
         table.add_column(name, justify="right")
     found: dict[str, dict[str, Any]] = {}
     with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("systems", total=len(SYSTEMS))
-        for name, kind in SYSTEMS.items():
-            system = kind()
+        task = progress.add_task("systems", total=len(IN_MEMORY))
+        for kind in IN_MEMORY:
+            name, system = kind.name, kind()
             progress.update(task, description=name)
             if system.missing():
                 console.print(f"{name} left out: {system.missing()}")
@@ -100,10 +103,11 @@ def compare(console: Console, count: int, runs: int, paced: int) -> dict[str, di
                 found[name]["latency_ms"] = measure(system, paced, rate=PACE)["latency_ms"]
             progress.advance(task)
     limit = found["bare relay"]["rate"]
+    promises = {kind.name: kind.promise for kind in IN_MEMORY}
     for name, result in sorted(found.items(), key=lambda item: -item[1]["rate"]):
         p50, p99 = result["latency_ms"]
         table.add_row(
-            name, SYSTEMS[name].promise, f"{result['rate']:,.0f}", f"{result['rate'] / limit:.0%}",
+            name, promises[name], f"{result['rate']:,.0f}", f"{result['rate'] / limit:.0%}",
             f"{p50:.2f}", f"{p99:.2f}", style="bold" if name == Gapless.name else None,
         )  # fmt: skip
     console.print(table)

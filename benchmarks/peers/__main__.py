@@ -12,29 +12,19 @@ import time
 from collections.abc import AsyncIterator, Iterator
 
 import uvloop
-from benchmarks.peers.gapless_system import Gapless
+from benchmarks.peers.gapless_system import Gapless, GaplessOnDisk
 from benchmarks.peers.mosquitto_system import Mosquitto, MosquittoOnce, MosquittoOnceOrMore
-from benchmarks.peers.nats_system import JetStream, NatsCore
+from benchmarks.peers.nats_system import JetStream, JetStreamOnFile, JetStreamSynced, NatsCore
 from benchmarks.peers.redis_system import RedisStreams, RedisSynced
 from benchmarks.peers.relay_system import Relay
 from benchmarks.peers.secure_system import SecureGapless
 from benchmarks.peers.system import System
 
-SYSTEMS: dict[str, type[System]] = {
-    system.name: system
-    for system in (
-        Gapless,
-        SecureGapless,
-        NatsCore,
-        JetStream,
-        RedisStreams,
-        RedisSynced,
-        Mosquitto,
-        MosquittoOnceOrMore,
-        MosquittoOnce,
-        Relay,
-    )
-}
+IN_MEMORY: tuple[type[System], ...] = (
+    Gapless, SecureGapless, NatsCore, JetStream, RedisStreams, Mosquitto, MosquittoOnceOrMore, MosquittoOnce, Relay,
+)  # fmt: skip
+ON_DISK: tuple[type[System], ...] = (GaplessOnDisk, JetStreamOnFile, JetStreamSynced, RedisSynced)
+SYSTEMS = {system.name: system for system in (*IN_MEMORY, *ON_DISK)}
 STAMP = struct.Struct(">QQ")
 PAYLOAD = 100
 

@@ -47,6 +47,10 @@ class Gapless(System):
         """What else the network's file says."""
         return ""
 
+    def of_broker(self, name: str, folder: Path) -> str:
+        """What else it says of a broker."""
+        return ""
+
     def command(self, port: int, folder: Path) -> list[str]:
         main = "from gapless.cli.main import run; run()"
         return [sys.executable, "-c", main, "broker", "--config", str(folder / "network.toml"), "--name"]
@@ -57,17 +61,13 @@ class Gapless(System):
         text = f"[network]\nf = {self._f}\nedges = [{edges}]\n"
         for number, port in enumerate(self.ports):
             text += f'[[brokers]]\nname = "b{number}"\naddress = "127.0.0.1:{port}"\n'
+            text += self.of_broker(f"b{number}", folder)
         text += self.more(folder)
         (folder / "network.toml").write_text(text)
         servers = self.servers = list[subprocess.Popen[bytes]]()
         try:
             for number in range(len(self.ports)):
-                servers.append(
-                    subprocess.Popen(
-                        [*self.command(0, folder), f"b{number}"],
-                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                    )
-                )  # fmt: skip
+                servers.append(self.start(f"b{number}", folder))
             for port, server in zip(self.ports, servers, strict=True):
                 wait_for(port, server)
             yield self.ports[0]
@@ -76,6 +76,11 @@ class Gapless(System):
             for server in servers:
                 server.kill()
                 server.wait()
+
+    def start(self, name: str, folder: Path) -> "subprocess.Popen[bytes]":
+        """One of its brokers."""
+        command = [*self.command(0, folder), name]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _note_turns(self) -> None:
         """Ask each broker for the longest turn of its event loop."""
@@ -106,3 +111,13 @@ class Gapless(System):
                 for event in events:
                     if not take(event.payload):
                         return
+
+
+class GaplessOnDisk(Gapless):
+    """The same with its data on disk, synced by f + 1 brokers before a publication is confirmed."""
+
+    name = "gapless, synced"
+    promise = "exactly once, causal order, exact start, confirmed, on disk"
+
+    def of_broker(self, name: str, folder: Path) -> str:
+        return f'data = "{folder / name}"\n'

@@ -1,6 +1,7 @@
 """NATS with nats-py: core, which forgets, and JetStream, which keeps and acknowledges."""
 
 import asyncio
+import subprocess
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from benchmarks.peers.system import TOPIC, System
 
 WINDOW = 1024
+SYNCS_SINCE = (2, 10)
+"""The version that knows `sync_interval`."""
 
 
 class NatsCore(System):
@@ -62,6 +65,7 @@ class JetStream(NatsCore):
 
     name = "NATS JetStream"
     promise = "at least once, acknowledged"
+    storage = "memory"
 
     def command(self, port: int, folder: Path) -> list[str]:
         return [*super().command(port, folder), "-js", "-sd", str(folder)]
@@ -87,7 +91,7 @@ class JetStream(NatsCore):
 
         connection = await self._connect(port)
         stream = connection.jetstream()
-        await stream.add_stream(name="bench", subjects=[TOPIC], storage=StorageType.MEMORY)
+        await stream.add_stream(name="bench", subjects=[TOPIC], storage=StorageType(self.storage))
         over = asyncio.get_running_loop().create_future()
 
         async def on_message(message: Any) -> None:
@@ -101,3 +105,33 @@ class JetStream(NatsCore):
         await over
         await connection.flush()
         await connection.close()
+
+
+class JetStreamOnFile(JetStream):
+    """A stream in files that are synced now and then, as by default: every two minutes."""
+
+    name = "NATS JetStream, file"
+    promise = "at least once, acknowledged, in a file"
+    storage = "file"
+
+
+class JetStreamSynced(JetStreamOnFile):
+    """The same, synced before a publication is acknowledged."""
+
+    name = "NATS JetStream, synced"
+    promise = "at least once, acknowledged, on disk"
+
+    def missing(self) -> str:
+        why = super().missing()
+        if not why:
+            told = subprocess.run([self.program, "--version"], capture_output=True, text=True, check=True).stdout
+            version = told.rpartition("v")[2].strip()
+            if tuple(map(int, version.split(".")[:2])) < SYNCS_SINCE:
+                why = f"{self.program} {version} cannot sync before it acknowledges"
+        return why
+
+    def command(self, port: int, folder: Path) -> list[str]:
+        file = folder / "nats.conf"
+        text = f'jetstream {{ store_dir: "{folder / "store"}", sync_interval: always }}\n'
+        file.write_text(text, encoding="utf-8")
+        return [*NatsCore.command(self, port, folder), "-c", str(file)]

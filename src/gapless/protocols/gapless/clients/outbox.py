@@ -12,7 +12,7 @@ __all__ = ["Outbox", "Outgoing"]
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
-    """Events of one publisher, in order, and the subscriptions that they are for."""
+    """Events in order, and the subscriptions that they are for. They are of one publisher, or came out of history."""
 
     events: list[Event]
     names: list[str]

@@ -353,7 +353,7 @@ class Readings:
             reading.stalled_at = self._waves.final
         if retrieval.lost or retrieval.gaps:
             self._tell(reading, is_live=False)
-        session.put(Outgoing([event], names, True) for event in events if (names := self._names(reading, event)))
+        session.put(self._runs(reading, events))
         is_over = retrieval.is_over
         moved = retrieval.position > reading.position
         reading.position = max(reading.position, retrieval.position)
@@ -365,11 +365,18 @@ class Readings:
             self._host.flush(session)
         return bool(events) or is_over or (moved and room > 0)
 
-    def _names(self, reading: Reading, event: Event) -> list[str]:
-        """The subscriptions that get the event."""
+    def _runs(self, reading: Reading, events: list[Event]) -> list[Outgoing]:
+        """The events, with the subscriptions that get them."""
         if reading.name != CATCH_UP:
-            return [reading.name]
-        return [item.name for item in self._match(event) if item.name in reading.names]
+            return [Outgoing(events, [reading.name], True)] if events else []
+        runs: list[Outgoing] = []
+        for event in events:
+            names = [item.name for item in self._match(event) if item.name in reading.names]
+            if runs and runs[-1].names == names:
+                runs[-1].events.append(event)
+            elif names:
+                runs.append(Outgoing([event], names, True))
+        return runs
 
     def _go_live(self, reading: Reading) -> None:
         """Everything up to `wanted` was put: what was put aside follows."""

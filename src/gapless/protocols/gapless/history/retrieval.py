@@ -104,8 +104,7 @@ class Source:
         self._asked, self.is_wide = {}, False
         self._waited, self._patience = 0, PATIENCE
         self.missing = without(self.missing, lacking)
-        wanted = _test(self.missing)
-        self.events += [event for event in page.events if wanted(event)]
+        self.events += _those_in(self.missing, page.events)
         self.missing = without(self.missing, page.passed)
         self.page_since, self.since = self.since, page.upto
         return lacking
@@ -186,12 +185,14 @@ class Retrieval:
         """The next events, in order; none while an answer is missing that may contain an earlier one."""
         found: list[Event] = []
         safe = min((source.since for source in self.sources if not source.is_over), default=self._end)
+        begin, until, last = self._begin, self.until, 0
         for event in self._in_order(safe):
-            if self._begin < event.stamp <= self.until:
+            last = event.stamp
+            if begin < last <= until:
                 found.append(event)
-            self.position = max(self.position, min(event.stamp, self.until) - 1)
-            if len(found) >= most:
-                break
+                if len(found) >= most:
+                    break
+        self.position = max(self.position, min(last, until) - 1)
         if self.sources and all(source.is_over and not source.events for source in self.sources):
             self._finish_stretch()
         return found
@@ -202,11 +203,17 @@ class Retrieval:
 
     def _in_order(self, safe: int) -> Iterator[Event]:
         """The next events up to a stamp, each taken out as it comes."""
-        heads = [(_place(source.events[0]), n) for n, source in enumerate(self.sources) if source.events]
+        full = [source.events for source in self.sources if source.events]
+        if len(full) == 1:
+            [events] = full
+            while events and events[0].stamp <= safe:
+                yield events.popleft()
+            return
+        heads = [(_place(events[0]), n) for n, events in enumerate(full)]
         heapify(heads)
         while heads and heads[0][0][0] <= safe:
             number = heads[0][1]
-            events = self.sources[number].events
+            events = full[number]
             yield events.popleft()
             if events:
                 heapreplace(heads, (_place(events[0]), number))
@@ -224,8 +231,15 @@ def _place(event: Event) -> tuple[int, str, int]:
     return event.stamp, event.publisher, event.seq
 
 
-def _test(ranges: Ranges) -> Callable[[Event], bool]:
-    def test(event: Event) -> bool:
-        return any(first <= event.seq <= last for first, last in ranges.get(event.publisher, ()))
-
-    return test
+def _those_in(ranges: Ranges, events: Sequence[Event]) -> list[Event]:
+    """The events whose numbers are in the ranges, of which most publishers have one."""
+    nothing = (1, 0)
+    whole = {publisher: known[0] for publisher, known in ranges.items() if len(known) == 1}
+    if len(whole) < len(ranges):
+        return [e for e in events if any(first <= e.seq <= last for first, last in ranges.get(e.publisher, ()))]
+    found = []
+    for event in events:
+        first, last = whole.get(event.publisher, nothing)
+        if first <= event.seq <= last:
+            found.append(event)
+    return found
