@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterable, Iterable
+from itertools import accumulate
 from typing import Any, Protocol
 
 from gapless.client.batches import batches
@@ -139,8 +140,7 @@ class Publishing:
         while done < len(checked):
             await self._wait_for_room()
             room = self.unsafe.room if self._spec.confirms else len(checked)
-            fitting = _fitting(checked[done : done + room])
-            calls, size = [call for call, _ in fitting], sum([size for _, size in fitting])
+            calls, size = _fitting(checked[done : done + room])
             done += len(calls)
             self._client._note_beginning(began_us)
             self._give(calls)
@@ -170,11 +170,9 @@ class Publishing:
         self._client._check_open()
 
 
-def _fitting(checked: list[Checked]) -> list[Checked]:
-    """As many of them as go into one message; one at least."""
-    total = 0
-    for place, (_, size) in enumerate(checked):
-        if total >= MESSAGE_BYTES:
-            return checked[:place]
-        total += size
-    return checked
+def _fitting(checked: list[Checked]) -> tuple[list[Publish], int]:
+    """As many of them as go into one message, one at least; and how large they are."""
+    sizes = [size for _, size in checked]
+    if sum(sizes) > MESSAGE_BYTES:
+        sizes = sizes[: 1 + sum([total < MESSAGE_BYTES for total in accumulate(sizes[:-1])])]
+    return [call for call, _ in checked[: len(sizes)]], sum(sizes)
