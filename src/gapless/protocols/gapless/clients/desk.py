@@ -159,7 +159,8 @@ class Desk:
         if revived:
             # Waves do not wait for a lost session: its client may lack what came after the last position before that.
             behind = [brought[name].since for name in revived if brought[name].is_behind]
-            late, position = [*late, *revived], min([self._homes.lost_at(Home(message.home)), *behind])
+            lost_at = self._homes.lost_at(Home(message.home)) if session.is_live else session.behind
+            late, position = [*late, *revived], min([lost_at, *behind])
             session.revived.update(revived)
         passed = self._table.passed.get(session.client, 0)
         accounted = self._unaccounted.accounted(session.client, session.held, message)
