@@ -261,3 +261,13 @@ def test_a_publisher_that_an_operator_ends_leaves_what_was_admitted() -> None:
     assert desk.node.overview()["sessions"] == 1
     assert desk.node.state_size()["advertisements"] == 0
     assert desk.hear("p", ClientPublish(2, [event(2)])) == []
+
+
+def test_a_subscription_that_is_lost_ends_where_it_is_if_it_had_delivered_and_was_not_whole() -> None:
+    desk = publishing_desk()
+    broken = SubscriptionProgress("s", "TRUE", {"p": 1}, {"p": 1}, False)
+    answers = desk.attach("c", 3, broken, SubscriptionProgress("t", "TRUE", {"p": 1}, {}, False))
+    assert Unsubscribed(3, "s", {}) in answers
+    [attached] = [answer for answer in answers if isinstance(answer, Attached)]
+    assert attached.fresh == ["t"]
+    assert "s" not in desk.node.life.table.subscriptions

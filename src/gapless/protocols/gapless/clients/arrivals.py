@@ -5,7 +5,7 @@ whose session nobody holds any more learns that it has expired; if it was lost w
 its subscriptions and go on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 from gapless.protocols.gapless.client_messages import (
@@ -14,7 +14,6 @@ from gapless.protocols.gapless.client_messages import (
     Invite,
     NotYet,
     Redirect,
-    SubscriptionProgress,
 )
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clients.unaccounted import Unaccounted
@@ -107,14 +106,17 @@ class Arrivals:
         return not session.is_orphan and message.home != self._home and message.heard > session.attempt
 
     def _has_expired(self, message: Attach) -> bool:
-        lost = [item for item in message.brought if item.is_live and (item.got or item.is_whole)]
-        return bool(lost) and not self._may_revive(message, lost)
+        has_lost = any(item.is_live and (item.got or item.is_whole) for item in message.brought)
+        return has_lost and not self._may_revive(message)
 
-    def _may_revive(self, message: Attach, lost: Sequence[SubscriptionProgress]) -> bool:
-        """Whether these subscriptions of a session that nobody knows can go on. They can if they were lost with more
-        than f brokers, and did not expire: then their client would have been away for long."""
-        is_recent = REVIVED * message.silent_us < self._session_us
-        return is_recent and message.home != self._home and all(progress.is_whole for progress in lost)
+    def _may_revive(self, message: Attach) -> bool:
+        """Whether a session that nobody knows can go on. It can if it was lost with more than f brokers, and did not
+        expire: then its client would have been away for long.
+
+        It goes on even if a subscription of it has to end (`desk`). The smallest story: p's events were told to be
+        safe, and are lost with its session. If p were sent away to begin anew, nobody would be told of them.
+        """
+        return REVIVED * message.silent_us < self._session_us and message.home != self._home
 
     def expire(self, session: Session) -> None:
         """The session is over; should its client come back, it is told."""

@@ -23,6 +23,7 @@ from gapless.protocols.gapless.client_messages import (
     NotYet,
     Redirect,
     Stable,
+    SubscriptionProgress,
     Unsubscribed,
 )
 from gapless.protocols.gapless.clients.arrivals import Arrivals, Homes
@@ -143,10 +144,11 @@ class Desk:
         for name in [name for name in session.subscriptions if name not in brought and name not in read]:
             self._end_subscription(session, name)
             yield 1
+        broken = [name for name, progress in brought.items() if self._is_broken(session, progress)]
+        for name in broken:
+            del brought[name]
         revived = {
-            name: None
-            for name, progress in brought.items()
-            if name not in session.subscriptions and (progress.got or progress.is_whole)
+            name: None for name, progress in brought.items() if name not in session.subscriptions and progress.is_whole
         }
         fresh = {name: None for name in brought if name not in session.subscriptions and name not in revived}
         voided = dict.fromkeys(session.find_void(brought, message.heard))
@@ -174,6 +176,8 @@ class Desk:
         self._send(
             session.client, Attached(message.attempt, self._home, [*fresh, *voided], self._contacts, session.lost)
         )
+        for name in broken:
+            self._send(session.client, Unsubscribed(message.attempt, name, {}))
         for name, progress in brought.items():
             if name not in fresh and name not in session.revived:
                 held = {} if name in voided else progress.cuts
@@ -213,6 +217,15 @@ class Desk:
         self.secure(session)
         self.publications.confirm(session)
         self.publications.advance(session)
+
+    def _is_broken(self, session: Session, progress: SubscriptionProgress) -> bool:
+        """Whether a subscription was lost with more than f brokers when it had delivered something, and its cut was not
+        whole: it ends where it is, for nobody can tell any more where it begins.
+
+        The smallest story: s has got p:1, and waits for its cut of q. All who know of it die. Its client comes to a
+        broker where q has answered p:2. If s were entered there, it would read p:2 out of history, and not the answer.
+        """
+        return progress.subscription not in session.subscriptions and bool(progress.got) and not progress.is_whole
 
     def inherit(self, record: SessionRecord) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
