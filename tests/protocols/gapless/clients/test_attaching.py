@@ -41,6 +41,7 @@ from gapless.protocols.gapless.client_messages import (
     Unsubscribed,
 )
 from gapless.protocols.gapless.epochs import Epoch
+from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.messages import Backup, BackupHeld, Frame, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
 
@@ -271,3 +272,13 @@ def test_a_subscription_that_is_lost_ends_where_it_is_if_it_had_delivered_and_wa
     [attached] = [answer for answer in answers if isinstance(answer, Attached)]
     assert attached.fresh == ["t"]
     assert "s" not in desk.node.life.table.subscriptions
+
+
+def test_who_asks_for_a_session_that_a_hand_over_may_bring_waits_for_that() -> None:
+    desk = Desk()
+    desk.node.life.estates.heirs[name_life("b1", 0)] = name_life("b0", 0)
+    desk.node.life.table.set_intact(False)
+    assert desk.hear("c", Attach(3, "b1/0", [], {}, [], 1)) == [NotYet(3)]
+    assert isinstance(desk.attach("d")[0], Attached), "it was invited here"
+    desk.node.life.table.set_intact(True)
+    assert isinstance(desk.hear("c", Attach(4, "b1/0", [], {}, [], 1))[0], Attached)

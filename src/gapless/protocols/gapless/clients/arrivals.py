@@ -20,6 +20,7 @@ from gapless.protocols.gapless.clients.unaccounted import Unaccounted
 from gapless.protocols.gapless.epochs import attempt_of
 from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Arrivals", "Homes"]
@@ -63,12 +64,14 @@ class Arrivals:
         home: Home,
         options: GaplessOptions,
         sessions: Mapping[str, Session],
+        table: RoutingTable,
         homes: Homes,
         unaccounted: Unaccounted,
     ) -> None:
         self._home = home
         self._session_us = options.session_s * 1e6
         self._sessions = sessions
+        self._table = table
         self._homes = homes
         self._unaccounted = unaccounted
         self._expired: dict[str, int] = {}
@@ -91,10 +94,19 @@ class Arrivals:
                 where = self._homes.find_elsewhere(client) or where
             if where not in (None, self._home):
                 return Redirect(message.attempt, broker_of(where))
-            is_early, held = where is None, 0
+            is_early, held = where is None or self._may_be_inherited(message), 0
         if is_early or self._unaccounted.may_be_found(client, held, message, now):
             return NotYet(message.attempt)
         return Expired(message.attempt) if session is None and self._has_expired(message) else None
+
+    def _may_be_inherited(self, message: Attach) -> bool:
+        """Whether a hand-over that is under way may bring the session, which was lost: then two would hold it.
+
+        The smallest story: b13 dies with p's session and all who know of it. The others go round it, and p may begin
+        anew at b3. b13 comes back with its disk, and b3 has told what it holds, when p comes. b3 and b13 would both
+        take p's advertisement for their own, and each wait for the others to answer it.
+        """
+        return message.home != self._home and not self._table.is_intact
 
     def _is_outdated(self, session: Session, message: Attach) -> bool:
         """Whether another broker has answered the client since this one did.
