@@ -51,8 +51,12 @@ class Homes(Protocol):
         """The publishers whose sessions hand-overs found to be lost."""
         ...
 
+    def lose(self, client: str, first: int, last: int) -> None:
+        """These numbers of what a client published are lost. It is told when it comes."""
+        ...
+
     def tell_lost(self, client: str) -> list[tuple[int, int]]:
-        """What the client had published and hand-overs found to be lost. It is told once."""
+        """What the client had published and is known to be lost. It is told once."""
         ...
 
 

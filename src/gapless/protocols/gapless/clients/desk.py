@@ -98,7 +98,7 @@ class Desk:
         self.home = GoingHome(self.sessions, send, self.secure, self._go_on)
         self.lagging = Lagging(options, self.sessions, self.readings, self.secure, set_timer)
         self.publications = Publications(
-            options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held()
+            options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held(), homes.lose
         )
         self.errand: Pieces[None] | None = None
         """What is still to be done for a client that has come: before any other input is taken."""
@@ -168,6 +168,7 @@ class Desk:
         accounted = self._unaccounted.accounted(session.client, session.held, message)
         passed_on = self._unaccounted.passed_on(session.client, session.held, message)
         tombstones = [tombstone(session.client, seq) for seq in range(passed_on + 1, message.first)]
+        session.unburied = self._unaccounted.lost(session.client, message)
         session.lose(accounted + 1, message.first - 1, message.heard)
         session.lost = self._homes.tell_lost(session.client) + session.lost
         session.claim(message, voided, frozenset(late))
