@@ -125,6 +125,7 @@ LIES: dict[str, tuple[Lie, str]] = {
     "a cut beyond all": (lambda _: attach(brought=[progress(cuts={"x": 2**64 - 1})]), "numbers go from 0 to"),
     "a cut below nothing": (lambda _: attach(brought=[progress(cuts={"x": -1})]), "number -1"),
     "more than all taken": (lambda _: attach(brought=[progress(got={"x": 2**63})]), "numbers go from 0 to"),
+    "more than all seen": (lambda _: attach(seen={"x": 2**63}), "numbers go from 0 to"),
     "an advertisement beyond all": (lambda _: ClientAdvertise(2, "liar/a1", "TRUE", 2**63), "numbers go from 0 to"),
     "publications that do not follow": (
         lambda _: attach(publications=[event(5)], first=1), "number 5, but number 1 is next",

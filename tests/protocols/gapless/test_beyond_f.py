@@ -128,6 +128,15 @@ def test_who_all_come_back_with_their_disks_lose_nothing_where_brokers_wait() ->
     assert delivered(found) == [f"ann:{seq}" for seq in range(1, 8)]
 
 
+@pytest.mark.parametrize("memory", [True, False])
+def test_what_they_come_back_with_when_the_others_have_gone_round_them_is_lost(memory: bool) -> None:
+    found = scenario(*(Restart(7_000.0, name, memory=memory) for name in DEAD))
+    found = msgspec.structs.replace(found, network=msgspec.structs.replace(found.network, disks=Delay(1.0, 2.0)))
+    assert try_scenario(found).status == "valid"
+    assert told(found) == {("ann", 3), ("ann", 4), ("ann", 5)}
+    assert delivered(found) == ["ann:1", "ann:2", "ann:6", "ann:7"]
+
+
 def test_who_waits_for_somebody_goes_on_when_an_operator_says_that_it_will_not_return() -> None:
     assert delivered(scenario(partition="wait")) == ["ann:1", "ann:2"]
     assert delivered(scenario(*NEVER_BACK, partition="wait"))[-1] == "ann:7"

@@ -58,6 +58,8 @@ class Attach(_Said, frozen=True):
     """The last attempt that was answered by `Attached`, as far as the client knows."""
     silent_us: int = 0
     """For how long the client has heard nothing of the broker that held its session."""
+    seen: Cuts = msgspec.field(default_factory=dict)
+    """By publisher: the last number that it was delivered for subscriptions that are over."""
 
 
 class Invite(_Said, frozen=True):

@@ -348,7 +348,7 @@ def test_an_expired_session_ends_every_subscription_where_the_client_stopped() -
     bench.hear(Delivery(2, 1, [Event("p", 6, {})], ["s"]))
     effects = bench.hear(Expired(2))
     assert [item for item in effects if isinstance(item, Ended)] == [Ended("s", {"p": 6}), Ended("t", {"p": 0, "q": 2})]
-    assert attaches(effects) == [("b", Attach(3, "", [], {}, [], 1, unread=1, heard=2))]
+    assert attaches(effects) == [("b", Attach(3, "", [], {}, [], 1, unread=1, heard=2, seen={"p": 6}))]
 
 
 def test_cuts_of_a_subscription_that_was_lost_with_its_broker_are_void() -> None:
@@ -394,3 +394,14 @@ def test_it_waits_longer_each_time_that_no_answer_came_in_time() -> None:
         delays.append(timer.delay_us)
     assert delays == [100_000 * 2**n for n in range(7)] + [6_400_000] * 2
     assert retries(bench.hear(NotYet(9), broker="b2"))[0].delay_us == 100_000, "somebody is there"
+
+
+def test_what_came_for_subscriptions_that_are_over_is_told_with_every_attach() -> None:
+    bench = Bench().attach().active("s", p=4).active("t", p=1, q=3)
+    bench.hear(Delivery(2, 1, [Event("p", 6, {})], ["s"]))
+    bench.hear(Delivery(2, 2, [Event("p", 5, {}), Event("q", 3, {})], ["t"]))
+    for name in ("s", "t"):
+        bench.step(Unsubscribe(name))
+        bench.hear(Unsubscribed(2, name, {}))
+    [(_, attach)] = attaches(bench.step(Connected("b")))
+    assert attach.seen == {"p": 6, "q": 3}

@@ -41,6 +41,7 @@ from gapless.protocols.gapless.client_messages import (
     Unsubscribed,
 )
 from gapless.protocols.gapless.epochs import Epoch
+from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.messages import Backup, BackupHeld, Frame, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
 
@@ -261,3 +262,23 @@ def test_a_publisher_that_an_operator_ends_leaves_what_was_admitted() -> None:
     assert desk.node.overview()["sessions"] == 1
     assert desk.node.state_size()["advertisements"] == 0
     assert desk.hear("p", ClientPublish(2, [event(2)])) == []
+
+
+def test_a_subscription_that_is_lost_ends_where_it_is_if_it_had_delivered_and_was_not_whole() -> None:
+    desk = publishing_desk()
+    broken = SubscriptionProgress("s", "TRUE", {"p": 1}, {"p": 1}, False)
+    answers = desk.attach("c", 3, broken, SubscriptionProgress("t", "TRUE", {"p": 1}, {}, False))
+    assert Unsubscribed(3, "s", {}) in answers
+    [attached] = [answer for answer in answers if isinstance(answer, Attached)]
+    assert attached.fresh == ["t"]
+    assert "s" not in desk.node.life.table.subscriptions
+
+
+def test_who_asks_for_a_session_that_a_hand_over_may_bring_waits_for_that() -> None:
+    desk = Desk()
+    desk.node.life.estates.heirs[name_life("b1", 0)] = name_life("b0", 0)
+    desk.node.life.table.set_intact(False)
+    assert desk.hear("c", Attach(3, "b1/0", [], {}, [], 1)) == [NotYet(3)]
+    assert isinstance(desk.attach("d")[0], Attached), "it was invited here"
+    desk.node.life.table.set_intact(True)
+    assert isinstance(desk.hear("c", Attach(4, "b1/0", [], {}, [], 1))[0], Attached)

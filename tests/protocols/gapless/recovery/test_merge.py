@@ -216,3 +216,20 @@ def test_what_waits_for_a_knot_of_events_does_not_go_before_it() -> None:
         names = [name_of(event) for event in merge_logs(logs, [])]
         assert set(names[:2]) == {("a", 1), ("b", 1)}
         assert names[2:] == [("c", 1), ("a", 2)]
+
+
+def test_of_events_that_need_not_wait_the_one_with_the_smallest_stamp_is_first() -> None:
+    """The journal that a:1 was in is lost, and nobody knows any more that it answers z:2."""
+    answer = LogEntry(Event("a", 1, {}, b"", 30), False, None)
+    asked = [
+        Admission(1, Event("z", 1, {}, b"", 10), {}, False),
+        Admission(2, Event("z", 2, {}, b"", 20), {}, False),
+        Admission(3, Event("z", 3, {}, b"", 40), {}, False),
+    ]
+    assert [event.id for event in merge_logs([[answer]], [asked])] == ["z:1", "z:2", "a:1", "z:3"]
+
+
+def test_a_smaller_stamp_does_not_count_against_what_is_known() -> None:
+    entered = [LogEntry(Event("a", 1, {}, b"", 30), True, None), LogEntry(Event("b", 1, {}, b"", 10), True, None)]
+    waiting = admitted(Event("c", 1, {}, b"", 20), a=1)
+    assert [event.id for event in merge_logs([entered], [waiting])] == ["a:1", "b:1", "c:1"]

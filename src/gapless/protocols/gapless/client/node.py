@@ -184,6 +184,7 @@ class GaplessClient(ClientNode):
             self._publishing.first_unsafe,
             self._deliveries.received,
             self._deliveries.clock,
+            dict(self._subscriptions.seen),
         )
 
     # ---- calls with a filter ------------------------------------------------------------------------------

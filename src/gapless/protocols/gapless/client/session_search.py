@@ -13,6 +13,7 @@ from gapless.events import Event
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client.line import Line
 from gapless.protocols.gapless.client_messages import Answer, Attach, Attached, Redirect, SubscriptionProgress
+from gapless.protocols.gapless.messages import Cuts
 
 __all__ = ["Luggage", "SessionSearch"]
 
@@ -33,6 +34,8 @@ class Luggage(msgspec.Struct, frozen=True):
     received: int
     """How many deliveries count as received: the next has the number after."""
     clock: int
+    seen: Cuts
+    """By publisher: the last number that was delivered for subscriptions that are over."""
 
 
 class SessionSearch:
@@ -70,6 +73,7 @@ class SessionSearch:
             Attach(
                 self._line.attempt, self.home, brought.subscriptions, brought.advertisements, brought.publications,
                 brought.first, brought.received, brought.clock, self._heard, max(0, self._line.now - self._served_at),
+                brought.seen,
             )
         )  # fmt: skip
         self._set_timer()

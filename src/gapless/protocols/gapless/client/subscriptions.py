@@ -31,14 +31,20 @@ from gapless.protocols.gapless.client_messages import (
 from gapless.protocols.gapless.groups.client import GroupClient
 from gapless.protocols.gapless.groups.dealer import Dealer
 from gapless.protocols.gapless.messages import Cuts, NameRecord
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Subscriptions"]
+
+SEEN_MAX = 100
+"""Of so many publishers it is remembered what came for subscriptions that are over."""
 
 
 class Subscriptions:
     """Those of one client; what is particular about named ones is in `named`, what came for all in `deliveries`."""
 
     def __init__(self, line: Line, client: str) -> None:
+        self.seen: Cuts = {}
+        """By publisher: the last number that was delivered for subscriptions that are over."""
         self._line = line
         self._held: dict[str, HeldSubscription] = {}
         self.named = NamedClient(line, self)
@@ -208,7 +214,11 @@ class Subscriptions:
         self._end(subscription, self._held[subscription].last(), reason=reason)
 
     def _end(self, name: str, last: Cuts, is_complete: bool = False, reason: str = "") -> None:
-        if self._held.pop(name).dealer is not None:
+        held = self._held.pop(name)
+        for publisher, seq in held.got.items():
+            self.seen[publisher] = max(seq, self.seen.pop(publisher, 0))
+        forget_oldest(self.seen, SEEN_MAX)
+        if held.dealer is not None:
             return
         self.named.ended(name)
         self._line.emit(Ended(name, last, is_complete, reason))

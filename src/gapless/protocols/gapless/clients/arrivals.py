@@ -5,7 +5,7 @@ whose session nobody holds any more learns that it has expired; if it was lost w
 its subscriptions and go on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 from gapless.protocols.gapless.client_messages import (
@@ -14,13 +14,13 @@ from gapless.protocols.gapless.client_messages import (
     Invite,
     NotYet,
     Redirect,
-    SubscriptionProgress,
 )
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clients.unaccounted import Unaccounted
 from gapless.protocols.gapless.epochs import attempt_of
 from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Arrivals", "Homes"]
@@ -51,8 +51,12 @@ class Homes(Protocol):
         """The publishers whose sessions hand-overs found to be lost."""
         ...
 
+    def lose(self, client: str, first: int, last: int) -> None:
+        """These numbers of what a client published are lost. It is told when it comes."""
+        ...
+
     def tell_lost(self, client: str) -> list[tuple[int, int]]:
-        """What the client had published and hand-overs found to be lost. It is told once."""
+        """What the client had published and is known to be lost. It is told once."""
         ...
 
 
@@ -64,12 +68,14 @@ class Arrivals:
         home: Home,
         options: GaplessOptions,
         sessions: Mapping[str, Session],
+        table: RoutingTable,
         homes: Homes,
         unaccounted: Unaccounted,
     ) -> None:
         self._home = home
         self._session_us = options.session_s * 1e6
         self._sessions = sessions
+        self._table = table
         self._homes = homes
         self._unaccounted = unaccounted
         self._expired: dict[str, int] = {}
@@ -92,10 +98,19 @@ class Arrivals:
                 where = self._homes.find_elsewhere(client) or where
             if where not in (None, self._home):
                 return Redirect(message.attempt, broker_of(where))
-            is_early, held = where is None, 0
+            is_early, held = where is None or self._may_be_inherited(message), 0
         if is_early or self._unaccounted.may_be_found(client, held, message, now):
             return NotYet(message.attempt)
         return Expired(message.attempt) if session is None and self._has_expired(message) else None
+
+    def _may_be_inherited(self, message: Attach) -> bool:
+        """Whether a hand-over that is under way may bring the session, which was lost: then two would hold it.
+
+        The smallest story: b13 dies with p's session and all who know of it. The others go round it, and p may begin
+        anew at b3. b13 comes back with its disk, and b3 has told what it holds, when p comes. b3 and b13 would both
+        take p's advertisement for their own, and each wait for the others to answer it.
+        """
+        return message.home != self._home and not self._table.is_intact
 
     def _is_outdated(self, session: Session, message: Attach) -> bool:
         """Whether another broker has answered the client since this one did.
@@ -107,14 +122,17 @@ class Arrivals:
         return not session.is_orphan and message.home != self._home and message.heard > session.attempt
 
     def _has_expired(self, message: Attach) -> bool:
-        lost = [item for item in message.brought if item.is_live and (item.got or item.is_whole)]
-        return bool(lost) and not self._may_revive(message, lost)
+        has_lost = any(item.is_live and (item.got or item.is_whole) for item in message.brought)
+        return has_lost and not self._may_revive(message)
 
-    def _may_revive(self, message: Attach, lost: Sequence[SubscriptionProgress]) -> bool:
-        """Whether these subscriptions of a session that nobody knows can go on. They can if they were lost with more
-        than f brokers, and did not expire: then their client would have been away for long."""
-        is_recent = REVIVED * message.silent_us < self._session_us
-        return is_recent and message.home != self._home and all(progress.is_whole for progress in lost)
+    def _may_revive(self, message: Attach) -> bool:
+        """Whether a session that nobody knows can go on. It can if it was lost with more than f brokers, and did not
+        expire: then its client would have been away for long.
+
+        It goes on even if a subscription of it has to end (`desk`). The smallest story: p's events were told to be
+        safe, and are lost with its session. If p were sent away to begin anew, nobody would be told of them.
+        """
+        return REVIVED * message.silent_us < self._session_us and message.home != self._home
 
     def expire(self, session: Session) -> None:
         """The session is over; should its client come back, it is told."""

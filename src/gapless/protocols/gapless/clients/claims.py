@@ -68,6 +68,7 @@ class Claims:
             raise CallError(f"{client!r} attaches with attempt {message.attempt}: attempts are counted from 1")
         _check_numbers(client, (message.attempt, message.first, message.unread, message.heard, message.silent_us))
         _check_home(client, message.home)
+        _check_cuts(client, message.seen)
         check_readings(client, sum(not progress.is_live for progress in message.brought))
         for progress in message.brought:
             _check_positions(client, progress.since, progress.until)

@@ -23,6 +23,7 @@ from gapless.protocols.gapless.client_messages import (
     NotYet,
     Redirect,
     Stable,
+    SubscriptionProgress,
     Unsubscribed,
 )
 from gapless.protocols.gapless.clients.arrivals import Arrivals, Homes
@@ -91,13 +92,13 @@ class Desk:
         self.done = done
         self._claims = Claims(table, options.client_window)
         self._unaccounted = Unaccounted(home, options, self.sessions, table, done, homes.gone)
-        self._arrivals = Arrivals(home, options, self.sessions, homes, self._unaccounted)
+        self._arrivals = Arrivals(home, options, self.sessions, table, homes, self._unaccounted)
         self.readings = Readings(sources, journal.clock, options.delivery_window, self, table.match)
         self.readiness = Readiness(options, self.sessions, table, journal, self.readings, send, self.secure)
         self.home = GoingHome(self.sessions, send, self.secure, self._go_on)
         self.lagging = Lagging(options, self.sessions, self.readings, self.secure, set_timer)
         self.publications = Publications(
-            options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held()
+            options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held(), homes.lose
         )
         self.errand: Pieces[None] | None = None
         """What is still to be done for a client that has come: before any other input is taken."""
@@ -143,10 +144,11 @@ class Desk:
         for name in [name for name in session.subscriptions if name not in brought and name not in read]:
             self._end_subscription(session, name)
             yield 1
+        broken = [name for name, progress in brought.items() if self._is_broken(session, progress)]
+        for name in broken:
+            del brought[name]
         revived = {
-            name: None
-            for name, progress in brought.items()
-            if name not in session.subscriptions and (progress.got or progress.is_whole)
+            name: None for name, progress in brought.items() if name not in session.subscriptions and progress.is_whole
         }
         fresh = {name: None for name in brought if name not in session.subscriptions and name not in revived}
         voided = dict.fromkeys(session.find_void(brought, message.heard))
@@ -159,12 +161,14 @@ class Desk:
         if revived:
             # Waves do not wait for a lost session: its client may lack what came after the last position before that.
             behind = [brought[name].since for name in revived if brought[name].is_behind]
-            late, position = [*late, *revived], min([self._homes.lost_at(Home(message.home)), *behind])
+            lost_at = self._homes.lost_at(Home(message.home)) if session.is_live else session.behind
+            late, position = [*late, *revived], min([lost_at, *behind])
             session.revived.update(revived)
         passed = self._table.passed.get(session.client, 0)
         accounted = self._unaccounted.accounted(session.client, session.held, message)
         passed_on = self._unaccounted.passed_on(session.client, session.held, message)
         tombstones = [tombstone(session.client, seq) for seq in range(passed_on + 1, message.first)]
+        session.unburied = self._unaccounted.lost(session.client, message)
         session.lose(accounted + 1, message.first - 1, message.heard)
         session.lost = self._homes.tell_lost(session.client) + session.lost
         session.claim(message, voided, frozenset(late))
@@ -173,6 +177,8 @@ class Desk:
         self._send(
             session.client, Attached(message.attempt, self._home, [*fresh, *voided], self._contacts, session.lost)
         )
+        for name in broken:
+            self._send(session.client, Unsubscribed(message.attempt, name, {}))
         for name, progress in brought.items():
             if name not in fresh and name not in session.revived:
                 held = {} if name in voided else progress.cuts
@@ -212,6 +218,15 @@ class Desk:
         self.secure(session)
         self.publications.confirm(session)
         self.publications.advance(session)
+
+    def _is_broken(self, session: Session, progress: SubscriptionProgress) -> bool:
+        """Whether a subscription was lost with more than f brokers when it had delivered something, and its cut was not
+        whole: it ends where it is, for nobody can tell any more where it begins.
+
+        The smallest story: s has got p:1, and waits for its cut of q. All who know of it die. Its client comes to a
+        broker where q has answered p:2. If s were entered there, it would read p:2 out of history, and not the answer.
+        """
+        return progress.subscription not in session.subscriptions and bool(progress.got) and not progress.is_whole
 
     def inherit(self, record: SessionRecord) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""

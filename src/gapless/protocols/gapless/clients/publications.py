@@ -15,6 +15,7 @@ from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.gapless.tombstones import tombstone
 
 __all__ = ["Publications"]
 
@@ -37,7 +38,9 @@ class Publications:
         process: Callable[[list[Event], int], None],
         withdraw: Callable[[Session, str], None],
         held: Callable[[], None],
+        lose: Callable[[str, int, int], None],
     ) -> None:
+        """`lose` is told of events of others that are lost: the publisher, the first and the last number."""
         self.published = 0
         self.confirming = Latencies()
         """From when publications come until they are safe."""
@@ -49,7 +52,8 @@ class Publications:
         self._process = process
         self._withdraw = withdraw
         self._held = held
-        self._admissions: deque[tuple[int, Session, list[Event]]] = deque()
+        self._lose = lose
+        self._admissions: deque[tuple[int, Session | None, list[Event]]] = deque()
         self._stuck: dict[str, None] = {}
 
     def queue(self, session: Session, events: list[Event], now: int) -> None:
@@ -64,10 +68,18 @@ class Publications:
             session.timed_publication = (session.queued, now)
 
     def advance(self, session: Session) -> None:
-        """Carry out what the client did, in order, as far as nothing holds it back."""
-        while session.inbox and not session.is_still:
+        """Carry out what the client did, in order, as far as nothing holds it back.
+
+        Before all that, there are tombstones for what it was delivered and is lost.
+        """
+        while (session.inbox or session.unburied) and not session.is_still:
             taken_back = session.inbox.taken_back
-            if taken_back is not None:
+            if session.unburied:
+                if not self._room(session):
+                    self._stuck[session.client] = None
+                    return
+                self._bury(session)
+            elif taken_back is not None:
                 if session.in_flight:
                     return
                 self._withdraw(session, taken_back.advertisement)
@@ -84,6 +96,21 @@ class Publications:
                 session.in_flight += len(events)
                 self._admissions.append((self._journal.admit(events), session, events))
             self._held()
+
+    def _bury(self, session: Session) -> None:
+        """Admit tombstones for what the client was delivered and nobody knows of.
+
+        The smallest story: x has got p:1, which was safe. All who held p:1 die. x and p come here, x publishes x:1, and
+        c gets that. If p:1 were told to be lost only when p is let in, c would have an effect without its cause.
+        """
+        unburied, session.unburied = session.unburied, {}
+        for publisher, last in sorted(unburied.items()):
+            first = max(self._table.passed.get(publisher, 0), last - self._window) + 1
+            if first <= last:
+                lost = [tombstone(publisher, seq) for seq in range(first, last + 1)]
+                self._lose(publisher, first, last)
+                events = self._journal.stamp(lost, [(lost[0].attributes, len(lost))])
+                self._admissions.append((self._journal.admit(events), None, events))
 
     def _room(self, session: Session) -> int:
         """How many more of its publications may go out.
@@ -108,6 +135,9 @@ class Publications:
         held = self._journal.held
         while self._admissions and self._admissions[0][0] <= held:
             number, session, events = self._admissions.popleft()
+            if session is None:
+                self._process(events, number - len(events) + 1)
+                continue
             session.in_flight -= len(events)
             session.admitted = events[-1].seq
             timed = session.timed_publication

@@ -106,6 +106,8 @@ class Session:
         """What its client published and nobody holds any more, if it may not have heard that."""
         self.told_lost = 0
         """In which attempt it was told so."""
+        self.unburied: Cuts = {}
+        """By publisher: the last event that its client was delivered and that is lost, if it has no tombstone yet."""
         self.notes: list[tuple[int, Note]] = []
         """What is to be told after that many deliveries."""
         self.read_texts: dict[str, str] = {}
@@ -222,7 +224,7 @@ class Session:
     def can_go_home(self) -> bool:
         """Whether nothing of it is under way: the client is there, its publications are out, its cuts are whole, and
         its advertisements stable."""
-        is_busy = self.in_flight or self.unready or len(self.stable) < len(self.advertisements)
+        is_busy = self.in_flight or self.unburied or self.unready or len(self.stable) < len(self.advertisements)
         return not (self.is_away or is_busy)
 
     @property

@@ -8,10 +8,12 @@ The smallest story of the second: x has got p:1. Its broker dies, and so do all 
 that it is safe. x comes to b2 first and publishes x:1, then p comes to b2 and publishes p:1 again. An effect would be
 there before its cause.
 
-So the client is put off. For a while (`SHORT_US`) a hand-over may bring what it published itself: then that is lost.
-For as long again the publisher of what it was delivered may come. If that one is put off here, too, it is known whether
-it brings the event: two clients must not wait for each other because of what both were told to be safe. If its session
-is here, what waits in it is waited for. A publisher that comes later than that is too late.
+So the client is put off. For a while (`SHORT_US`) a hand-over may bring what it knows of. For as long again the
+publisher of what it was delivered may come. If that one is put off here, too, it is known whether it brings the event:
+two clients must not wait for each other because of what both were told to be safe. If its session is here, what waits
+in it is waited for. Then the client is let in. If the publisher waits here and does not bring the event, that is lost:
+there are tombstones before anything that the client publishes (`Publications.advance`). A publisher that comes later is
+too late.
 
 Within f nothing is lost: no publisher is gone, and nobody is asked what it was delivered.
 """
@@ -64,7 +66,7 @@ class Unaccounted:
         and does not know it. b5 dies, comes back without memory, and meets b0 first, which has an older copy of its
         journal. p would be told that 1 is lost, but b1 and b4 have it.
         """
-        unseen = self._unseen(client, message)
+        unseen = self.unseen(client, message)
         is_short = message.home != self._home and self.accounted(client, held, message) < message.first - 1
         if not unseen and not is_short:
             self._waiting.pop(client, None)
@@ -72,8 +74,8 @@ class Unaccounted:
         since, _ = self._waiting.get(client, (now, 0))
         self._waiting[client] = since, message.first
         forget_oldest(self._waiting, WAITING_MAX)
-        waited = now - since
-        if waited < (2 * SHORT_US if unseen else SHORT_US):
+        may_come = any(self._may_bring(publisher, seq) for publisher, seq in unseen.items())
+        if now - since < (2 * SHORT_US if may_come else SHORT_US):
             return True
         return any(self._is_coming(publisher, seq) for publisher, seq in unseen.items())
 
@@ -93,21 +95,28 @@ class Unaccounted:
         known = max(known, message.first - 1 - self._window)
         return known if self._counts else max(known, message.first - 1)
 
-    def _unseen(self, client: str, message: Attach) -> Cuts:
+    def unseen(self, client: str, message: Attach) -> Cuts:
         """By publisher that is gone: the last number that the client was delivered and nobody here knows of."""
         if not self._gone or message.home == self._home:
             return {}
         found: Cuts = {}
-        for progress in message.brought:
-            for publisher, seq in progress.got.items():
-                if publisher != client and self._may_come(publisher, seq):
+        for seen in (message.seen, *(progress.got for progress in message.brought)):
+            for publisher, seq in seen.items():
+                if publisher != client and publisher in self._gone and seq > self._known(publisher, seq):
                     found[publisher] = max(seq, found.get(publisher, 0))
         return found
 
-    def _may_come(self, publisher: str, seq: int) -> bool:
-        """Whether nobody here knows the event, and its publisher may bring it."""
-        if publisher not in self._gone or seq <= self._known(publisher, seq):
-            return False
+    def lost(self, client: str, message: Attach) -> Cuts:
+        """Of what the client was delivered and nobody here knows of: what is lost, as the publishers say themselves.
+
+        They wait here, and were told that it is safe. Nobody else's word counts: a client cannot bury what others say.
+        """
+        unseen = self.unseen(client, message) if self._counts else {}
+        lost = {name: min(seq, self._waiting.get(name, (0, 0))[1] - 1) for name, seq in unseen.items()}
+        return {publisher: seq for publisher, seq in lost.items() if seq > 0}
+
+    def _may_bring(self, publisher: str, seq: int) -> bool:
+        """Whether the publisher may bring the event: not if it waits here, and was told that the event is safe."""
         return self._waiting.get(publisher, (0, 0))[1] <= seq
 
     def _is_coming(self, publisher: str, seq: int) -> bool:

@@ -11,6 +11,7 @@ A hand-over replaces a region of the tree. `handover` explains it; read it first
 | one order out of several logs | `merge` |
 | cuts that were on their way to somebody who died | `inference`, `starting_cut` |
 | what nobody holds any more | `holes` |
+| what comes back with those that the others went round | `gone_round` |
 | the plan carried out, step by step | `takeover` |
 | filters, each read once | `patterns` |
 | copies of others' journals, and where their clients went | `estates` |

@@ -62,7 +62,7 @@ class Estates:
         self._gone_round: dict[Home, int] = {}
         """By life without which a hand-over was completed, and whose journal nobody had: what had been reached then."""
         self._lost: dict[str, Ranges] = {}
-        """By client: what it had published and hand-overs found to be lost, until it comes and is told."""
+        """By client: what it had published and is known to be lost, until it comes and is told."""
         self.gone: dict[str, None] = {}
         """The publishers whose sessions hand-overs found to be lost."""
         self._over: dict[Home, None] = {}
@@ -273,13 +273,17 @@ class Estates:
     def _note_lost(self, plan: TakeoverPlan) -> None:
         for event in plan.events:
             if is_lost(event.attributes):
-                add_range(self._lost.setdefault(event.publisher, {}), event.publisher, event.seq, event.seq)
-        forget_oldest(self._lost, REMEMBERED_MAX)
+                self.lose(event.publisher, event.seq, event.seq)
         self.gone.update(dict.fromkeys(plan.gone))
         forget_oldest(self.gone, REMEMBERED_MAX)
 
+    def lose(self, client: str, first: int, last: int) -> None:
+        """These numbers of what a client published are lost. It is told when it comes."""
+        add_range(self._lost.setdefault(client, {}), client, first, last)
+        forget_oldest(self._lost, REMEMBERED_MAX)
+
     def tell_lost(self, client: str) -> list[tuple[int, int]]:
-        """What the client had published and hand-overs found to be lost. It is told once."""
+        """What the client had published and is known to be lost. It is told once."""
         return self._lost.pop(client, {}).get(client, [])
 
     def find_elsewhere(self, client: str) -> Home | None:

@@ -33,6 +33,7 @@ from gapless.protocols.gapless.members.contraction import Region, excluded, stan
 from gapless.protocols.gapless.members.status import Statuses, life_of
 from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, Sync, TreeBody
 from gapless.protocols.gapless.pieces import Pieces
+from gapless.protocols.gapless.recovery.gone_round import processed_by_any, when_gone_round, without_lost
 
 __all__ = [
     "Handover",
@@ -123,10 +124,7 @@ def divide_estates(
     advertises, and publishes 1, which reaches everyone. b2 and b6 come back with all that they had. p4 would be told
     that it gets p2:1.
     """
-    gone_round: dict[str, int] = {}
-    for sync in syncs.values():
-        for home, position in sync.gone_round.items():
-            gone_round[home] = min(position, gone_round.get(home, position))
+    gone_round = when_gone_round(syncs)
     owned: dict[str, int] = {}
     elsewhere = {
         client
@@ -140,6 +138,9 @@ def divide_estates(
             owned[client] = max(epoch, owned.get(client, 0))
         for estate in sync.estates:
             _unite(records.setdefault((estate.broker, estate.life), {}), estate)
+    for key, estate_records in records.items():
+        if name_life(*key) in gone_round:
+            records[key] = without_lost(estate_records.values(), processed_by_any(syncs))
     heirs: dict[tuple[str, int], str] = {}
     newest: dict[str, Inheritance] = {}
     for broker, life in sorted(records):

@@ -17,6 +17,11 @@ for a cause is first everywhere. So where events wait for one another, one of th
 The smallest story: p:1 and q:1 cross, and r:1 comes after both. All three wait. Only p:1 or q:1 may be let out of the
 knot; if r:1 went first, it would be seen before its causes.
 
+Of events that need not wait, the one with the smallest stamp is first. If more than f brokers are gone, so may be the
+journal of an event, and with it all that it comes after; its stamp is larger than those of its causes. The smallest
+story: q answers p:1 with q:1, and b3 gets q:1 only. q's broker dies with all who held its journal, and p's returns, so
+that its journal has p:1. Nobody knows any more that q:1 came later.
+
 These rules are enough. Whoever published an effect had the cause delivered by a broker that had processed it; and
 nothing is forgotten before all its causes are (see `waves`), so the chain of entries is never broken.
 """
@@ -24,6 +29,7 @@ nothing is forgotten before all its causes are (see `waves`), so the chain of en
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Admission, Cuts, LogEntry
@@ -80,14 +86,16 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
     for publisher, seq in sorted(events):
         queues.setdefault(publisher, deque()).append(seq)
 
-    def is_free(name: Id) -> bool:
-        if any(not log.is_out_before(position, out) for log, position in constraints.get(name, ())):
-            return False
+    def find_blocker(name: Id) -> str | None:
+        """A publisher whose next event must come first, if there is one."""
+        for log, position in constraints.get(name, ()):
+            if not log.is_out_before(position, out):
+                return log.ids[log.reached][0]
         for known in after.get(name, ()):
             for publisher, queue in queues.items():
                 if publisher != name[0] and queue[0] <= known.get(publisher, 0):
-                    return False
-        return True
+                    return publisher
+        return None
 
     def waits_in_log(publisher: str) -> set[str]:
         """The publishers of events that stand before the next of this one in a log through which it entered."""
@@ -110,27 +118,47 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
         reached = {publisher: _closure(waiting, publisher) for publisher in queues}
         return min(queues, key=lambda name: (len(reached[name]), len(waits_in_log(name)), len(waiting[name]), name))
 
+    def put(publisher: str) -> None:
+        """The next event of the publisher may be free."""
+        seq = queues[publisher][0]
+        heappush(heads, (events[publisher, seq].stamp, publisher, seq))
+
     def release(publisher: str) -> None:
         name = (publisher, queues[publisher].popleft())
         out.add(name)
         ordered.append(events[name])
-        if not queues[publisher]:
+        if queues[publisher]:
+            put(publisher)
+        else:
             del queues[publisher]
+        for other in blocked.pop(publisher, ()):
+            put(other)
 
     out: set[Id] = set()
     ordered: list[Event] = []
+    heads: list[tuple[int, str, int]] = []
+    blocked: dict[str, list[str]] = {}
+    """By publisher: those that wait for its next event."""
+    for publisher in queues:
+        put(publisher)
     while queues:
-        before = len(ordered)
-        for publisher in list(queues):
-            queue = queues[publisher]
-            while queue and is_free((publisher, queue[0])):
-                release(publisher)
-                if len(ordered) % SORTED == 0:
-                    yield 1 + len(queues) // COMPARED
-            yield len(queues) // COMPARED
-        if len(ordered) == before:
-            release(least_bound())
+        if not heads:
+            publisher = least_bound()
+            for waiting in blocked.values():
+                if publisher in waiting:
+                    waiting.remove(publisher)
+            release(publisher)
             yield 1 + len(queues)
+            continue
+        _, publisher, seq = heappop(heads)
+        blocker = find_blocker((publisher, seq))
+        if blocker is not None:
+            blocked.setdefault(blocker, []).append(publisher)
+            yield len(queues) // COMPARED
+            continue
+        release(publisher)
+        if len(ordered) % SORTED == 0:
+            yield 1 + len(queues) // COMPARED
     return ordered
 
 

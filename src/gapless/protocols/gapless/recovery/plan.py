@@ -18,6 +18,7 @@ from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, S
 from gapless.protocols.gapless.pieces import Pieces, finish
 from gapless.protocols.gapless.recovery.contribution import MERGED
 from gapless.protocols.gapless.recovery.found import without_outdated
+from gapless.protocols.gapless.recovery.gone_round import processed_by_any, still_counts, when_gone_round
 from gapless.protocols.gapless.recovery.handover import (
     Inheritance,
     claimant,
@@ -235,9 +236,8 @@ def _join_all_admissions(
 
     Up to the last event that anybody is known to have processed, a life had admitted everything.
     """
-    processed: Cuts = {}
-    for sync in contributions.values():
-        merge_cuts(processed, sync.passed)
+    processed = processed_by_any(contributions)
+    gone_round, passed = when_gone_round(contributions), dict(processed)
     held = [estate for sync in contributions.values() for estate in sync.estates]
     publishers = {item.event.publisher for estate in held for item in estate.admissions}
     publishers |= {entry.event.publisher for sync in contributions.values() for entry in sync.log}
@@ -246,6 +246,8 @@ def _join_all_admissions(
     for life in estates:
         copies = [estate for estate in held if (estate.broker, estate.life) == life]
         joined[life] = yield from join_admissions(copies, publishers)
+        if name_life(*life) in gone_round:
+            joined[life] = [item for item in joined[life] if still_counts(item, passed)]
         for place, item in enumerate(joined[life]):
             merge_cuts(processed, item.after)
             if place % LOOKED_AT == 0:

@@ -1,0 +1,63 @@
+"""What comes back with lives that the others went round: of their sessions and events, what still counts.
+
+The others went on without a journal. Publishers whose sessions nobody had were gone, positions became final without
+what is in the journal, and no way leads from or to whoever was there any more.
+
+**Events.** If they came back now, it would be too late: whoever has read history beyond them would not take them, and
+who subscribed would not be reached. The smallest story: b2 and b6 die with p:1, which c on the other side subscribes
+to, and the others go round them. b2 and b6 come back with their disks, and p publishes 2. c would get p:2, and never
+hear of p:1. So what nobody else has processed is lost, as if they had come back without it. When its publisher comes,
+it is told, and so is everybody else (`clients.desk`).
+
+**Subscriptions.** What was published meanwhile did not come their way. The smallest story: s comes back with its cut
+p:1, and its client reads p:2 to p:9 out of history. t is covered by s, and would start with p:2 as s did. So they are
+lost, too: their clients bring them, and they go on from the position that had reached everyone (`clients.desk`).
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from gapless.protocols.gapless.lives import Home
+from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, Sync
+from gapless.protocols.gapless.recovery.merge import merge_cuts
+
+__all__ = ["processed_by_any", "still_counts", "when_gone_round", "without_lost"]
+
+
+def when_gone_round(contributions: Mapping[str, Sync]) -> dict[Home, int]:
+    """The lives that hand-overs went round, each with a position that everything had reached before."""
+    found: dict[Home, int] = {}
+    for sync in contributions.values():
+        for home, position in sync.gone_round.items():
+            found[home] = min(position, found.get(home, position))
+    return found
+
+
+def processed_by_any(contributions: Mapping[str, Sync]) -> Cuts:
+    """By publisher: the last event that any member has processed."""
+    found: Cuts = {}
+    for sync in contributions.values():
+        merge_cuts(found, sync.passed)
+    return found
+
+
+def without_lost(records: Iterable[SessionRecord], processed: Cuts) -> dict[str, SessionRecord]:
+    """The sessions of such a life, by client: as if each had published no more than somebody processed."""
+    return {
+        record.client: msgspec.structs.replace(
+            record,
+            admitted=min(record.admitted, processed.get(record.client, 0)),
+            subscriptions={},
+            cuts={},
+            awaited={},
+            began={},
+            anew={},
+        )
+        for record in records
+    }
+
+
+def still_counts(item: Admission, processed: Cuts) -> bool:
+    """Whether somebody has processed what such a life had admitted."""
+    return item.event.seq <= processed.get(item.event.publisher, 0)

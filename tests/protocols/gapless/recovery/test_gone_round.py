@@ -1,0 +1,64 @@
+"""What comes back with a life that the others went round."""
+
+from gapless.overlay import star
+from gapless.protocols.gapless.members.status import alive_status
+from gapless.protocols.gapless.messages import Admission, Estate
+from gapless.protocols.gapless.recovery.gone_round import when_gone_round
+from gapless.protocols.gapless.recovery.plan import TakeoverPlan, TakeoverView, plan_takeover
+from tests.protocols.gapless.recovery.bench import contribution, event, record, region_at
+
+BACK = {"b0": alive_status(1)}
+STAR = star(4)
+REGION = region_at(STAR, BACK, "b1")
+"""b0, in the middle, has returned; b1, b2 and b3 are there."""
+
+
+def plan(**gone_round: int) -> TakeoverPlan:
+    """b0 brings a session of p, which had published 1 to 3, and subscribed s. b2 has processed 2."""
+    admissions = [Admission(seq, event("p", seq), {}, False) for seq in (1, 2, 3)]
+    session = record(
+        "p",
+        admitted=3,
+        advertisements={"p/a": ("TRUE", 1, True)},
+        subscriptions={"s": "TRUE"},
+        cuts={"s": {"q": 1}},
+        awaited={"s": []},
+        began={"s": 4},
+        anew={"s": 1},
+    )
+    found = Estate("b0", 0, {"p": session}, {}, admissions, 3, True)
+    given = {member: contribution(REGION) for member in REGION.group}
+    given["b0"] = contribution(REGION, estates=[found])
+    given["b2"] = contribution(REGION, passed={"p": 2})
+    given["b3"] = contribution(REGION, gone_round={f"{name}/0": at for name, at in gone_round.items()})
+    return plan_takeover(TakeoverView("b1", STAR, BACK, REGION, {}), given)
+
+
+def test_what_somebody_has_processed_counts_and_the_rest_is_as_if_it_had_not_been_published() -> None:
+    made = plan(b0=7)
+    [share] = made.inherited
+    assert share.record.admitted == made.estates["b0", 0]["p"].admitted == 2
+    assert share.record.advertisements == {"p/a": ("TRUE", 3, True)}
+    assert [item.event.seq for item in made.admissions["b0", 0]] == [1, 2]
+    assert [item.seq for item in made.events] == [1, 2]
+
+
+def test_its_subscriptions_are_lost_and_its_clients_lie_behind() -> None:
+    [share] = plan(b0=7).inherited
+    lost = share.record
+    assert [lost.subscriptions, lost.cuts, lost.awaited, lost.began, lost.anew] == [{}] * 5
+    assert lost.behind == 7
+
+
+def test_what_comes_back_in_time_is_whole() -> None:
+    for made in (plan(), plan(b9=7)):
+        [share] = made.inherited
+        assert share.record.admitted == 3
+        assert share.record.subscriptions == {"s": "TRUE"}
+        assert share.record.behind == -1
+        assert [item.seq for item in made.events] == [1, 2, 3]
+
+
+def test_the_lowest_position_that_anybody_knows_of_such_a_life_counts() -> None:
+    given = {"b1": contribution(REGION, gone_round={"b0/0": 7}), "b2": contribution(REGION, gone_round={"b0/0": 5})}
+    assert when_gone_round(given) == {"b0/0": 5}
