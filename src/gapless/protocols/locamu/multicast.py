@@ -50,6 +50,12 @@ class _Arrived:
         self.packet = packet
         self.senders: dict[str, None] = {}
         self.extra: dict[str, None] = {}
+        self.again: dict[str, Packet] = {}
+        """By origin: the same message from others who sent it again. They may mean further ends.
+
+        The smallest story: p's broker b2 sends 1 to b0 by way of b5, where it waits, and fails. b0 takes p over, and
+        sends 1 again, to everyone. If b5 took that for a further copy, it would not pass it on to b4.
+        """
 
 
 class CausalMulticast:
@@ -140,6 +146,8 @@ class CausalMulticast:
         arrived = self._waiting.get(key)
         if arrived is None:
             arrived = self._waiting[key] = _Arrived(packet)
+        if packet.origin != arrived.packet.origin:
+            arrived.again[packet.origin] = packet
         arrived.senders[sender] = None
         arrived.extra.update(dict.fromkeys(extra))
         self._drain()
@@ -155,6 +163,8 @@ class CausalMulticast:
                 if self._is_due(arrived.packet):
                     del self._waiting[key]
                     self._process(arrived)
+                    for packet in arrived.again.values():
+                        self._repeat(packet, ())
                     again = True
                     break
 

@@ -281,6 +281,8 @@ class PathBroker(BrokerNode):
         """Those who relied on subscriptions of a broker that failed have been served by others long since."""
         for name in [sub.name for sub in self._tables.subscriptions.values() if sub.home == broker]:
             self._forget(name)
+        for name in [ad.name for ad in self._tables.orphaned.values() if ad.broker == broker]:
+            del self._tables.orphaned[name]
 
     # ---- events -------------------------------------------------------------------------------------------
 

@@ -101,6 +101,7 @@ class PathRouting:
         if origin in self._multicast.dead or (former is not None and former.epoch > ad.epoch):
             return
         self._tables.advertisements[ad.name] = ad
+        self._tables.orphaned.pop(ad.name, None)
         if former is not None:
             self._unmark(ad.publisher)
         for own in list(self._tables.own()):
@@ -219,6 +220,7 @@ class PathRouting:
                 subscription.is_ending = True
         for ad in list(self._tables.advertisements.values()):
             if ad.broker == broker:
+                self._tables.orphaned[ad.name] = ad
                 self.drop_advertisement(ad.name)
             elif ad.broker == self._name and broker in ad.waiting:
                 self.hear_stable(broker, ad.name)
@@ -293,11 +295,18 @@ class PathRouting:
                     cuts[publisher] = max(self._tables.passed.get(publisher, 0) + 1, other.cuts[publisher])
 
     def hear_pivot(self, content: PivotMarker) -> None:
-        """A partial marker for a subscription of this broker: start, if nothing gets past those who have spoken."""
+        """A partial marker for a subscription of this broker: start, if nothing gets past those who have spoken.
+
+        Not while a publisher may match whose broker has failed. The smallest story: p answers q:1 with p:1, and its
+        broker b7 fails. s would start with q:1 by its partial pivots, for nobody else is known who matches; then p goes
+        on elsewhere, behind p:1, and s starts with p:2. q's own marker comes in any case.
+        """
         own = self._tables.subscriptions.get(content.subscription)
         if not isinstance(own, OwnPathSubscription):
             return
         own.start.take_partial(content)
+        if self._speaks_for_all and self._tables.may_be_missed(own):
+            return
         wanted = self._tables.wanted(own)
         for group in [wanted] if self._speaks_for_all else [{p: broker} for p, broker in wanted.items()]:
             sets = {self._spoken(own, publisher, broker) for publisher, broker in group.items()}

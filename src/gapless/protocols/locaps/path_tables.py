@@ -56,6 +56,8 @@ class PathTables:
     def __init__(self) -> None:
         self.subscriptions: dict[str, PathSubscription] = {}
         self.advertisements: dict[str, PathAdvertisement] = {}
+        self.orphaned: dict[str, PathAdvertisement] = {}
+        """Those of publishers whose broker has failed, and who have not said where they go on."""
         self.passed: Cuts = {}
         """The last event of each publisher that was processed here."""
         self._index: FilterIndex[str] = FilterIndex()
@@ -85,6 +87,10 @@ class PathTables:
         pattern = subscription.filter
         ads = self.advertisements.values()
         return {ad.publisher: ad.broker for ad in ads if overlap(ad.filter, pattern)}
+
+    def may_be_missed(self, subscription: PathSubscription) -> bool:
+        """Whether a publisher may match it that nobody knows the broker of."""
+        return any(overlap(ad.filter, subscription.filter) for ad in self.orphaned.values())
 
     def advertised_by(self, publisher: str) -> list[PathAdvertisement]:
         """What the publisher may publish."""
