@@ -89,7 +89,10 @@ def test_what_once_failed_does_not_any_more(seed: int) -> None:
     assert not outcome.failed, outcome.verdict
 
 
-@pytest.mark.parametrize("name", ["answered_by_one_whose_broker_failed", "sent_again_while_it_waits"])
+@pytest.mark.parametrize(
+    "name",
+    ["answered_by_one_whose_broker_failed", "both_kept_until_the_last_pivot", "sent_again_while_it_waits"],
+)
 def test_what_the_search_found_does_not_fail_any_more(name: str) -> None:
     assert try_scenario(load_scenario(SCENARIOS / f"{name}.toml")).status == "valid"
 

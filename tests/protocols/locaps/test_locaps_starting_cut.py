@@ -57,7 +57,7 @@ def test_events_are_kept_from_the_first_partial_marker_to_the_last_and_released_
         assert not cut.admits(event(seq))
     assert cut.buffered == 3
     assert cut.take_partial("v", "w", {"p": 5}) == {"p": 5}
-    assert [kept.seq for kept in cut.release("p")] == [5, 6]
+    assert [kept.seq for kept in cut.release(["p"])] == [5, 6]
     assert cut.buffered == 0
     assert cut.admits(event(7))
 

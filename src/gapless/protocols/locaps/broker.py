@@ -218,9 +218,8 @@ class LocapsBroker(BrokerNode):
         """Tell the client where the subscription starts, and give it what was kept from there on."""
         subscription.is_active = True
         self._send(subscription.client, Started(subscription.number, starts))
-        for publisher in starts:
-            for event in subscription.start.release(publisher):
-                self._send(subscription.client, Delivery(event, [subscription.number]))
+        for event in subscription.start.release(starts):
+            self._send(subscription.client, Delivery(event, [subscription.number]))
 
     def _lose(self, subscription: OwnSubscription, publisher: str) -> None:
         """A publisher took an advertisement back."""

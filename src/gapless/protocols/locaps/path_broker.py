@@ -445,9 +445,8 @@ class PathBroker(BrokerNode):
             return
         own.is_active = True
         self._send(own.client, Started(own.number, starts))
-        for publisher in starts:
-            for event in own.start.release(publisher):
-                self._send(own.client, Delivery(event, [own.number], self._past()))
+        for event in own.start.release(starts):
+            self._send(own.client, Delivery(event, [own.number], self._past()))
 
     def _activate_if_unserved(self, own: OwnPathSubscription) -> None:
         """Where nobody publishes what it asks for there is nothing to wait for."""

@@ -17,7 +17,7 @@ the start: FIFO links bring it before the last partial marker because it passed 
 for is events that come by another way.)
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from gapless.events import Event
 from gapless.protocols.locaps.messages import Cuts
@@ -48,10 +48,12 @@ class StartingCut(Starts):
                 complete[publisher] = max(numbers.values())
         return self._fix_by_partial(complete)
 
-    def release(self, publisher: str) -> list[Event]:
-        """The start has been fixed: what was kept for it, from the start on."""
-        self._partial.pop(publisher, None)
-        return super().release(publisher)
+    def release(self, publishers: Iterable[str]) -> list[Event]:
+        """These starts have been fixed: what was kept for them, from the starts on."""
+        publishers = list(publishers)
+        for publisher in publishers:
+            self._partial.pop(publisher, None)
+        return super().release(publishers)
 
     def forget(self, publisher: str) -> None:
         """The publisher has left: what was not complete will never be. A start that is fixed stays."""

@@ -11,7 +11,8 @@ largest number on; and what was kept before the last marker came is left out, ex
 paper has it that one full marker suffices for all (end of V-B): others then start with whatever of theirs comes first.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from operator import itemgetter
 
 from gapless.events import Event
 from gapless.protocols.locaps.messages import Cuts
@@ -24,7 +25,9 @@ class Starts:
 
     def __init__(self, switched_off: Collection[str] = ()) -> None:
         self.starts: Cuts = {}
-        self._buffers: dict[str, list[Event]] = {}
+        self._buffers: dict[str, list[tuple[int, Event]]] = {}
+        """What was kept of each publisher, with its place among all that was kept."""
+        self._kept = 0
         self._numbers_count = "numbers" not in switched_off
         self._each_marks_itself = "own-markers" not in switched_off
         self._any_marker = False
@@ -54,12 +57,18 @@ class Starts:
         if start is not None:
             return event.seq >= start
         if event.publisher in self._buffers:
-            self._buffers[event.publisher].append(event)
+            self._kept += 1
+            self._buffers[event.publisher].append((self._kept, event))
         return False
 
-    def release(self, publisher: str) -> list[Event]:
-        """The start has been fixed: what was kept for it, from the start on."""
-        return [event for event in self._buffers.pop(publisher, ()) if event.seq >= self.starts[publisher]]
+    def release(self, publishers: Iterable[str]) -> list[Event]:
+        """These starts have been fixed: what was kept for them, from the starts on, in the order in which it came.
+
+        The smallest story: q:1 and p's answer to it have come when the last partial marker fixes the starts of both. By
+        publishers, the answer would be delivered first.
+        """
+        kept = [item for publisher in publishers for item in self._buffers.pop(publisher, ())]
+        return [event for _, event in sorted(kept, key=itemgetter(0)) if event.seq >= self.starts[event.publisher]]
 
     def forget(self, publisher: str) -> None:
         """The publisher has left: what was not complete will never be. A start that is fixed stays."""
@@ -72,7 +81,7 @@ class Starts:
             return self._fix(cuts)
         latest: Cuts = {}
         for publisher, cut in cuts.items():
-            kept = [event.seq for event in self._buffers.get(publisher, ()) if event.seq >= cut]
+            kept = [event.seq for _, event in self._buffers.get(publisher, ()) if event.seq >= cut]
             (latest if kept else self._awaited)[publisher] = max(kept, default=cut)
         return self._fix(latest)
 
