@@ -9,7 +9,7 @@ import pytest
 from gapless.errors import WireError
 from gapless.events import Event
 from gapless.protocols.gapless import client_messages as said
-from gapless.protocols.gapless.messages import GroupReport
+from gapless.protocols.gapless.name_messages import GroupReport
 from gapless.registry import find_protocol
 from gapless.runtime.codec import ENTRIES_MAX, SMALL, Codec
 from gapless.runtime.entries import has_more_entries, length_of

@@ -33,7 +33,8 @@ from gapless.protocols.gapless.client_messages import (
     SubscriptionProgress,
 )
 from gapless.protocols.gapless.clients.claims import NUMBER_MAX
-from gapless.protocols.gapless.messages import BROKER_MESSAGES, Body, GroupDeal, GroupReport, TreeBody
+from gapless.protocols.gapless.messages import BROKER_MESSAGES, Body, TreeBody
+from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport
 from gapless.runtime import wire
 from gapless.runtime.codec import message_types
 from gapless.runtime.event_loop import run

@@ -27,7 +27,7 @@ from gapless.protocols.gapless.client_messages import (
     NameRefused,
     SubscriptionProgress,
 )
-from gapless.protocols.gapless.messages import GroupDeal, GroupReport, NameRecord
+from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
 from gapless.runtime import wire
 from gapless.runtime.event_loop import run
 

@@ -1,8 +1,8 @@
 """`gapless`, the default: gapless causal delivery while subscribers, publishers and brokers come and go.
 
 A map. `broker` feeds each input to the part whose rule it is; `client` is the other end; what they say is in
-`messages` and `client_messages`. Arrows point down: a part knows those in the lines below it, and nothing in its own
-line or above.
+`messages`, `name_messages` and `client_messages`. Arrows point down: a part knows those in the lines below it, and
+nothing in its own line or above.
 
     broker      client/       demands      the two ends: which input goes to which part; what clients ask for
     succession  turns       overview       one life after another; which input when; what operators are told
@@ -18,6 +18,7 @@ line or above.
     routing/    retention/    members/     who subscribes; what is kept; who lives
     channel     disk          ranges       streams between lives; what is put on a disk; numbers of events
     client_messages                        what clients and brokers say to each other
+    name_messages                          what brokers say about named subscriptions
     messages    options                    what brokers say to each other; what can be set
     lives       bounds        clock        names of lives; what clients may; time that causality counts in
     epochs      pieces                     which session of a client is newer; long work in pieces
@@ -32,6 +33,7 @@ from gapless.protocols.gapless.client_messages import ANSWERS, CLIENT_MESSAGES
 from gapless.protocols.gapless.demands import demand, rewrite
 from gapless.protocols.gapless.members.quorum import warn_if_too_small
 from gapless.protocols.gapless.messages import BROKER_MESSAGES
+from gapless.protocols.gapless.name_messages import NAME_MESSAGES
 from gapless.protocols.gapless.options import GaplessOptions
 
 
@@ -55,7 +57,7 @@ PROTOCOL = ProtocolSpec(
     keeps_history=True,
     keeps_names=True,
     keeps_disks=True,
-    messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
+    messages=(*BROKER_MESSAGES, *NAME_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),
     copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition"}),

@@ -51,7 +51,7 @@ from gapless.protocols.gapless.messages import (
 )
 from gapless.protocols.gapless.names.proposals import NAMES
 from gapless.protocols.gapless.names.register import Register, keepers_of
-from gapless.protocols.gapless.names.service import NAME_CALLS, NAME_MESSAGES
+from gapless.protocols.gapless.names.service import NAME_CALLS, NAME_KINDS
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import SHOWN, overview
 from gapless.protocols.gapless.pieces import Pieces
@@ -179,7 +179,7 @@ class GaplessBroker(BrokerNode):
                     self._on_body(life, peer, body)
         elif kind is Fenced:
             life.members.fenced(peer, message)
-        elif kind in NAME_MESSAGES and peer in self._overlay:
+        elif kind in NAME_KINDS and peer in self._overlay:
             life.names.receive(peer, message)
         elif peer in self._overlay:
             life.library.receive(peer, message)

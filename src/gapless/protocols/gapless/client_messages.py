@@ -5,7 +5,8 @@ from typing import TypeAlias, get_args
 import msgspec
 
 from gapless.events import Event
-from gapless.protocols.gapless.messages import GroupDeal, GroupReport, NameRecord, Ranges
+from gapless.protocols.gapless.messages import Ranges
+from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
 from gapless.protocols.parts.messages import Cuts
 from gapless.protocols.parts.messages import Message as _Message
 

@@ -10,7 +10,7 @@ from gapless.events import Event
 from gapless.protocol import Subscribe
 from gapless.protocols.gapless.client_messages import LEASE_MAX_US, LEASE_US
 from gapless.protocols.gapless.groups.dealer import GRACE_US, HAND_MAX, SILENT_US, Dealer
-from gapless.protocols.gapless.messages import GroupDeal, GroupReport, NameRecord
+from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
 from gapless.protocols.gapless.names.groups import Groups
 from gapless.simulator import run_scenario
 from gapless.simulator.scenario import (

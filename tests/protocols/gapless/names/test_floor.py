@@ -11,7 +11,8 @@ from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.history.mirror import NAMED_FACTOR, Mirror
 from gapless.protocols.gapless.history.store import History
-from gapless.protocols.gapless.messages import NOBODY, Echo, NameEntry, NameRecord, Wave
+from gapless.protocols.gapless.messages import NOBODY, Echo, Wave
+from gapless.protocols.gapless.name_messages import NameEntry, NameRecord
 from gapless.protocols.gapless.names.floor import Floor
 from gapless.protocols.gapless.names.register import Register
 from gapless.protocols.gapless.retention.waves import Waves

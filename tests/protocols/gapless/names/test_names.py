@@ -15,14 +15,7 @@ from gapless.protocols.gapless.client.named import STEP_US, Named
 from gapless.protocols.gapless.client_messages import LEASE_MAX_US, ClientConfirm, ClientMove, ClientOpen
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.lives import name_life
-from gapless.protocols.gapless.messages import (
-    AskName,
-    AskNames,
-    KeepName,
-    NameEntry,
-    NameRecord,
-    NamesAnswer,
-)
+from gapless.protocols.gapless.name_messages import AskName, AskNames, KeepName, NameEntry, NameRecord, NamesAnswer
 from gapless.protocols.gapless.names.proposals import Proposal, Proposals
 from gapless.protocols.gapless.names.register import (
     ENDED_MAX,

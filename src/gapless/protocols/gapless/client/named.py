@@ -13,7 +13,8 @@ from collections import deque
 from gapless.events import Event
 from gapless.protocol import Subscribe
 from gapless.protocols.gapless.client_messages import ClientConfirm, ClientOpen
-from gapless.protocols.gapless.messages import Cuts, NameRecord
+from gapless.protocols.gapless.messages import Cuts
+from gapless.protocols.gapless.name_messages import NameRecord
 
 __all__ = ["Named"]
 

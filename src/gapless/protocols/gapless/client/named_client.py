@@ -20,7 +20,7 @@ from gapless.protocols.gapless.client_messages import (
     NameRefused,
     NamesTold,
 )
-from gapless.protocols.gapless.messages import NameRecord
+from gapless.protocols.gapless.name_messages import NameRecord
 
 __all__ = ["CONFIRM", "NamedClient"]
 

@@ -30,7 +30,8 @@ from gapless.protocols.gapless.client_messages import (
 )
 from gapless.protocols.gapless.groups.client import GroupClient
 from gapless.protocols.gapless.groups.dealer import Dealer
-from gapless.protocols.gapless.messages import Cuts, NameRecord
+from gapless.protocols.gapless.messages import Cuts
+from gapless.protocols.gapless.name_messages import NameRecord
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Subscriptions"]

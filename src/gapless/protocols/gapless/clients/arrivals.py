@@ -8,13 +8,7 @@ its subscriptions and go on.
 from collections.abc import Mapping
 from typing import Protocol
 
-from gapless.protocols.gapless.client_messages import (
-    Attach,
-    Expired,
-    Invite,
-    NotYet,
-    Redirect,
-)
+from gapless.protocols.gapless.client_messages import Attach, Expired, Invite, NotYet, Redirect
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clients.unaccounted import Unaccounted
 from gapless.protocols.gapless.epochs import attempt_of

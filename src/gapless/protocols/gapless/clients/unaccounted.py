@@ -66,7 +66,7 @@ class Unaccounted:
         and does not know it. b5 dies, comes back without memory, and meets b0 first, which has an older copy of its
         journal. p would be told that 1 is lost, but b1 and b4 have it.
         """
-        unseen = self.unseen(client, message)
+        unseen = self._unseen(client, message)
         is_short = message.home != self._home and self.accounted(client, held, message) < message.first - 1
         if not unseen and not is_short:
             self._waiting.pop(client, None)
@@ -95,7 +95,7 @@ class Unaccounted:
         known = max(known, message.first - 1 - self._window)
         return known if self._counts else max(known, message.first - 1)
 
-    def unseen(self, client: str, message: Attach) -> Cuts:
+    def _unseen(self, client: str, message: Attach) -> Cuts:
         """By publisher that is gone: the last number that the client was delivered and nobody here knows of."""
         if not self._gone or message.home == self._home:
             return {}
@@ -111,7 +111,7 @@ class Unaccounted:
 
         They wait here, and were told that it is safe. Nobody else's word counts: a client cannot bury what others say.
         """
-        unseen = self.unseen(client, message) if self._counts else {}
+        unseen = self._unseen(client, message) if self._counts else {}
         lost = {name: min(seq, self._waiting.get(name, (0, 0))[1] - 1) for name, seq in unseen.items()}
         return {publisher: seq for publisher, seq in lost.items() if seq > 0}
 

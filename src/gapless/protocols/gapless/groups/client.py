@@ -23,7 +23,7 @@ from gapless.protocols.gapless.client_messages import (
 )
 from gapless.protocols.gapless.groups.dealer import SILENT_US, Dealer
 from gapless.protocols.gapless.groups.member import Member
-from gapless.protocols.gapless.messages import GroupDeal, GroupReport, NameRecord
+from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
 
 __all__ = ["GROUP_TIMERS", "GroupClient"]
 

@@ -21,7 +21,8 @@ from collections.abc import Callable
 from gapless.events import Event
 from gapless.protocol import Subscribe
 from gapless.protocols.gapless.client_messages import HOLDS_MAX, LEASE_MAX_US, LEASE_US, ClientConfirm
-from gapless.protocols.gapless.messages import GroupDeal, GroupReport, NameRecord, Ranges
+from gapless.protocols.gapless.messages import Ranges
+from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
 from gapless.protocols.gapless.ranges import add_range
 from gapless.protocols.parts.forgetting import forget_oldest
 

@@ -12,7 +12,7 @@ from gapless.events import Event
 from gapless.protocol import Subscribe
 from gapless.protocols.gapless.client_messages import HOLDS_MAX
 from gapless.protocols.gapless.groups.dealer import Dealer
-from gapless.protocols.gapless.messages import GroupDeal, GroupReport
+from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport
 
 __all__ = ["Item", "Member"]
 

@@ -19,7 +19,7 @@ from gapless.protocols.gapless.client_messages import (
     ClientOpen,
 )
 from gapless.protocols.gapless.clients.claims import NUMBER_MAX, check_name
-from gapless.protocols.gapless.messages import GroupDeal, GroupReport
+from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport
 
 __all__ = ["check_call"]
 

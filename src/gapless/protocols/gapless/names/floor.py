@@ -6,7 +6,8 @@ no higher than that of any name. A keeper that is not sure what it has forgotten
 """
 
 from gapless.protocols.gapless.history.store import History
-from gapless.protocols.gapless.messages import NOBODY, NameRecord
+from gapless.protocols.gapless.messages import NOBODY
+from gapless.protocols.gapless.name_messages import NameRecord
 from gapless.protocols.gapless.names.register import Register
 
 __all__ = ["Floor"]

@@ -20,7 +20,7 @@ from typing import Any
 from gapless.protocols.gapless.client_messages import ClientHand, NameHanded
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.messages import GroupDeal, GroupReport, HandName
+from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, HandName
 from gapless.protocols.gapless.retention.waves import Waves
 
 __all__ = ["Groups"]

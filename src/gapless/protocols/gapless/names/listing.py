@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gapless.protocols.gapless.messages import AskNames, NameEntry, NameRecord, NamesAnswer
+from gapless.protocols.gapless.name_messages import AskNames, NameEntry, NameRecord, NamesAnswer
 
 __all__ = ["Listing"]
 

@@ -24,7 +24,15 @@ from zlib import crc32
 
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.lives import Home
-from gapless.protocols.gapless.messages import AskName, Ballot, KeepName, NameAnswer, NameEntry, NameMessage, NameRecord
+from gapless.protocols.gapless.name_messages import (
+    AskName,
+    Ballot,
+    KeepName,
+    NameAnswer,
+    NameEntry,
+    NameMessage,
+    NameRecord,
+)
 from gapless.protocols.gapless.names.register import FULL, NAMES_MAX, NO_MORE
 from gapless.protocols.gapless.names.rules import Change, Refusal
 

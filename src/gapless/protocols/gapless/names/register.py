@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import msgspec
 
 from gapless.protocols.gapless.disk import Disk
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.name_messages import (
     AskName,
     AskNames,
     Ballot,

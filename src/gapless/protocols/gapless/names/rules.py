@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.protocols.gapless.client_messages import LEASE_MAX_US, LEASE_US, ClientConfirm, ClientMove, ClientOpen
-from gapless.protocols.gapless.messages import NameRecord
+from gapless.protocols.gapless.name_messages import NameRecord
 
 __all__ = ["Change", "Refusal", "confirm", "move", "open_name"]
 

@@ -39,7 +39,8 @@ from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.lives import Home, broker_of
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.name_messages import (
+    NAME_MESSAGES,
     AskName,
     AskNames,
     HandName,
@@ -60,10 +61,10 @@ from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.waves import Waves
 from gapless.protocols.parts.forgetting import forget_oldest
 
-__all__ = ["NAME_CALLS", "NAME_MESSAGES", "Names"]
+__all__ = ["NAME_CALLS", "NAME_KINDS", "Names"]
 
 NAME_CALLS = frozenset({ClientOpen, ClientConfirm, ClientNames, ClientMove, ClientHand})
-NAME_MESSAGES = frozenset({AskName, KeepName, NameAnswer, AskNames, NamesAnswer, NameTaken, HandName})
+NAME_KINDS = frozenset(NAME_MESSAGES)
 PENDING_MAX = 200
 """Changes and questions of one client that are under way."""
 RECORDS_AT_ONCE = 100

@@ -138,9 +138,10 @@ def divide_estates(
             owned[client] = max(epoch, owned.get(client, 0))
         for estate in sync.estates:
             _unite(records.setdefault((estate.broker, estate.life), {}), estate)
+    processed = processed_by_any(syncs) if gone_round else {}
     for key, estate_records in records.items():
         if name_life(*key) in gone_round:
-            records[key] = without_lost(estate_records.values(), processed_by_any(syncs))
+            records[key] = without_lost(estate_records.values(), processed)
     heirs: dict[tuple[str, int], str] = {}
     newest: dict[str, Inheritance] = {}
     for broker, life in sorted(records):
