@@ -34,7 +34,7 @@ from gapless.protocols.gapless.client_messages import (
 )
 from gapless.protocols.gapless.clients.claims import NUMBER_MAX
 from gapless.protocols.gapless.messages import BROKER_MESSAGES, Body, TreeBody
-from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport
+from gapless.protocols.gapless.name_messages import NAME_MESSAGES, GroupDeal, GroupReport
 from gapless.runtime import wire
 from gapless.runtime.codec import message_types
 from gapless.runtime.event_loop import run
@@ -210,7 +210,7 @@ def test_what_only_brokers_say_is_refused_from_clients() -> None:
             spec = network.config.spec
             theirs = [kind for kind in message_types(spec) if kind not in spec.client_messages]
             inside = [kind for alias in (Body, TreeBody) for kind in get_args(alias)]
-            assert len(theirs) == len(BROKER_MESSAGES) + len(ANSWERS)
+            assert len(theirs) == len(BROKER_MESSAGES) + len(NAME_MESSAGES) + len(ANSWERS)
             for kind in (*theirs, *inside):
                 said = msgspec.msgpack.encode([[kind.__struct_config__.tag]])
                 liar = (await Raw.dial(network)).greet("liar").say(framed(wire.MESSAGES, said))
