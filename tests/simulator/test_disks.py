@@ -14,6 +14,7 @@ from gapless.protocol import BrokerNode, BrokerPlace, Keep, Persisted, SetTimer,
 from gapless.registry import find_protocol
 from gapless.simulator import Settings, Simulation, check_scenario, generate, search
 from gapless.simulator.budget import FaultBudget
+from gapless.simulator.disk_plan import RETURN_MS
 from gapless.simulator.disks import replay
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.scenario import Crash, Restart, Scenario
@@ -121,7 +122,10 @@ def test_who_was_paused_finds_everything_synced() -> None:
 
 
 def impaired(scenario: Scenario) -> list[tuple[str, float, float]]:
-    """Who is dead while others live, or has come back with less than it had: from when to when."""
+    """Who is dead while others live, or has come back with less than it had: from when to when.
+
+    After a blackout that one does not return from, the others wait for it before they give each other what they lack.
+    """
     spans = []
     alive = set(overlay_of(scenario.network).brokers)
     blackouts = set()
@@ -132,13 +136,16 @@ def impaired(scenario: Scenario) -> list[tuple[str, float, float]]:
                 blackouts.add(fault.at_ms)
         elif isinstance(fault, Restart):
             alive.add(fault.broker)
+    wait = 0.0 if len(alive) == len(overlay_of(scenario.network).brokers) else RETURN_MS
     for fault in scenario.faults:
         if isinstance(fault, Crash):
             back = [f for f in scenario.faults if isinstance(f, Restart) and f.broker == fault.broker]
             back = [f for f in back if f.at_ms >= fault.at_ms]
             if not back:
                 spans.append((fault.broker, fault.at_ms, inf))
-            elif fault.at_ms not in blackouts or back[0].disk != "kept":
+            elif fault.at_ms in blackouts and back[0].disk != "kept":
+                spans.append((fault.broker, fault.at_ms, back[0].at_ms + wait))
+            elif fault.at_ms not in blackouts:
                 spans.append((fault.broker, fault.at_ms, back[0].at_ms))
     return spans
 

@@ -27,6 +27,8 @@ __all__ = ["DISK_KINDS", "DiskPlan"]
 DISK_KINDS = ("disk", "blackout")
 RECOVERIES = 3
 """So many margins after the last has come back, other faults may follow, and who had lost its disk has it all again."""
+RETURN_MS = 5_000.0
+"""For so long the others wait for a broker that does not come back, before they begin to recover."""
 WITH_DISKS = 0.15
 """The share of runs with all kinds of faults in which brokers have disks."""
 AGAIN = 0.3
@@ -121,8 +123,10 @@ class DiskPlan:
             states[name] = rng.choice(_STATES)
         # Who lacks something is told by the others, and these have to be there.
         all_back = max(back_ms for back_ms in back.values() if back_ms < inf)
+        is_one_missing = inf in back.values() or "never" in states.values()
+        recovered = all_back + RECOVERIES * margin + (RETURN_MS if is_one_missing else 0.0)
         for name, state in states.items():
-            spent_ms = inf if state == "never" else all_back + RECOVERIES * margin
+            spent_ms = inf if state == "never" else recovered
             if state != "kept" and not budget.take(name, begin, spent_ms):
                 state = "kept"
             if state == "never":

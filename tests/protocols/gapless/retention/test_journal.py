@@ -252,3 +252,18 @@ def test_a_backup_that_starts_knows_what_came_before_the_next_admission() -> Non
     assert held(copy) == held(journal.copy) == [
         (event("a", 1), {"x": 4}), (event("b", 1), {"y": 2}), (event("a", 2), {"x": 4}),
     ]  # fmt: skip
+
+
+def test_a_record_that_is_younger_than_an_admission_learns_of_it_when_that_is_forgotten() -> None:
+    journal, sent = make()
+    journal.choose_backups({"b": 0})
+    backup = restored(sent[0][1])
+    journal.admit([event("p", 5), event("p", 6)], {})
+    journal.write([record("p", 4)])
+    journal.forget([(1, 2)])
+    for _, body in sent[1:]:
+        assert isinstance(body, Backup)
+        backup.note(body)
+    for copy in (journal.copy, backup):
+        assert len(copy) == 0
+        assert copy.records["p"].admitted == 6

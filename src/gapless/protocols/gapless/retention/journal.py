@@ -113,10 +113,13 @@ class JournalCopy:
         Or they were by another broker: then `original` is what came before them there.
         """
         self._append(_Run(number - len(events) + 1, events, after, original is not None, original))
-        publisher, seq = events[-1].publisher, events[-1].seq
-        record = self.records.get(publisher)
-        if record is not None and record.admitted < seq:
-            self.records[publisher] = msgspec.structs.replace(record, admitted=seq)
+        self._count(events[-1])
+
+    def _count(self, event: Event) -> None:
+        """Its client's session knows that it was admitted."""
+        record = self.records.get(event.publisher)
+        if record is not None and record.admitted < event.seq:
+            self.records[event.publisher] = msgspec.structs.replace(record, admitted=event.seq)
 
     def _append(self, run: _Run) -> None:
         self._entries.append(run)
@@ -139,12 +142,19 @@ class JournalCopy:
         return last
 
     def _drop(self, number: int) -> int:
-        """Forget of the first run what is up to this number; return the last number of that."""
+        """Forget of the first run what is up to this number; return the last number of that.
+
+        From now on only the record tells that it was admitted. It may be younger than the admission, and not know. The
+        smallest story: b3 and all others lose their power. b3 inherits p:6 from its last life and notes it; then p is
+        back, and its session is noted, with 5 admitted, for 6 is not safe yet. When 6 has reached everyone, it is
+        forgotten. They lose their power again, and p, which was told that 6 is safe, would be told that it is lost.
+        """
         run = self._entries.popleft()
         if run.after:
             self._base.update(run.after)
         count = min(len(run.events), number - run.first + 1)
         self._length -= count
+        self._count(run.events[count - 1])
         if count < len(run.events):
             self._entries.appendleft(run.without(count))
         return run.first + count - 1
