@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,7 +16,7 @@ from gapless.protocol import Confirmed, Effect, Input, PublicationsLost
 from gapless.protocols.gapless.client import GaplessClient
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import alive_status, excluded_status
-from gapless.simulator import generate, run_scenario, try_scenario
+from gapless.simulator import generate, load_scenario, run_scenario, try_scenario
 from gapless.simulator.scenario import (
     AdvertiseAction,
     Client,
@@ -161,6 +162,11 @@ def test_the_publisher_learns_what_was_confirmed_and_is_lost(effects: list[Effec
     lost = [effect for effect in effects if isinstance(effect, PublicationsLost)]
     assert [effect.ranges for effect in lost] == [[(3, 5)]]
     assert Confirmed(5) in effects[: effects.index(lost[0])]
+
+
+def test_a_publisher_that_comes_to_a_broker_which_knows_the_tombstone_learns_it_too(effects: list[Effect]) -> None:
+    run_scenario(load_scenario(Path(__file__).parent / "scenarios" / "told_where_it_comes.toml"))
+    assert [effect.ranges for effect in effects if isinstance(effect, PublicationsLost)] == [[(1, 1)]]
 
 
 def test_a_broker_that_is_forgotten_counts_for_no_majority() -> None:

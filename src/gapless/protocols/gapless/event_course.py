@@ -17,6 +17,7 @@ from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.state import BrokerState
 from gapless.protocols.gapless.retention.event_log import Logged
 from gapless.protocols.gapless.routing.records import Link
+from gapless.protocols.gapless.tombstones import has_lost
 
 __all__ = ["LOCAL", "EventCourse"]
 
@@ -32,6 +33,7 @@ class EventCourse:
         self._log = state.log
         self._journal = state.journal
         self._clients = state.clients
+        self._estates = state.estates
         self._handovers = handovers
         self._send_tree = send_tree
         self._inheriting: dict[str, Session] = {}
@@ -46,6 +48,8 @@ class EventCourse:
         fresh = self._log_fresh(events, via, number, after) if events else events
         if not fresh:
             return
+        if via != LOCAL and has_lost((fresh[0], fresh[-1])):
+            self._estates.bury(fresh)
         dispatched = dispatch(fresh, self._table, self._clients.sessions, origin)
         for link, passing in dispatched.onward.items():
             if self._table.links.get(link.peer) is link:

@@ -336,6 +336,8 @@ class Sync(_Message, frozen=True):
     gone_round: dict[Home, int] = msgspec.field(default_factory=dict)
     """The lives without which a hand-over was completed, and whose journal nobody had: the position that everything had
     reached by then."""
+    lost: Ranges = msgspec.field(default_factory=dict)
+    """By publisher that may not have been told: what is lost of what it published."""
 
 
 class Completed(_Message, frozen=True):

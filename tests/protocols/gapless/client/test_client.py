@@ -18,6 +18,7 @@ from gapless.protocol import (
     Effect,
     Ended,
     Input,
+    PublicationsLost,
     Publish,
     Published,
     Received,
@@ -405,3 +406,13 @@ def test_what_came_for_subscriptions_that_are_over_is_told_with_every_attach() -
         bench.hear(Unsubscribed(2, name, {}))
     [(_, attach)] = attaches(bench.step(Connected("b")))
     assert attach.seen == {"p": 6, "q": 3}
+
+
+def test_what_is_lost_is_told_once_though_several_brokers_say_so() -> None:
+    bench = Bench().attach()
+    [(broker, asked)] = attaches(bench.step(Suspected("b")))
+    told = bench.hear(Attached(asked.attempt, f"{broker}/0", [], list(CONTACTS), [(3, 4), (2, 3)]), broker)
+    assert PublicationsLost([(2, 4)]) in told
+    [(broker, asked)] = attaches(bench.step(Suspected(broker)))
+    told = bench.hear(Attached(asked.attempt, f"{broker}/0", [], list(CONTACTS), [(1, 3), (6, 6)]), broker)
+    assert PublicationsLost([(1, 1), (6, 6)]) in told

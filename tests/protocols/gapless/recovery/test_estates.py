@@ -3,6 +3,7 @@
 import pytest
 
 from gapless.disk import Snapshot
+from gapless.events import Event
 from gapless.overlay import star
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.lives import name_life
@@ -11,6 +12,7 @@ from gapless.protocols.gapless.messages import Admission, Backup, BackupAll, Cut
 from gapless.protocols.gapless.recovery.estates import REMEMBERED_MAX
 from gapless.protocols.gapless.recovery.plan import TakeoverView, plan_takeover
 from gapless.protocols.gapless.retention.journal import JournalCopy
+from gapless.protocols.gapless.tombstones import tombstone
 from tests.protocols.gapless.recovery.bench import Bench, contribution, event, record, region_at
 
 OUT = {"b0": excluded_status(0)}
@@ -200,9 +202,22 @@ def test_what_a_hand_over_found_to_be_lost_is_told_once() -> None:
     bench = Bench("b2", STAR)
     bench.state.membership.merge(OUT)
     divide(bench, b3=contribution(REGION, inside={"p": 1}, passed={"p": 3}))
-    assert bench.state.estates.tell_lost("q") == []
-    assert bench.state.estates.tell_lost("p") == [(2, 3)]
-    assert bench.state.estates.tell_lost("p") == []
+    assert bench.state.estates.tell_lost("q", 9) == []
+    assert bench.state.estates.tell_lost("p", 9) == [(2, 3)]
+    assert bench.state.estates.tell_lost("p", 9) == []
+
+
+def test_what_another_member_knows_to_be_lost_is_told_here_too() -> None:
+    bench = Bench("b2", STAR)
+    bench.state.membership.merge(OUT)
+    divide(bench, b3=contribution(REGION, lost={"p": [(2, 3), (5, 9)]}))
+    assert bench.state.estates.tell_lost("p", 7) == [(2, 3), (5, 7)], "a client of that name may have begun anew"
+
+
+def test_who_passes_a_tombstone_on_remembers_whom_to_tell() -> None:
+    estates = Bench("b2", STAR).state.estates
+    estates.bury([Event("p", 1, {"x": 1}), tombstone("p", 2), tombstone("p", 3)])
+    assert estates.lost == {"p": [(2, 3)]}
 
 
 def test_a_session_that_is_held_here_is_not_elsewhere() -> None:

@@ -87,6 +87,8 @@ def test_who_is_inherited_from_an_old_disk_lacks_what_passed_since() -> None:
     passed = {"b1": told(passed={"p": 5})}
     assert gone_publishers(passed, {"p": 4}) == {"p": 4}, "up to 4 the disk has it"
     assert gone_publishers({"b1": told(passed={"p": 5}, inside={"p": 5})}, {"p": 4}) == {"p": 5}
+    copy = told(passed={"p": 5}, estates=[Estate("b0", 0, {}, {}, [])])
+    assert gone_publishers({"b1": copy}, {"p": 4}) == {"p": 4}, "an old copy of the journal is there, and does not help"
 
 
 # ---- what stands in the place -----------------------------------------------------------------------------

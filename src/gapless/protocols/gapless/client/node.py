@@ -14,7 +14,6 @@ from gapless.protocol import (
     Consumed,
     Effect,
     Input,
-    PublicationsLost,
     Publish,
     PublishMany,
     Received,
@@ -148,8 +147,7 @@ class GaplessClient(ClientNode):
                 self._subscriptions.behind(message)
             case Attached():
                 self._search.granted(message)
-                if message.lost:
-                    self._line.emit(PublicationsLost(message.lost))
+                self._publishing.lose(message.lost)
                 self._subscriptions.begin_anew(message.fresh)
                 self._publishing.attached()
                 self._named.attached(message.attempt)

@@ -11,10 +11,22 @@ from collections.abc import Iterator, Sequence
 from gapless.events import Event
 from gapless.filters import Filter
 from gapless.filters.evaluation import Test
-from gapless.protocol import Advertise, Advertised, Confirmed, Publish, Published, PublishedMany, Rejected, Unadvertise
+from gapless.protocol import (
+    Advertise,
+    Advertised,
+    Confirmed,
+    PublicationsLost,
+    Publish,
+    Published,
+    PublishedMany,
+    Rejected,
+    Unadvertise,
+)
 from gapless.protocols.gapless.alike import stretches
 from gapless.protocols.gapless.client.line import Line
 from gapless.protocols.gapless.client_messages import ClientAdvertise, ClientPublish, ClientUnadvertise, Safe, Stable
+from gapless.protocols.gapless.messages import Ranges
+from gapless.protocols.gapless.ranges import add_range, take_away
 
 __all__ = ["Publishing"]
 
@@ -41,6 +53,8 @@ class Publishing:
         self._client = client
         self._window = window
         self._offers: dict[str, _Offer] = {}
+        self._lost: Ranges = {}
+        """What it was told to be lost: it hears the same from each broker that it comes to."""
 
     def __contains__(self, advertisement: str) -> bool:
         return advertisement in self._offers
@@ -65,6 +79,15 @@ class Publishing:
         for name, offer in self._offers.items():
             if offer.leaving_after is not None:
                 self._line.send(ClientUnadvertise(self._line.attempt, name))
+
+    def lose(self, ranges: list[tuple[int, int]]) -> None:
+        """These numbers are lost. Tell the application what it does not know yet."""
+        known = list(self._lost.get(self._client, []))
+        for first, last in ranges:
+            add_range(self._lost, self._client, first, last)
+        news = take_away(self._lost.get(self._client, []), known)
+        if news:
+            self._line.emit(PublicationsLost(news))
 
     # ---- calls --------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ class Homes(Protocol):
         """These numbers of what a client published are lost. It is told when it comes."""
         ...
 
-    def tell_lost(self, client: str) -> list[tuple[int, int]]:
+    def tell_lost(self, client: str, last: int) -> list[tuple[int, int]]:
         """What the client had published and is known to be lost. It is told once."""
         ...
 

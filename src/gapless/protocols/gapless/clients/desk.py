@@ -169,8 +169,9 @@ class Desk:
         passed_on = self._unaccounted.passed_on(session.client, session.held, message)
         tombstones = [tombstone(session.client, seq) for seq in range(passed_on + 1, message.first)]
         session.unburied = self._unaccounted.lost(session.client, message)
-        session.lose(accounted + 1, message.first - 1, message.heard)
-        session.lost = self._homes.tell_lost(session.client) + session.lost
+        session.lose(passed_on + 1, message.first - 1, message.heard)
+        last = message.publications[-1].seq if message.publications else message.first - 1
+        session.lost = self._homes.tell_lost(session.client, last) + session.lost
         session.claim(message, voided, frozenset(late))
         session.begin_anew([*fresh, *voided], message.heard)
         session.told_lost = session.attempt

@@ -8,9 +8,10 @@ A client asks for its session by the life that held it last. An inherited sessio
 has an heir, or at least a successor in its place; either may begin the session afresh.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from gapless.events import Event
 from gapless.protocols.gapless.disk import OVER_KEYS, Disk
 from gapless.protocols.gapless.history.store import History
 from gapless.protocols.gapless.lives import NOWHERE, Home, broker_of, name_life, parse_life
@@ -61,7 +62,7 @@ class Estates:
         """By broker and life: the position that everything had reached when that life was known to be over."""
         self._gone_round: dict[Home, int] = {}
         """By life without which a hand-over was completed, and whose journal nobody had: what had been reached then."""
-        self._lost: dict[str, Ranges] = {}
+        self.lost: Ranges = {}
         """By client: what it had published and is known to be lost, until it comes and is told."""
         self.gone: dict[str, None] = {}
         """The publishers whose sessions hand-overs found to be lost."""
@@ -271,20 +272,32 @@ class Estates:
         return min(known, default=0)
 
     def _note_lost(self, plan: TakeoverPlan) -> None:
-        for event in plan.events:
-            if is_lost(event.attributes):
-                self.lose(event.publisher, event.seq, event.seq)
+        self.bury(plan.events)
+        for sync in plan.contributions.values():
+            for client, ranges in sync.lost.items():
+                for first, last in ranges:
+                    self.lose(client, first, last)
         self.gone.update(dict.fromkeys(plan.gone))
         forget_oldest(self.gone, REMEMBERED_MAX)
 
     def lose(self, client: str, first: int, last: int) -> None:
         """These numbers of what a client published are lost. It is told when it comes."""
-        add_range(self._lost.setdefault(client, {}), client, first, last)
-        forget_oldest(self._lost, REMEMBERED_MAX)
+        add_range(self.lost, client, first, last)
+        forget_oldest(self.lost, REMEMBERED_MAX)
 
-    def tell_lost(self, client: str) -> list[tuple[int, int]]:
-        """What the client had published and is known to be lost. It is told once."""
-        return self._lost.pop(client, {}).get(client, [])
+    def bury(self, events: Iterable[Event]) -> None:
+        """Tombstones are among these: their publishers are told when they come, to whichever broker.
+
+        The smallest story: all who held p:1 die, and a hand-over makes a tombstone of it. It reaches b3. Then p comes
+        to b3, which takes p:1 for known, for the tombstone has its number.
+        """
+        for event in events:
+            if is_lost(event.attributes):
+                self.lose(event.publisher, event.seq, event.seq)
+
+    def tell_lost(self, client: str, last: int) -> list[tuple[int, int]]:
+        """What the client had published, up to a number, and is known to be lost. It is told once."""
+        return [(first, min(end, last)) for first, end in self.lost.pop(client, []) if first <= last]
 
     def find_elsewhere(self, client: str) -> Home | None:
         """The life that was seen to hold the client's session, though this one should: it may have been given back."""

@@ -235,6 +235,7 @@ class Handovers:
                 if not is_own(item.origin)
             },
             gone_round=self._estates.gone_round(region),
+            lost={client: list(ranges) for client, ranges in self._estates.lost.items()},
             done={name: seq for name in sorted(self._log.publishers()) if (seq := self._clients.done(name))},
         )
 

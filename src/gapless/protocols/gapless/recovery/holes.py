@@ -45,8 +45,7 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
     that are `inherited` in a state that is older than what is known to have passed. They were found on an old disk:
     everything up to the number is in that journal, or has reached everyone.
     """
-    if not _has_lost_journal(contributions):
-        return {}
+    has_lost_journal = _has_lost_journal(contributions)
     known = set(inherited)
     for sync in contributions.values():
         known |= sync.owned.keys() | sync.homes.keys()
@@ -55,7 +54,8 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
     for sync in contributions.values():
         for publisher, reached in sync.inside.items():
             if publisher not in known:
-                found[publisher] = max(reached, found.get(publisher, 0))
+                if has_lost_journal:
+                    found[publisher] = max(reached, found.get(publisher, 0))
             elif inherited.get(publisher, NEVER) < sync.passed.get(publisher, 0):
                 found[publisher] = max(reached, inherited[publisher], found.get(publisher, 0))
     return found
