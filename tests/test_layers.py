@@ -131,7 +131,7 @@ ROOMS = {
     "site": {"options", "disk", "names"},
     "wave_course": {"messages", "recovery", "routing", "history"},
     "tree_course": {"messages", "recovery", "routing", "event_course", "wave_course"},
-    "event_course": {"messages", "recovery", "routing", "clients", "retention"},
+    "event_course": {"messages", "recovery", "routing", "clients", "retention", "tombstones"},
     "backup_course": {"messages", "recovery", "site", "streams", "wave_course"},
     "member_course": {
         "lives",
