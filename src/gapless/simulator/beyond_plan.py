@@ -78,8 +78,27 @@ class BeyondPlan:
             at_ms = round(begin + rng.uniform(0, spread), 3)
             back_ms = round(at_ms + 0.1 + (back if is_together else rng.uniform(0.1, 1) * away), 3)
             rows.append(Crash(at_ms, name))
-            rows.append(self._draw_return(fates[name], name, back_ms, rng.choice(alive)))
+            told = rng.choice(alive)
+            rows.append(self._draw_return(fates[name], name, back_ms, told))
+            if fates[name] == "never":
+                rows += [Forget(back_ms, name, other) for other in self._out_of_earshot(told, fates)]
         return rows
+
+    def _out_of_earshot(self, told: str, fates: dict[str, Fate]) -> list[str]:
+        """Whom an operator has to tell as well: one of each part that hears nothing from the one that was told. Brokers
+        talk to each other that are at most f + 1 apart."""
+        left = [name for name in self._overlay.brokers if fates.get(name) != "never"]
+        found: list[str] = []
+        heard: set[str] = set()
+        for name in [told, *(name for name in left if name not in fates)]:
+            if name not in heard:
+                found.append(name)
+                news = [name]
+                while news:
+                    heard.update(news)
+                    near = {other for one in news for other in self._overlay.within(one, self._hazards.f + 1)}
+                    news = [other for other in left if other in near and other not in heard]
+        return found[1:]
 
     def _leave_contacts(self, fates: dict[str, Fate]) -> None:
         """A client knows the brokers around its own: if none of these ever returns, it does not find the others."""
