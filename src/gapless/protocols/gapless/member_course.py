@@ -70,10 +70,14 @@ class MemberCourse:
         if self._life:
             self._news.announce()
             self._news.repeat_accusations()
-            if self._site.disk.is_there:
-                self._membership.is_patient = True
-                self._site.emit(SetTimer(RETURNING, int(self._site.options.return_ms * 1000)))
+            self._wait_for_others()
         self.refresh()
+
+    def _wait_for_others(self) -> None:
+        """Somebody has returned. Where it has a disk, that may be after a blackout."""
+        if self._site.disk.is_there:
+            self._membership.is_patient = True
+            self._site.emit(SetTimer(RETURNING, int(self._site.options.return_ms * 1000)))
 
     # ---- news ---------------------------------------------------------------------------------------------
 
@@ -93,6 +97,8 @@ class MemberCourse:
             born = [name for name in born if not self._membership.excluded(name)]
             for name in born:
                 self._streams.meet(name)
+            if born and self._membership.was_taken_in:
+                self._wait_for_others()
             self._tell(news, regions)
             for name in born:
                 if self._membership.suspects(name):
@@ -167,7 +173,7 @@ class MemberCourse:
         self._membership.trust(broker)
         self._news.speak_of(broker, guilty=False)
         self._clients.serve(not self._membership.is_cut_off())
-        if self._site.waits and not self._membership.excluded(broker):
+        if (self._site.waits or self._site.disk.is_there) and not self._membership.excluded(broker):
             self._news.introduce(broker)
 
     def accused(self, peer: str, body: Accuse) -> None:

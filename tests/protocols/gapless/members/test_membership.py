@@ -12,7 +12,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.overlay import binary
+from gapless.overlay import binary, chain
 from gapless.protocols.gapless.lives import LIFE_STEP, Status
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import (
@@ -196,6 +196,18 @@ def test_a_suspicion_counts_against_the_life_that_was_known_when_it_arose() -> N
     assert member.suspects("b3")
 
 
+def test_an_ancestor_that_is_too_far_away_to_watch_it_judges_nobody() -> None:
+    line = chain(9)
+    member = Membership("b7", LIFE_STEP, line, 2)
+    member.merge({name: alive_status(LIFE_STEP) for name in ("b5", "b6")})
+    assert line.root == "b4"
+    assert line.distance("b4", "b8") > member.watch
+    assert suspect(member, "b8", witness="b6").verdicts() == {"b8": OUT}
+    near = Membership("b7", LIFE_STEP, line, 2)
+    near.merge({"b6": alive_status(LIFE_STEP)})
+    assert suspect(near, "b8", witness="b6").verdicts() == {}, "b5 watches it"
+
+
 # ---- those who return -------------------------------------------------------------------------------------
 
 
@@ -250,6 +262,7 @@ def test_who_returns_with_a_disk_and_misses_more_than_f_waits_for_them() -> None
     assert member.missing() == ["b0", "b2"]
     assert member.verdicts() == {}
     member.trust("b2")
+    assert member.hear("b2")
     assert not member.is_cut_off()
 
 
@@ -274,4 +287,33 @@ def test_who_was_taken_in_again_judges_as_ever() -> None:
     member.is_patient = True
     suspect(member, "b0")
     member.merge({"b1": next_phase(alive_status(LIFE_STEP))})
+    assert not member.is_cut_off()
+
+
+def stood_still(name: str, f: int) -> Membership:
+    """One that was there all the time."""
+    member = make(name, f=f)
+    member.has_disk = True
+    return member
+
+
+def test_who_was_there_all_the_time_misses_for_a_while_who_has_just_come_back() -> None:
+    member = suspect(stood_still("b3", 1), "b0", witness="b4")  # it watches b0, b1 and b4
+    member.merge({"b1": alive_status(LIFE_STEP), "b4": alive_status(LIFE_STEP)})
+    assert not member.is_cut_off()
+    member.is_patient = True
+    assert member.is_cut_off()
+    assert member.verdicts() == {}
+    member.merge({name: next_phase(alive_status(LIFE_STEP)) for name in ("b1", "b4")})
+    assert not member.is_cut_off(), "they were taken in"
+
+
+def test_who_is_trusted_again_is_missed_until_it_has_said_something() -> None:
+    member = suspect(stood_still("b3", 1), "b0", "b1", "b4")
+    assert member.is_cut_off()
+    member.trust("b1")
+    member.trust("b4")
+    assert member.is_cut_off()
+    assert member.hear("b1")
+    assert member.hear("b4")
     assert not member.is_cut_off()

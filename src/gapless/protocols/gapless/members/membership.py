@@ -5,7 +5,7 @@ with the same view, and an excluded life stays excluded: a broker that was wrong
 life.
 
 - Only a broker itself declares a new life.
-- Only one broker may exclude another: its nearest settled ancestor. Where none is left (the root, or a broker below an
+- Only one broker may exclude another: its nearest settled ancestor. Where none is near (the root, or a broker below an
   excluded root), any settled broker nearby may, if every neighbour of the accused that it can hear accuses it too.
 - Two failure detectors have to agree: its own and that of another broker near the accused. So a single wrong suspicion
   does no harm, and a broker that is itself cut off, or was asleep, excludes nobody. If nobody else ever joins in,
@@ -53,7 +53,7 @@ class Membership:
         self.has_disk = False
         """Whether what brokers held before they failed is on disks. Then it waits until enough of them are there."""
         self.is_patient = False
-        """Whether others may still be about to return after it."""
+        """Whether others may still be about to return: for a while after this one did, or another around it."""
         self.version = 0
         """Grows whenever a status does."""
         self.f = f
@@ -67,12 +67,16 @@ class Membership:
         self.forgotten: dict[str, int] = {}
         """By broker: the last of its lives that will not return, as an operator said."""
         self._unsure: dict[str, None] = {}
-        """Where a majority is needed: who is trusted again, but has not said since that this life still counts."""
+        """Where a majority is needed, or there are disks: who is trusted again, but has not said since that this life
+        still counts, or in which life it is."""
 
     @property
     def was_taken_in(self) -> bool:
         """Whether this life has been settled once."""
-        status = self.status.get(self.name, FIRST)
+        return self._was_taken_in(self.name)
+
+    def _was_taken_in(self, name: str) -> bool:
+        status = self.status.get(name, FIRST)
         return status == FIRST or status > alive_status(life_of(status))
 
     def life(self, name: str) -> int:
@@ -138,7 +142,7 @@ class Membership:
 
     def trust(self, name: str) -> None:
         """The failure detector trusts the broker again."""
-        if self._suspected.pop(name, None) is not None and self._needs_majority:
+        if self._suspected.pop(name, None) is not None and (self._needs_majority or self.has_disk):
             self._unsure[name] = None
         self._overdue.pop(name, None)
 
@@ -183,6 +187,12 @@ class Membership:
         story: b2 stands still while all others lose their power. b0, b5 and b6 are the first to be back, and wait for
         b1, b3 and b4. If b2 took these for dead because it hears as many as it misses, what only they hold would be
         told to be lost, and they come back with it a moment later.
+
+        And for a while it misses them as well. The smallest story, with f = 2: b0 and b2 are gone, b1 and b3 go on
+        without them, and die. b2 had only stood still, and b0 is back with its disk. If b2 missed no more than f now,
+        it would take b1 and b3 for dead. They come back a moment later, and the two pairs never listen to each other.
+        So it is with who is trusted again: b1 is there, and has not said yet that this is another life. If it counted
+        as heard, b2 would take b3 for dead.
         """
         if self.has_disk and not self.was_taken_in:
             is_early = self.is_patient and any(self.lives(name, life) for name, life in self._suspected.items())
@@ -190,10 +200,13 @@ class Membership:
         heard = sum(not self._is_silent(name) for name in self._watched)
         if self._needs_majority:
             return not self._is_majority(self.name, 1 + heard)
+        missed = set(self.unheard())
         if self.has_disk:
             heard = sum(not self._is_silent(name) and self._may_judge(name) for name in self._watched)
-        suspected = sum(self.lives(name, life) for name, life in self._suspected.items())
-        return suspected > max(1, self.f, heard)
+            missed |= self._unsure.keys() - self._out
+            if self.is_patient:
+                missed.update(name for name in self._watched if not self._was_taken_in(name))
+        return len(missed) > max(1, self.f, heard)
 
     def may_hand_over(self) -> bool:
         """Whether a hand-over that this broker completes counts: where a majority is needed, it hears its own."""
@@ -232,11 +245,17 @@ class Membership:
         return self.excluded(name) or name in self._suspected or name in self._unsure
 
     def _judge(self, name: str) -> str | None:
-        """The nearest ancestor of the broker that may judge it."""
+        """The nearest ancestor of the broker that may judge it, and watches it.
+
+        The smallest story, with f = 2: all lose their power but the root, which only stood still. b8 does not come
+        back, four links below it. Those between have not been taken in, and the root is too far away to suspect b8.
+        """
         above = self.overlay.parent[name]
-        while above is not None and not self._may_judge(above):
+        for _ in range(self.watch):
+            if above is None or self._may_judge(above):
+                return above
             above = self.overlay.parent[above]
-        return above
+        return None
 
     def _may_judge(self, name: str) -> bool:
         """Whether the broker has been taken in by those around it, as far as is known here."""
