@@ -101,11 +101,13 @@ class BeyondPlan:
         return found[1:]
 
     def _leave_contacts(self, fates: dict[str, Fate]) -> None:
-        """A client knows the brokers around its own: if none of these ever returns, it does not find the others."""
+        """A client knows the brokers around its own, or around the one that it has moved to: if none of these ever
+        returns, it does not find the others."""
+        reach = self._hazards.f + 1
         for _, broker in self._hazards.clients:
-            around = (broker, *self._overlay.within(broker, self._hazards.f + 1))
-            if all(fates.get(name) == "never" for name in around):
-                fates[broker] = "bare"
+            for place in (broker, *self._overlay.within(broker, reach)):
+                if all(fates.get(name) == "never" for name in (place, *self._overlay.within(place, reach))):
+                    fates[place] = "bare"
 
     def _draw_fate(self, with_disks: bool) -> Fate:
         return self._rng.choice(_FATES if with_disks else ("memory", "memory", "bare", "bare", "never"))
