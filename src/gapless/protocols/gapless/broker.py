@@ -44,6 +44,7 @@ from gapless.protocols.gapless.messages import (
     Fenced,
     Frame,
     Membership,
+    PutOff,
     Resolved,
     Resume,
     Sync,
@@ -220,6 +221,8 @@ class GaplessBroker(BrokerNode):
                 life.handovers.receive_completed(peer, body)
             case Resolved():
                 life.estates.resolved(peer, body)
+            case PutOff():
+                life.clients.hear_put_off(body)
             case _:
                 assert_never(body)
 

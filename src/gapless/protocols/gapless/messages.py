@@ -346,6 +346,14 @@ class Completed(_Message, frozen=True):
     tag: int
 
 
+class PutOff(_Message, frozen=True):
+    """A client knows of something that nobody knows, and waits (`clients.unaccounted`). All brokers hear of it."""
+
+    client: str
+    first: int
+    """It brings what it published from this number on."""
+
+
 class Resolved(_Message, frozen=True):
     """The sender is the heir of that life. Once its own backups hold the estate (`secured`), others may forget it."""
 
@@ -395,7 +403,7 @@ class BackupHeld(_Message, frozen=True):
 
 
 Body: TypeAlias = (
-    Tree | Membership | Accuse | Sync | Completed | Resolved | Backup | BackupAll | BackupEnd | BackupHeld
+    Tree | Membership | Accuse | Sync | Completed | Resolved | PutOff | Backup | BackupAll | BackupEnd | BackupHeld
 )  # fmt: skip
 
 

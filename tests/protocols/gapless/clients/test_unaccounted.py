@@ -17,8 +17,9 @@ from gapless.protocols.gapless.client_messages import (
     Delivery,
     NotYet,
 )
-from gapless.protocols.gapless.clients.unaccounted import SHORT_US
+from gapless.protocols.gapless.clients.unaccounted import SHORT_US, Unaccounted
 from gapless.protocols.gapless.lives import name_life
+from gapless.protocols.gapless.messages import PutOff
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.tombstones import is_lost
 
@@ -95,3 +96,34 @@ def test_nobody_buries_what_others_say() -> None:
 
 def test_it_is_not_asked_for_what_came_of_publishers_that_are_not_gone() -> None:
     assert isinstance(Desk().attach(0, "x", 2, q=1), Attached)
+
+
+def test_a_publisher_that_waits_elsewhere_and_brings_it_is_waited_for() -> None:
+    desk = Desk()
+    assert desk.attach(0, "x", 2, p=1) == NotYet(2)
+    desk.node.life.clients.now = SHORT_US
+    desk.node.life.clients.hear_put_off(PutOff("p", 1))
+    assert desk.attach(2 * SHORT_US, "x", 3, p=1) == NotYet(3), "it came later than x"
+    assert desk.attach(3 * SHORT_US - 1, "x", 4, p=1) == NotYet(4)
+    assert isinstance(desk.attach(3 * SHORT_US, "x", 5, p=1), Attached), "it may have gone again"
+
+
+def test_a_publisher_that_waits_elsewhere_and_does_not_bring_it_is_not_waited_for() -> None:
+    desk = Desk()
+    desk.node.life.clients.hear_put_off(PutOff("p", 3))
+    assert desk.attach(0, "x", 2, p=1) == NotYet(2), "a hand-over may bring it"
+    assert isinstance(desk.attach(SHORT_US, "x", 3, p=1), Attached)
+    desk.publish(SHORT_US, "x", 3, 1)
+    assert desk.delivered == ["x:1"], "somebody else may know more of p:1"
+
+
+def test_all_brokers_hear_once_of_a_client_that_waits() -> None:
+    told: list[PutOff] = []
+    unaccounted = Unaccounted(
+        name_life("b0", 0), GaplessOptions(), {}, Desk().node.life.table, lambda client: 0, {"p": None}, told.append
+    )
+    for attempt in (2, 3):
+        assert unaccounted.may_be_found("x", 0, Attach(attempt, "b1/0", [], {}, [], 4, seen={"p": 1}), 0)
+    assert told == [PutOff("x", 4)]
+    assert unaccounted.note(PutOff("p", 1), 0)
+    assert not unaccounted.note(PutOff("p", 1), 5), "it is passed on once"

@@ -13,6 +13,7 @@ from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clients.unaccounted import Unaccounted
 from gapless.protocols.gapless.epochs import attempt_of
 from gapless.protocols.gapless.lives import Home, broker_of
+from gapless.protocols.gapless.messages import PutOff
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.parts.forgetting import forget_oldest
@@ -48,6 +49,9 @@ class Homes(Protocol):
     def lose(self, client: str, first: int, last: int) -> None:
         """These numbers of what a client published are lost. It is told when it comes."""
         ...
+
+    def tell_put_off(self, message: PutOff) -> None:
+        """Tell those around that a client waits."""
 
     def tell_lost(self, client: str, last: int) -> list[tuple[int, int]]:
         """What the client had published and is known to be lost. It is told once."""

@@ -40,7 +40,7 @@ from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clients.unaccounted import Unaccounted
 from gapless.protocols.gapless.epochs import epoch_of, inherited, times_inherited
 from gapless.protocols.gapless.lives import Home, broker_of
-from gapless.protocols.gapless.messages import Cuts, SessionRecord
+from gapless.protocols.gapless.messages import Cuts, PutOff, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.retention.journal import Journal
@@ -91,7 +91,7 @@ class Desk:
         self._contacts = list(contacts)
         self.done = done
         self._claims = Claims(table, options.client_window)
-        self._unaccounted = Unaccounted(home, options, self.sessions, table, done, homes.gone)
+        self._unaccounted = Unaccounted(home, options, self.sessions, table, done, homes.gone, homes.tell_put_off)
         self._arrivals = Arrivals(home, options, self.sessions, table, homes, self._unaccounted)
         self.readings = Readings(sources, journal.clock, options.delivery_window, self, table.match)
         self.readiness = Readiness(options, self.sessions, table, journal, self.readings, send, self.secure)
@@ -123,6 +123,11 @@ class Desk:
         session = session or self._begin(client, message)
         self._claims.check_resume(session, message)
         self.errand = self._resume(session, message)
+
+    def hear_put_off(self, message: PutOff) -> None:
+        """A client waits at another broker."""
+        if self._unaccounted.note(message, self.now):
+            self._homes.tell_put_off(message)
 
     def _begin(self, client: str, message: Attach) -> Session:
         session = self.sessions[client] = Session(client, epoch_of(0))

@@ -9,11 +9,11 @@ that it is safe. x comes to b2 first and publishes x:1, then p comes to b2 and p
 there before its cause.
 
 So the client is put off. For a while (`SHORT_US`) a hand-over may bring what it knows of. For as long again the
-publisher of what it was delivered may come. If that one is put off here, too, it is known whether it brings the event:
-two clients must not wait for each other because of what both were told to be safe. If its session is here, what waits
-in it is waited for. Then the client is let in. If the publisher waits here and does not bring the event, that is lost:
-there are tombstones before anything that the client publishes (`Publications.advance`). A publisher that comes later is
-too late.
+publisher of what it was delivered may come. If that one is put off, too, here or at another broker (`PutOff`), it is
+known whether it brings the event: two clients must not wait for each other because of what both were told to be safe.
+If it does, it is waited for. Then the client is let in. If the publisher waits and does not bring the event, that is
+lost: there are tombstones before anything that the client publishes (`Publications.advance`). A publisher that comes
+later is too late.
 
 Within f nothing is lost: no publisher is gone, and nobody is asked what it was delivered.
 """
@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from gapless.protocols.gapless.client_messages import Attach
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.lives import Home
-from gapless.protocols.gapless.messages import Cuts
+from gapless.protocols.gapless.messages import Cuts, PutOff
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.parts.forgetting import forget_oldest
@@ -46,9 +46,10 @@ class Unaccounted:
         table: RoutingTable,
         done: Callable[[str], int],
         gone: Mapping[str, None],
+        tell: Callable[[PutOff], None] = lambda message: None,
     ) -> None:
         """`done` tells up to which number what a client published has reached everyone, as far as is known here; `gone`
-        has the publishers whose sessions hand-overs found to be lost."""
+        has the publishers whose sessions hand-overs found to be lost; `tell` lets the other brokers know who waits."""
         self._home = home
         self._window = options.window
         self._counts = "tombstones" not in options.switched_off
@@ -56,8 +57,20 @@ class Unaccounted:
         self._table = table
         self._done = done
         self._gone = gone
+        self._tell = tell
         self._waiting: dict[str, tuple[int, int]] = {}
         """By client that waits: since when, and the first number that it brings."""
+        self._elsewhere: dict[str, tuple[int, int]] = {}
+        """The same, of clients that wait, or have waited, at other brokers."""
+
+    def note(self, message: PutOff, now: int) -> bool:
+        """A client waits at another broker. Tell whether that is news."""
+        known = self._elsewhere.get(message.client)
+        if known is not None and known[1] == message.first:
+            return False
+        self._elsewhere[message.client] = now, message.first
+        forget_oldest(self._elsewhere, WAITING_MAX)
+        return True
 
     def may_be_found(self, client: str, held: int, message: Attach, now: int) -> bool:
         """Whether what the client knows of, and nobody here does, may still come.
@@ -71,13 +84,15 @@ class Unaccounted:
         if not unseen and not is_short:
             self._waiting.pop(client, None)
             return False
-        since, _ = self._waiting.get(client, (now, 0))
+        since, first = self._waiting.get(client, (now, 0))
+        if first != message.first:
+            self._tell(PutOff(client, message.first))
         self._waiting[client] = since, message.first
         forget_oldest(self._waiting, WAITING_MAX)
         may_come = any(self._may_bring(publisher, seq) for publisher, seq in unseen.items())
         if now - since < (2 * SHORT_US if may_come else SHORT_US):
             return True
-        return any(self._is_coming(publisher, seq) for publisher, seq in unseen.items())
+        return any(self._is_coming(publisher, seq, now) for publisher, seq in unseen.items())
 
     def accounted(self, client: str, held: int, message: Attach) -> int:
         """The last number of the client's up to which nothing is lost; its session holds all up to `held`."""
@@ -110,17 +125,29 @@ class Unaccounted:
         """Of what the client was delivered and nobody here knows of: what is lost, as the publishers say themselves.
 
         They wait here, and were told that it is safe. Nobody else's word counts: a client cannot bury what others say.
+        Of those who wait elsewhere, somebody there may know more.
         """
         unseen = self._unseen(client, message) if self._counts else {}
         lost = {name: min(seq, self._waiting.get(name, (0, 0))[1] - 1) for name, seq in unseen.items()}
         return {publisher: seq for publisher, seq in lost.items() if seq > 0}
 
-    def _may_bring(self, publisher: str, seq: int) -> bool:
-        """Whether the publisher may bring the event: not if it waits here, and was told that the event is safe."""
-        return self._waiting.get(publisher, (0, 0))[1] <= seq
+    def _brings(self, publisher: str) -> int:
+        """The first number that the publisher brings, if it waits; else 0."""
+        return (self._waiting.get(publisher) or self._elsewhere.get(publisher) or (0, 0))[1]
 
-    def _is_coming(self, publisher: str, seq: int) -> bool:
-        """Whether the publisher is here, and what it brought waits to be admitted."""
+    def _may_bring(self, publisher: str, seq: int) -> bool:
+        """Whether the publisher may bring the event: not if it waits, and was told that the event is safe."""
+        return self._brings(publisher) <= seq
+
+    def _is_coming(self, publisher: str, seq: int, now: int) -> bool:
+        """Whether the publisher is here, and what it brought waits to be admitted; or it brings it to another broker.
+
+        The smallest story: x has got p:1, and nobody else has. x waits at b0 and p at b1, which brings p:1. If x were
+        let in as soon as p, x:1 would be there before p:1.
+        """
+        since, first = self._elsewhere.get(publisher, (now, 0))
+        if 0 < first <= seq and now - since < 2 * SHORT_US:
+            return True
         session = self._sessions.get(publisher)
         return session is not None and not session.is_away and session.queued >= seq
 

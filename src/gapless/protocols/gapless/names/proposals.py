@@ -12,8 +12,9 @@ The smallest story of that: b0, b1 and b2 are the keepers, and each wants a name
 and tells the others. If b0 began anew when b1 and b2 hold something, each for another ballot, and b1 and b2 likewise,
 all three could find larger ballots for ever. If the one with the largest died, it waits for a while that is drawn from
 its ballot, up to twice as long each time: if two waited for about as long, each would find the other's ballot again and
-again, where messages take long. A ballot begins with the time, so that a broker that has forgotten which it used takes
-none twice.
+again, where messages take long. So it is with who was refused by one keeper and has no answer of another, which may be
+dead: of b0, b1 and b2, b2 is. If b0 and b1 asked again every half second, each would beat the other for ever. A ballot
+begins with the time, so that a broker that has forgotten which it used takes none twice.
 """
 
 from collections import Counter, deque
@@ -227,9 +228,11 @@ class Proposals:
             if not proposal.is_wanted():
                 self._end(proposal)
             elif proposal.waits <= 0:
-                if proposal.is_beaten or proposal.refused:
+                if proposal.is_beaten:
                     proposal.answers.clear()
                     self._begin(proposal)
+                elif proposal.refused:
+                    self._give_way(proposal)
                 else:
                     self._ask(proposal)
         if self._queues:

@@ -17,7 +17,16 @@ from gapless.protocols.gapless.history.store import History
 from gapless.protocols.gapless.lives import NOWHERE, Home, broker_of, name_life, parse_life
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.membership import Membership
-from gapless.protocols.gapless.messages import PUT_TOGETHER, Backup, BackupAll, Estate, Ranges, Resolved, SessionRecord
+from gapless.protocols.gapless.messages import (
+    PUT_TOGETHER,
+    Backup,
+    BackupAll,
+    Estate,
+    PutOff,
+    Ranges,
+    Resolved,
+    SessionRecord,
+)
 from gapless.protocols.gapless.ranges import add_range
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan
 from gapless.protocols.gapless.retention.journal import Journal, JournalCopy
@@ -41,7 +50,7 @@ class Estates:
         membership: Membership,
         journal: Journal,
         history: History,
-        tell: Callable[[Resolved], None],
+        tell: Callable[[Resolved | PutOff], None],
         disk: Disk | None = None,
     ) -> None:
         self.heirs: dict[Home, Home] = {}
@@ -298,6 +307,10 @@ class Estates:
     def tell_lost(self, client: str, last: int) -> list[tuple[int, int]]:
         """What the client had published, up to a number, and is known to be lost. It is told once."""
         return [(first, min(end, last)) for first, end in self.lost.pop(client, []) if first <= last]
+
+    def tell_put_off(self, message: PutOff) -> None:
+        """A client waits somewhere. Those who did not know it pass it on."""
+        self._tell(message)
 
     def find_elsewhere(self, client: str) -> Home | None:
         """The life that was seen to hold the client's session, though this one should: it may have been given back."""
