@@ -122,6 +122,12 @@ def test_what_has_reached_everyone_is_no_hole_and_nothing_is_known_beyond_what_p
     assert found == []
 
 
+def test_what_came_before_something_that_a_journal_holds_is_lost_with_its_publisher() -> None:
+    held = Admission(1, event("x", 1), {"p": 3}, False, None)
+    telling = told(estates=[Estate("b2", 0, {}, {}, [held])])
+    assert shown(fill_holes([event("x", 1)], {}, {"p": 1}, {"b1": telling})) == ["lost p:2", "lost p:3", "x:1"]
+
+
 def test_holes_begin_after_the_last_held_event_that_has_reached_everyone() -> None:
     found, _ = filled([event("p", 1), event("p", 2), event("q", 1), event("p", 4)], {"p": 2}, passed=4)
     assert shown(found) == ["p:1", "p:2", "lost p:3", "q:1", "p:4"]

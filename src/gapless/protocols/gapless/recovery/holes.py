@@ -76,7 +76,12 @@ def _has_lost_journal(contributions: Mapping[str, Sync]) -> bool:
 def fill_holes(
     events: list[Event], pasts: dict[Id, Cuts], gone: Cuts, contributions: Mapping[str, Sync]
 ) -> list[Event]:
-    """The events of the merged log, with tombstones for those of gone publishers that nobody holds."""
+    """The events of the merged log, with tombstones for those of gone publishers that nobody holds.
+
+    They are those before the last that passed any member, or that is in the past of what a journal holds. The smallest
+    story of the second: b1 dies with p:1, and with all who held it. b2 had processed it, and so x:1 comes after it,
+    which is in b2's journal. If p:1 had no tombstone, p would publish it again when it is back, after its effect.
+    """
     held: dict[str, dict[int, int]] = {publisher: {} for publisher in gone}
     for event in events:
         if event.publisher in held:
@@ -85,8 +90,9 @@ def fill_holes(
     stamp = 1 + max(latest, *(sync.wave for sync in contributions.values()))
     after: dict[Id, list[Event]] = {}
     first: list[Event] = []
+    noted = _noted_before(contributions) if gone else {}
     for publisher in sorted(gone):
-        last = max(sync.passed.get(publisher, 0) for sync in contributions.values())
+        last = max([noted.get(publisher, 0), *(sync.passed.get(publisher, 0) for sync in contributions.values())])
         before = max((seq for seq in held[publisher] if seq <= gone[publisher]), default=0)
         place = after.setdefault((publisher, before), []) if before else first
         for seq in range(gone[publisher] + 1, last + 1):
@@ -99,6 +105,16 @@ def fill_holes(
     if not first and not any(after.values()):
         return events
     return first + [item for event in events for item in (event, *after.get((event.publisher, event.seq), ()))]
+
+
+def _noted_before(contributions: Mapping[str, Sync]) -> Cuts:
+    """What the brokers of the journals had processed before something that they admitted, as far as is known."""
+    found: Cuts = {}
+    for sync in contributions.values():
+        for estate in sync.estates:
+            for item in estate.admissions:
+                merge_cuts(found, item.after)
+    return found
 
 
 def adopted(
