@@ -8,6 +8,7 @@ from gapless.filters import parse
 from gapless.protocols.gapless.client_messages import Attach, Delivery, Note, SubscriptionProgress, Unsubscribed
 from gapless.protocols.gapless.clients.claims import NUMBER_MAX
 from gapless.protocols.gapless.clients.outbox import Outgoing
+from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.epochs import epoch_of
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
@@ -107,6 +108,14 @@ def test_an_orphan_collects_everything() -> None:
     session = make(attempt=0, s="TRUE")
     assert session.is_orphan
     assert session.due_from(session.subscriptions["s"], "p") == 0
+
+
+def test_an_orphan_that_lies_behind_collects_for_what_has_delivered_nothing_yet() -> None:
+    session = make(attempt=0, s="TRUE")
+    session.lag(Turn.LACKS, 5)
+    assert not session.collects, "it will be read out of history"
+    session.untold["s"] = None
+    assert session.collects
 
 
 def test_who_comes_back_gets_what_lies_after_its_cut_and_its_position() -> None:

@@ -239,8 +239,13 @@ class Session:
 
     @property
     def collects(self) -> bool:
-        """Whether what is published is kept for it; not for an orphan that will read it out of history."""
-        return not (self.is_orphan and not self.is_live) or self.is_falling or bool(self.inferred)
+        """Whether what is published is kept for it; not for an orphan that will read it out of history.
+
+        A subscription that has delivered nothing yet is not read. The smallest story: c falls behind with s, ends s,
+        and begins t. All brokers die before any knows a cut of t, and come back. t gets its cut at the heir, p:3. c
+        comes when p:3 has passed, and t goes on with p:4.
+        """
+        return not (self.is_orphan and not self.is_live) or self.is_falling or bool(self.inferred or self.untold)
 
     def filters(self) -> Iterator[Filter]:
         """All that the client asks for and offers."""
