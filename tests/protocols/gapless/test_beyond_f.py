@@ -11,11 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gapless.events import Event
 from gapless.overlay import binary
-from gapless.protocol import Confirmed, Effect, Input, PublicationsLost
+from gapless.protocol import Confirmed, Effect, Input, PublicationsLost, Skipped
 from gapless.protocols.gapless.client import GaplessClient
+from gapless.protocols.gapless.clients import desk, publications
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.members.status import alive_status, excluded_status
+from gapless.protocols.gapless.tombstones import tombstone
 from gapless.simulator import generate, load_scenario, run_scenario, try_scenario
 from gapless.simulator.scenario import (
     AdvertiseAction,
@@ -167,6 +170,36 @@ def test_the_publisher_learns_what_was_confirmed_and_is_lost(effects: list[Effec
 def test_a_publisher_that_comes_to_a_broker_which_knows_the_tombstone_learns_it_too(effects: list[Effect]) -> None:
     run_scenario(load_scenario(Path(__file__).parent / "scenarios" / "told_where_it_comes.toml"))
     assert [effect.ranges for effect in effects if isinstance(effect, PublicationsLost)] == [[(1, 1)]]
+
+
+@pytest.mark.parametrize("seed", [200011, 200037, 200133])
+def test_whoever_published_what_subscriptions_are_told_to_be_lost_learns_it_once(
+    seed: int, effects: list[Effect], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buried: set[tuple[str, int]] = set()
+
+    def noted(publisher: str, seq: int, stamp: int = 0) -> Event:
+        buried.add((publisher, seq))
+        return tombstone(publisher, seq, stamp)
+
+    for module in (desk, publications):
+        monkeypatch.setattr(module, "tombstone", noted)
+    found = generate(seed, "gapless", "beyond-f")
+    assert try_scenario(found).status == "valid"
+    told = [seq for item in effects if isinstance(item, PublicationsLost) for seq in _numbers(item.ranges)]
+    skipped = {
+        (publisher, seq)
+        for item in effects
+        if isinstance(item, Skipped)
+        for publisher, ranges in item.lost.items()
+        for seq in _numbers(ranges)
+    }
+    assert buried & skipped
+    assert {seq for _, seq in buried & skipped} <= set(told)
+
+
+def _numbers(ranges: list[tuple[int, int]]) -> list[int]:
+    return [seq for first, last in ranges for seq in range(first, last + 1)]
 
 
 def test_a_broker_that_is_forgotten_counts_for_no_majority() -> None:

@@ -59,6 +59,14 @@ def test_who_is_known_to_a_member_is_not_gone(known: dict[str, object]) -> None:
     assert gone_publishers(others(**known), {}) == {}
 
 
+def test_whose_last_event_came_in_from_outside_is_not_gone() -> None:
+    entered = [LogEntry(event("p", 3), True, None)]
+    assert gone_publishers({"b1": told(log=entered, passed={"p": 3})}, {}) == {}
+    assert gone_publishers({"b1": told(log=entered, passed={"p": 3}), "b2": told(passed={"p": 4})}, {}) == {"p": 2}
+    inside = [LogEntry(event("p", 3), False, None)]
+    assert gone_publishers({"b1": told(log=inside, passed={"p": 3})}, {}) == {"p": 2}
+
+
 @pytest.mark.parametrize(
     "has",
     [{"estates": [Estate("b0", 0, {}, {}, [])]}, {"heirs": {name_life("b0", 0): name_life("b2", 0)}}],

@@ -46,7 +46,7 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
     everything up to the number is in that journal, or has reached everyone.
     """
     has_lost_journal = _has_lost_journal(contributions)
-    known = set(inherited)
+    known = set(inherited) | (_last_heard_outside(contributions) if has_lost_journal else set())
     for sync in contributions.values():
         known |= sync.owned.keys() | sync.homes.keys()
         known |= {item.publisher for item in sync.advertisements}
@@ -59,6 +59,23 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
             elif inherited.get(publisher, NEVER) < sync.passed.get(publisher, 0):
                 found[publisher] = max(reached, inherited[publisher], found.get(publisher, 0))
     return found
+
+
+def _last_heard_outside(contributions: Mapping[str, Sync]) -> set[str]:
+    """The publishers whose last event that anybody knows came into the region from a member's own side.
+
+    The smallest story: p, at b0, takes its advertisement back. b0 and b1 know that, and b3 does not, for b2, between
+    them, dies, and so does who had b2's journal. What p published passed b1 as far as anybody wanted it; nothing of it
+    was in that journal.
+    """
+    latest: dict[str, tuple[int, bool]] = {}
+    for sync in contributions.values():
+        for entry in sync.log:
+            publisher, seq = entry.event.publisher, entry.event.seq
+            latest[publisher] = max((seq, entry.entered), latest.get(publisher, (0, False)))
+        for publisher, seq in sync.passed.items():
+            latest[publisher] = max((seq, False), latest.get(publisher, (0, False)))
+    return {publisher for publisher, (_, entered) in latest.items() if entered}
 
 
 def _has_lost_journal(contributions: Mapping[str, Sync]) -> bool:
