@@ -41,7 +41,7 @@ def test_a_connection_that_breaks_is_lost_and_made_again(protocol: str) -> None:
             changes = client.changes()
             await client.advertise("TRUE")
             assert await _next(changes) == Change("connected", "b0")
-            connection = client._links.links["b0"].connection
+            connection = client._presence._links.links["b0"].connection
             assert connection is not None
             connection.abort()
             assert await _next(changes) == Change("lost", "b0")
@@ -78,7 +78,7 @@ def test_changes_end_with_the_client_or_with_what_it_failed_of() -> None:
             await client.advertise("TRUE")
             changes = client.changes()
             assert (await _next(changes)).kind == "connected"
-            client._links.give(Publish({"what": object()}))  # type: ignore[dict-item]
+            client._presence._links.give(Publish({"what": object()}))  # type: ignore[dict-item]
             with pytest.raises(ClosedError, match="cannot be sent"):
                 await _next(changes)
             await client.close()
@@ -104,6 +104,6 @@ def test_who_no_longer_looks_is_forgotten() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
             for _ in range(50):
                 await _next(client.changes())
-            assert len(client._watching._watchers) <= 1
+            assert len(client._presence._watching._watchers) <= 1
 
     run(main())

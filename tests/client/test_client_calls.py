@@ -42,7 +42,7 @@ def test_one_address_is_enough_and_the_others_are_learnt() -> None:
             assert client.name.startswith("ann-")
             assert client.network == "local"
             assert client.protocol == "gapless"
-            assert set(client._links.addresses) == {"b0", "b1", "b2"}
+            assert set(client._presence._links.addresses) == {"b0", "b1", "b2"}
             await client.advertise("TRUE")
             assert client.is_connected
 
@@ -134,7 +134,7 @@ def test_large_events_fit_however_many_are_under_way_and_survive_a_new_connectio
             payload = b"x" * 65_000
             publishing = asyncio.create_task(ann.publish_many(({"n": n}, payload) for n in range(200)))
             await asyncio.sleep(0.1)
-            connection = ann._links.links["b0"].connection
+            connection = ann._presence._links.links["b0"].connection
             assert connection is not None
             connection.abort()
             events = await take(subscription, 200)
@@ -274,8 +274,8 @@ def test_a_call_that_is_given_up_leaves_nothing_behind() -> None:
                 async with asyncio.timeout(0):
                     await client.subscribe("TRUE")
             await client.advertise("TRUE")
-            assert client._subscriptions == {}
-            node = client._links.host.node
+            assert client._holdings.subscriptions == {}
+            node = client._presence._links.host.node
             assert node is not None
             async with asyncio.timeout(5):
                 while node.state_size()["subscriptions"]:
@@ -396,7 +396,7 @@ def test_a_protocol_that_cannot_hold_back_fails_slow_consumers() -> None:
 
 
 async def _attached(client: Client, broker: str) -> bool:
-    link = client._links.links.get(broker)
+    link = client._presence._links.links.get(broker)
     return link is not None and link.connection is not None
 
 
@@ -440,7 +440,7 @@ def test_a_connection_that_breaks_is_made_again_and_nothing_is_missed() -> None:
             for _ in range(5):
                 await asyncio.sleep(0.05)
                 for client in (ann, bob):
-                    connection = client._links.links["b0"].connection
+                    connection = client._presence._links.links["b0"].connection
                     if connection is not None:
                         connection.abort()
             events = await take(subscription, 20_000)

@@ -124,7 +124,7 @@ def test_what_is_lost_is_told_in_a_thread_that_may_make_calls(url: str) -> None:
         assert client.on_publications_lost is told_of
         subscription = client.subscribe("TRUE")
         for lost in ([(3, 5)], [(7, 7)]):
-            client._loop.loop.call_soon_threadsafe(client._inner._on_publications_lost, PublicationsLost(lost))
+            client._loop.loop.call_soon_threadsafe(client._inner._publishing.on_lost, PublicationsLost(lost))
             subscription.take(timeout_s=20)
         assert done.wait(20)
         assert told == [[(3, 5)], [(7, 7)]]

@@ -70,9 +70,9 @@ def test_a_client_parts_with_the_brokers_that_it_does_not_need() -> None:
         async with local(chain(3), f=1) as network, connect(network.at("b0"), name="ann") as ann:
             await ann.advertise("TRUE")
             for spare in ("b1", "b2"):
-                ann._links.open(spare)
+                ann._presence._links.open(spare)
                 await until(lambda spare=spare: network.brokers[spare].links.client_count == 1)  # type: ignore[misc]
-            await until(lambda: list(ann._links.links) == ["b0"])
+            await until(lambda: list(ann._presence._links.links) == ["b0"])
             for spare in ("b1", "b2"):
                 await until(lambda spare=spare: network.brokers[spare].links.client_count == 0)  # type: ignore[misc]
             assert network.brokers["b1"].report()["suspicions"] == 0

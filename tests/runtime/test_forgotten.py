@@ -62,7 +62,7 @@ def test_a_publisher_is_called_when_what_it_published_is_lost() -> None:
             async with connect(network.at("b0"), name="ann") as ann:
                 told: list[list[tuple[int, int]]] = []
                 ann.on_publications_lost = told.append
-                ann._handlers[PublicationsLost](PublicationsLost([(3, 5)]))
+                ann._presence._handlers[PublicationsLost](PublicationsLost([(3, 5)]))
                 assert told == [[(3, 5)]]
                 assert ann.lost_publications == [(3, 5)]
         finally:

@@ -304,7 +304,7 @@ def test_what_waited_for_its_turn_counts_for_who_sent_it(tmp_path: Path) -> None
             connections = [links.links[client.name].connection for client in (ann, bob)]
             assert connections[0] is not None
             assert connections[1] is not None
-            _, attempt, _ = ann._node.standing
+            attempt = ann.standing.attempt
             rest = [ClientPublish(attempt, [Event(ann.name, seq, {"n": seq}, b"") for seq in range(1, 51)])]
             links.take_in(links.links[ann.name], connections[0], rest)
             assert connections[0].is_held

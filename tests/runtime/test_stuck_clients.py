@@ -230,7 +230,7 @@ def test_clients_are_counted_and_not_their_connections() -> None:
     async def main(network: Local) -> None:
         async with connect(network.at("b0"), name="ann") as ann:
             await ann.advertise("TRUE")
-            ann._links.open("b1")  # as one that was tried once
+            ann._presence._links.open("b1")  # as one that was tried once
             spare = network.brokers["b1"]
             await until(lambda: spare.links.client_count == 1)
             assert spare.report()["clients"] == 0

@@ -6,13 +6,10 @@ function is busy comes with its next call.
 
 import logging
 import threading
-from collections.abc import Callable
-from typing import TypeAlias
 
-__all__ = ["CallThread", "TellLost"]
+from gapless.client.publishing import TellLost
 
-TellLost: TypeAlias = Callable[[list[tuple[int, int]]], object]
-"""Takes the first and last number of each range that is lost."""
+__all__ = ["CallThread"]
 
 
 class CallThread:

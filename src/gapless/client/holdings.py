@@ -48,27 +48,25 @@ ENDED_EARLY = (
 )
 
 
-class _Client(Protocol):
-    """The client that holds them."""
+class _Presence(Protocol):
+    """Of the client that holds them."""
 
     name: str
+    is_leaving: bool
 
-    @property
-    def _is_leaving(self) -> bool: ...
+    def call(self, call: Any) -> None: ...
 
-    def _call(self, call: Any) -> None: ...
-
-    def _tell(self, news: Any) -> None: ...
+    def tell(self, news: Any) -> None: ...
 
 
 class Holdings:
     """Of one client; `paces` if its protocol wants to know how far the application has come, and lets brokers send no
     more than a `window` ahead of it."""
 
-    def __init__(self, client: _Client, *, paces: bool, window: int) -> None:
+    def __init__(self, presence: _Presence, *, paces: bool, window: int) -> None:
         self.advertisements: dict[str, Advertisement] = {}
         self.subscriptions: dict[str, BaseSubscription[Any]] = {}
-        self.pacing = Pacing(client.name, self.subscriptions, client._tell, tells=paces, window=window)
+        self.pacing = Pacing(presence.name, self.subscriptions, presence.tell, tells=paces, window=window)
         self.handlers: dict[type, Callable[[Any], None]] = {
             Advertised: self._on_advertised,
             Activated: self._on_activated,
@@ -87,7 +85,7 @@ class Holdings:
             NameChanged: self._on_changed,
         }
         """What the node says of them."""
-        self._client = client
+        self._presence = presence
         self._stable: dict[str, asyncio.Future[None]] = {}
         self._starting: dict[str, asyncio.Future[None]] = {}
         self._ending: dict[str, asyncio.Future[None]] = {}
@@ -101,7 +99,7 @@ class Holdings:
         """Returns when the network knows of it."""
         stable = self._stable[advertisement.name] = _future()
         try:
-            self._client._call(Advertise(advertisement.name, advertisement.filter))
+            self._presence.call(Advertise(advertisement.name, advertisement.filter))
             self.advertisements[advertisement.name] = advertisement
             await stable
         except DeniedError:
@@ -113,7 +111,7 @@ class Holdings:
     def unadvertise(self, advertisement: Advertisement) -> None:
         """Take it back, if it is still held."""
         if self.advertisements.pop(advertisement.name, None) is not None:
-            self._client._call(Unadvertise(advertisement.name))
+            self._presence.call(Unadvertise(advertisement.name))
 
     async def subscribe(self, subscription: BaseSubscription[Any], call: Subscribe) -> None:
         """Returns when it has started; who gives up waiting does not hold it."""
@@ -121,7 +119,7 @@ class Holdings:
         active = self._starting[name] = _future()
         self.subscriptions[name] = subscription
         try:
-            self._client._call(call)
+            self._presence.call(call)
             await active
         except BaseException:
             self._drop(name)
@@ -141,8 +139,14 @@ class Holdings:
                 subscription._confirmations.tell()
             subscription._release()
             self.pacing.took()
-            self._client._call(Unsubscribe(name))
+            self._presence.call(Unsubscribe(name))
         await asyncio.shield(ended)
+
+    async def release(self) -> None:
+        """End all of them. Returns when the ending cuts of subscriptions are known."""
+        for advertisement in list(self.advertisements.values()):
+            self.unadvertise(advertisement)
+        await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self.subscriptions.values())))
 
     async def names(self) -> list[NamedSubscription]:
         """The named subscriptions that there are."""
@@ -151,7 +155,7 @@ class Holdings:
         told: asyncio.Future[list[NamedSubscription]] = asyncio.get_running_loop().create_future()
         self._listing[number] = told
         try:
-            self._client._call(ListNames(number))
+            self._presence.call(ListNames(number))
             return await told
         finally:
             del self._listing[number]
@@ -160,7 +164,7 @@ class Holdings:
         """Returns when the named subscription was moved, or ended."""
         moved = self._moving[call.request] = _future()
         try:
-            self._client._call(call)
+            self._presence.call(call)
             await moved
         finally:
             del self._moving[call.request]
@@ -173,7 +177,7 @@ class Holdings:
     def _drop(self, name: str) -> None:
         """The application does not want the subscription after all."""
         if self.subscriptions.pop(name, None) is not None:
-            self._client._tell(Unsubscribe(name))
+            self._presence.tell(Unsubscribe(name))
             self.pacing.took()
 
     # ---- what becomes of them -----------------------------------------------------------------------------
@@ -196,8 +200,8 @@ class Holdings:
             self.subscriptions[name]._end(error)
             self._drop(name)
         elif name in self.advertisements:
-            logging.getLogger("gapless.client").warning(f"an advertisement of {self._client.name} is over: {reason}")
-            self._client._tell(Unadvertise(self.advertisements.pop(name).name))
+            logging.getLogger("gapless.client").warning(f"an advertisement of {self._presence.name} is over: {reason}")
+            self._presence.tell(Unadvertise(self.advertisements.pop(name).name))
 
     def _deny_listing(self, question: int, error: DeniedError) -> None:
         if question in self._listing:
@@ -285,7 +289,7 @@ class Holdings:
             fulfil(asked)
         if name in self._starting:
             left = ClosedError("the client is about to close")
-            refuse(self._starting[name], left if self._client._is_leaving else SubscriptionEndedError(ENDED_EARLY))
+            refuse(self._starting[name], left if self._presence.is_leaving else SubscriptionEndedError(ENDED_EARLY))
 
     def _on_opened(self, effect: Opened) -> None:
         subscription = self.subscriptions.get(effect.subscription)

@@ -1,9 +1,10 @@
 """How events leave: checked, numbered by the node when there is room for them, and waited for until they are safe."""
 
 import asyncio
-from collections.abc import AsyncIterable, Iterable
+import logging
+from collections.abc import AsyncIterable, Callable, Iterable
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from gapless.client.batches import batches
 from gapless.client.feed import Feed
@@ -12,11 +13,14 @@ from gapless.client.recording import now_us
 from gapless.client.unsafe import Unsafe, refuse
 from gapless.errors import GaplessError
 from gapless.events import Event
-from gapless.protocol import Confirmed, ProtocolSpec, Publish, Published, PublishedMany, PublishMany
+from gapless.protocol import Confirmed, ProtocolSpec, PublicationsLost, Publish, Published, PublishedMany, PublishMany
 from gapless.runtime.codec import ENTRIES_MAX
 from gapless.runtime.settings import RuntimeSettings
 
-__all__ = ["Publishing"]
+__all__ = ["Publishing", "TellLost"]
+
+TellLost: TypeAlias = Callable[[list[tuple[int, int]]], object]
+"""Takes the first and last number of each range that is lost."""
 
 PUBLISH_BATCH = 256
 COLLECTED_BYTES = 32 * 1024 * 1024
@@ -26,29 +30,37 @@ EVENT_VALUES = 7
 MESSAGE_BYTES = 1024 * 1024
 """From there on, a message to the broker takes in no further event, so that it holds nobody up for long."""
 
+_logger = logging.getLogger("gapless.client")
 
-class _Client(Protocol):
-    """The client whose events leave."""
 
-    def _check_open(self) -> None: ...
+class _Presence(Protocol):
+    """Of the client whose events leave."""
 
-    def _note_beginning(self, began_us: int) -> None: ...
+    name: str
 
-    def _call(self, call: Any) -> None: ...
+    def check_open(self) -> None: ...
 
-    def _flush(self) -> None: ...
+    def note_beginning(self, began_us: int) -> None: ...
 
-    async def _wait_for_links(self) -> None: ...
+    def call(self, call: Any) -> None: ...
+
+    def flush(self) -> None: ...
+
+    async def wait_for_links(self) -> None: ...
 
 
 class Publishing:
     """The publishing side of one client."""
 
-    def __init__(self, client: _Client, spec: ProtocolSpec, settings: RuntimeSettings, window: int) -> None:
+    def __init__(self, presence: _Presence, spec: ProtocolSpec, settings: RuntimeSettings, window: int) -> None:
         self.unsafe = Unsafe(window, settings.client_frame_max // 2, ENTRIES_MAX // 2)
         self.batch_max = max(1, min(PUBLISH_BATCH, COLLECTED_BYTES // settings.event_max))
         """How many events may be published at a time."""
-        self._client = client
+        self.lost: list[tuple[int, int]] = []
+        """What was safe, and is lost all the same: the first and last number of each range."""
+        self.tell_lost: TellLost | None = None
+        """Called with such ranges when they become known."""
+        self._presence = presence
         self._spec = spec
         self.event_max = settings.event_max
         self._accepted: list[Event] = []
@@ -69,6 +81,23 @@ class Publishing:
     def on_confirmed(self, effect: Confirmed) -> None:
         """Events are safe."""
         self.unsafe.confirm(effect.seq)
+
+    def on_lost(self, effect: PublicationsLost) -> None:
+        """More brokers failed than may. Who should have got these events is told; so is who published them."""
+        shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in effect.ranges)
+        _logger.warning(
+            "publications that were confirmed are lost", extra={"client": self._presence.name, "numbers": shown}
+        )
+        self.lost.extend(effect.ranges)
+        if self.tell_lost is not None:
+            try:
+                self.tell_lost(list(effect.ranges))
+            except Exception:
+                _logger.exception("on_publications_lost failed")
+
+    def go_on_after(self, seq: int) -> None:
+        """Another process published up to this number, as this client."""
+        self.unsafe.published = self.unsafe.confirmed = seq
 
     def fail(self, error: GaplessError) -> None:
         """Nothing is published any more."""
@@ -100,8 +129,8 @@ class Publishing:
         call, size = checked
         await self._wait_for_room()
         self._accepted.clear()
-        self._client._note_beginning(began_us)
-        self._client._call(call)
+        self._presence.note_beginning(began_us)
+        self._presence.call(call)
         event = self._accepted.pop()
         self._note(size, [call])
         return event
@@ -142,19 +171,19 @@ class Publishing:
             room = self.unsafe.room if self._spec.confirms else len(checked)
             calls, size = _fitting(checked[done : done + room])
             done += len(calls)
-            self._client._note_beginning(began_us)
+            self._presence.note_beginning(began_us)
             self._give(calls)
             self._note(size, calls)
         return done
 
     def _give(self, calls: list[Publish]) -> None:
         if self._spec.takes_many:
-            self._client._call(PublishMany(calls))
+            self._presence.call(PublishMany(calls))
         else:
             for call in calls:
-                self._client._call(call)
+                self._presence.call(call)
         self._accepted.clear()
-        self._client._flush()
+        self._presence.flush()
 
     def _note(self, size: int, calls: list[Publish]) -> None:
         if self._spec.confirms:
@@ -162,12 +191,12 @@ class Publishing:
 
     async def _wait_for_room(self) -> None:
         """Until fewer than a window of publications wait to become safe, or at least to leave."""
-        self._client._check_open()
+        self._presence.check_open()
         if self._spec.confirms:
             await self.unsafe.wait_for_room()
         else:
-            await self._client._wait_for_links()
-        self._client._check_open()
+            await self._presence.wait_for_links()
+        self._presence.check_open()
 
 
 def _fitting(checked: list[Checked]) -> tuple[list[Publish], int]:

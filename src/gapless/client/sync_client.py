@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar, overload
 
 from gapless.client import advertisement, client
 from gapless.client.batches import iterator_over
-from gapless.client.call_thread import CallThread, TellLost
+from gapless.client.call_thread import CallThread
 from gapless.client.client import REQUEST_S
 from gapless.client.connecting import CredentialsLike
 from gapless.client.connecting import connect as connect_asynchronously
@@ -24,6 +24,7 @@ from gapless.client.milestones import Milestones
 from gapless.client.naming import REDELIVER_S
 from gapless.client.positions import Since
 from gapless.client.publications import EventLike, Payload, Publication
+from gapless.client.publishing import TellLost
 from gapless.client.standing import Standing
 from gapless.client.subscription import OnFull
 from gapless.client.sync_subscription import (

@@ -1,0 +1,132 @@
+"""How subscriptions begin: what was asked for is checked, made into a subscription, and taken to the network.
+
+Some begin in an archive, and go on with brokers later (`gapless.client.archived`).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from gapless.client.archived import log_seam, open_past
+from gapless.client.arguments import check_count, check_text
+from gapless.client.hints import hint_at_filter
+from gapless.client.positions import Since, position_of
+from gapless.client.presence import Presence
+from gapless.client.reader import Reader
+from gapless.client.subscription import (
+    BaseSubscription,
+    ConfirmableSubscription,
+    OnFull,
+    Subscriber,
+    Subscription,
+    TypedSubscription,
+    chosen_policy,
+)
+from gapless.errors import CallError
+from gapless.filters import parse
+from gapless.names import Confirmation
+from gapless.protocol import Ready, Subscribe
+
+__all__ = ["NOW", "Subscribing", "check_filter"]
+
+NOW = -1
+"""As the end of a reading: what was confirmed when it began."""
+
+S = TypeVar("S", bound=BaseSubscription[Any])
+
+Settings: TypeAlias = tuple[str, str, OnFull, int]
+"""Of a subscription: name, filter, what happens if its events are not taken, and how many may wait."""
+
+
+class _Client(Subscriber, Protocol):
+    """The client that subscribes."""
+
+    async def read(self, filter: str, *, since: int, until: int) -> Subscription: ...  # noqa: A002
+
+
+def check_filter(text: str) -> None:
+    """Whether it is one; the log says if it may not mean what its author thinks."""
+    parse(check_text("a filter", text))
+    hint_at_filter(text)
+
+
+class Subscribing:
+    """The subscribing side of one client."""
+
+    def __init__(self, client: _Client, presence: Presence) -> None:
+        self._client = client
+        self._presence = presence
+        self._took = presence.holdings.pacing.took
+
+    # ---- what was asked for -------------------------------------------------------------------------------
+
+    def settings(self, text: str, on_full: OnFull | None = None, queue: int = 10_000) -> Settings:
+        """Of a new subscription to what this filter matches."""
+        check_filter(text)
+        self._presence.check_open()
+        policy = chosen_policy(self._presence.spec, on_full)
+        return self._presence.new_name("s"), text, policy, check_count("queue", queue)
+
+    def position(self, what: str, value: Since) -> int:
+        """The position that is meant; `what` names it in a complaint."""
+        spec = self._presence.spec
+        if not spec.keeps_history:
+            raise CallError(f"protocol {spec.name!r} keeps no history; leave out {what}")
+        return position_of(what, value)
+
+    def range(self, since: Since, until: Since | None) -> tuple[int, int]:
+        """The positions that are meant, or `NOW` for the second."""
+        begin = self.position("since", since)
+        end = NOW if until is None else self.position("until", until)
+        if 0 <= end <= begin:
+            raise CallError(f"until ({until!r}) does not lie after since ({since!r}): nothing is between them")
+        return begin, end
+
+    # ---- a subscription -----------------------------------------------------------------------------------
+
+    def make(self, kind: Callable[..., S], settings: Settings, again: Any, *more: Any) -> S:
+        """A subscription of this kind; `again` makes another one like it."""
+        return kind(self._client, self._took, *settings, again, *more)
+
+    def make_for(self, values: type[Any] | None, settings: Settings, again: Any, *, is_named: bool = False) -> Any:
+        """A subscription to events, or to values of a type."""
+        if values is None:
+            return self.make(ConfirmableSubscription if is_named else Subscription, settings, again)
+        return self.make(TypedSubscription, settings, partial(again, type=values), Reader(values))
+
+    async def begin(
+        self,
+        subscription: S,
+        ready: Ready = "whole",
+        since: int = -1,
+        until: int = 0,
+        *,
+        replace: bool = False,
+        redeliver_s: float | None = None,
+    ) -> S:
+        """Returns when it has started. With `redeliver_s`, a group shares it."""
+        title = subscription.title
+        confirm: Confirmation = (
+            "manual" if title else "taken"
+        )  # the application is nearer to what it took than the node
+        call = Subscribe(subscription.name, subscription.filter, ready, since, until, title, confirm, replace)
+        if redeliver_s is not None:
+            call = msgspec.structs.replace(call, share=True, redeliver_s=redeliver_s)
+        subscription.position, subscription.is_live = max(0, since), since < 0
+        await self._presence.subscribe(subscription, call)
+        return subscription
+
+    def begin_in(self, archive: Path | str, subscription: S, ready: Ready, since: int, until: int | None) -> S:
+        """Let the archive come first, and brokers after it."""
+        past = open_past(archive, self._presence.network, subscription.filter, since, until)
+
+        async def go_on(seam: int) -> None:
+            self._presence.check_open()
+            log_seam(subscription.filter, archive, seam)
+            await self.begin(subscription, ready, seam, 0 if until is None else until)
+
+        subscription._begin_in(past, self._client, go_on)
+        return subscription
