@@ -134,6 +134,8 @@ class GroupReport(_Message, frozen=True):
     refused: list[int] = msgspec.field(default_factory=list)
     """It has heard that what it was dealt under these numbers is another's."""
     is_leaving: bool = False
+    number: int = 0
+    """Which report of this line."""
 
 
 class GroupDeal(_Message, frozen=True):
@@ -152,6 +154,8 @@ class GroupDeal(_Message, frozen=True):
     """What was dealt to it under these numbers is another's by now."""
     is_over: bool = False
     """The line is not known, or is no more."""
+    since: int = 0
+    """The last report that had been heard when the first of these was dealt."""
 
 
 class HandName(_Message, frozen=True):

@@ -10,6 +10,7 @@ from gapless.events import Event
 from gapless.protocol import Subscribe
 from gapless.protocols.gapless.client_messages import LEASE_MAX_US, LEASE_US
 from gapless.protocols.gapless.groups.dealer import GRACE_US, HAND_MAX, SILENT_US, Dealer
+from gapless.protocols.gapless.groups.member import Member
 from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
 from gapless.protocols.gapless.names.groups import Groups
 from gapless.simulator import run_scenario
@@ -303,6 +304,7 @@ def test_what_is_overdue_goes_to_another_and_is_refused_until_its_member_has_hea
     table = Table(NameRecord("n", "x > 0", 10, {}, 1, is_shared=True, redeliver_us=1_000_000))
     table.join("ann")
     table.come(1)
+    table.report("ann", 1, 0)
     table.dealer.tick(2_000_000)
     assert table.got("ann") == [(1, 1, False)], "there is nobody else"
     table.join("bob", 2_000_000)
@@ -315,6 +317,37 @@ def test_what_is_overdue_goes_to_another_and_is_refused_until_its_member_has_hea
     table.report("ann", 1, 1, 2_600_000, 1)
     table.dealer.tick(2_700_000)
     assert [deal.refused for client, deal in table.said if client == "ann"][-1] == []
+
+
+def test_a_member_does_not_take_what_may_be_anothers_by_now() -> None:
+    member = Member(Subscribe("s", "TRUE", name="n", share=True))
+    member.renew()
+    member.join(1, "d", "b0", 0, 3_000_000)
+    assert member.report(0).number == 1
+    assert member.report(2_000_000).number == 2
+
+    def deal(since: int) -> GroupDeal:
+        return GroupDeal(1, "s#1", 0, 1, [(1, Event("p", 1, {}), False)], 0, [], False, since)
+
+    assert member.dealt(deal(1), 3_000_000) == [], "after 3 s the dealer may have given it to another"
+    assert member.report(3_000_000).received == 0, "so it is not its own"
+    assert [number for number, _, _ in member.dealt(deal(2), 3_000_000)] == [1]
+    assert member.report(3_000_000).received == 1
+
+
+def test_the_only_member_is_given_anew_what_did_not_come_in_time() -> None:
+    table = Table(NameRecord("n", "x > 0", 10, {}, 1, is_shared=True, redeliver_us=1_000_000))
+    table.join("ann")
+    table.come(1)
+    word = GroupReport(1, "ann#1", 0, 0, None, number=7)
+    table.dealer.report("ann", "b0", word, 1_500_000)
+    table.dealer.tick(2_000_000)
+    assert table.said[-1][1].since == 7
+    table.join("bob", 2_000_000)
+    table.dealer.tick(2_500_000)
+    assert table.got("bob") == [], "it may be on its way to ann"
+    table.dealer.tick(3_000_000)
+    assert table.got("bob") == [(1, 1, True)]
 
 
 def test_what_comes_to_a_member_after_it_has_left_is_not_its_own() -> None:

@@ -217,7 +217,7 @@ class GroupClient:
                 member.call, member.line, record, member.asked, self._voice.now, partial(self._hand, member)
             )
             self._reader.listen(member.call, member.dealer, record)
-        member.join(record.generation, record.client, record.broker, self._voice.now)
+        member.join(record.generation, record.client, record.broker, self._voice.now, record.redeliver_us)
         self._report(member)
         if is_first:
             self._emit(Joined(member.call.subscription, record.name, record.position))
@@ -235,7 +235,7 @@ class GroupClient:
     def _on_deal(self, member: Member, broker: str, deal: GroupDeal) -> None:
         subscription = member.call.subscription
         member.heard, member.broker = self._voice.now, broker
-        for number, event, is_again in () if member.is_leaving else member.dealt(deal):
+        for number, event, is_again in () if member.is_leaving else member.dealt(deal, self._voice.now):
             member.take(number, self._reader.deal(Deliver(event, subscription, is_again)), event)
         revoked = member.refused(deal.refused)
         if revoked:
@@ -269,9 +269,9 @@ class GroupClient:
         if asked is not None:
             self._emit(Confirming(member.call.subscription, asked, False))
         if member.dealer is not None:
-            self._own.append((member.line, member.report()))
+            self._own.append((member.line, member.report(self._voice.now)))
         else:
-            self._say(member, member.client, member.broker, member.report())
+            self._say(member, member.client, member.broker, member.report(self._voice.now))
 
     def work(self) -> None:
         """Go on with what has come: this client's own part at once, what others have to hear in a while."""

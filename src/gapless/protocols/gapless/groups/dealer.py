@@ -9,7 +9,8 @@ It deals only for a while after it has asked the keepers of names for what they 
 as long. So nothing is given to two members by two dealers that do not know of each other.
 
 Members are told everything again until they say that they have it. One that is not heard for `SILENT_US` is taken for
-gone. One that does not confirm an event in time is told that it is another's, if there is another.
+gone. One that does not confirm an event in time is told that it is another's, if there is another. If there is none, it
+is given the event anew, for it does not take what comes late (see `member`).
 
 A member speaks for itself alone: what it says of the line of another does not count. What it says that it holds when it
 joins counts only if somebody can have dealt it: an earlier dealer, or this one, to the same client.
@@ -55,7 +56,7 @@ Hand = Callable[[str, str, GroupDeal], None]
 class _Entry:
     """An event, or a position, in the order in which it came."""
 
-    __slots__ = ("deadline", "event", "failed", "is_done", "line", "position")
+    __slots__ = ("deadline", "event", "failed", "is_done", "line", "position", "since")
 
     def __init__(self, event: Event | None, position: int = 0) -> None:
         self.event = event
@@ -65,6 +66,8 @@ class _Entry:
         self.line = ""
         """Who has it."""
         self.deadline = 0
+        self.since = 0
+        """The last report of who has it, when it was dealt."""
         self.failed = ""
         """Who had it and did not confirm it."""
 
@@ -83,6 +86,8 @@ class _Share:
         """The number of what it was given last."""
         self.turn = 0
         """When it was given something last, as the dealer counts."""
+        self.report = 0
+        """The number of its last report."""
         self.received = 0
         self.sent = 0
         self.confirmed = 0
@@ -192,7 +197,7 @@ class Dealer:
                 self._hand(client, broker, GroupDeal(self.generation, word.line, 0, 0, [], 0, [], True))
                 return
             share = self._join(client, broker, word, now)
-        share.heard, share.broker = now, broker
+        share.heard, share.broker, share.report = now, broker, max(share.report, word.number)
         share.received = min(max(share.received, word.received), share.last)
         for number in range(share.confirmed + 1, min(word.confirmed, share.last) + 1):
             entry = share.items.pop(number, None)
@@ -244,7 +249,7 @@ class Dealer:
         return entry is not None and entry.event is not None and entry.event.stamp <= self._given.get(client, 0)
 
     def _assign(self, entry: _Entry, share: _Share, number: int, now: int) -> None:
-        entry.line, entry.deadline = share.line, now + self._redeliver
+        entry.line, entry.deadline, entry.since = share.line, now + self._redeliver, share.report
         share.items[number] = entry
 
     def _drop(self, share: _Share) -> None:
@@ -317,8 +322,9 @@ class Dealer:
             for number, entry in share.items.items()
             if number > share.sent and entry.event is not None
         ]
+        since = min((share.items[number].since for number, _, _ in items), default=0)
         deal = GroupDeal(
-            self.generation, share.line, share.sent, share.last, items, share.kept, list(share.refused)
+            self.generation, share.line, share.sent, share.last, items, share.kept, list(share.refused), False, since
         )  # fmt: skip
         share.sent = share.last
         self._hand(share.client, share.broker, deal)
@@ -334,11 +340,14 @@ class Dealer:
             if now - share.heard > SILENT_US:
                 self._drop(share)
         for share in self._shares.values():
+            overdue = [number for number, entry in share.items.items() if entry.deadline <= now]
             if any(other is not share and not other.is_leaving for other in self._shares.values()):
-                overdue = [number for number, entry in share.items.items() if entry.deadline <= now]
                 for number in reversed(overdue):
                     self._take_back(share, number)
                 share.refused += overdue
+            else:
+                for number in (number for number in overdue if number > share.received):
+                    self._assign(share.items[number], share, number, now)
         for share in list(self._shares.values()):
             share.sent = share.received
             self._tell(share)

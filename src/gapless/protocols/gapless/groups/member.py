@@ -3,18 +3,26 @@
 What it was dealt has numbers, of one *line* to one dealer. When it joins another, or the same again, it begins a new
 line with what it holds: all that it was dealt and does not know to be confirmed. The application confirms what it was
 delivered up to some place; what the dealer has given to another meanwhile is no part of that.
+
+What comes late may be another's by now, and is not taken. Late is what the dealer gave out when the last that it had
+heard was a report that is older by now than the time after which it gives an event to another.
 """
 
 from collections import deque
 from itertools import islice
+from math import inf
 
 from gapless.events import Event
 from gapless.protocol import Subscribe
 from gapless.protocols.gapless.client_messages import HOLDS_MAX
 from gapless.protocols.gapless.groups.dealer import Dealer
 from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Item", "Member"]
+
+REPORTS_MAX = 1_000
+"""Of so many reports it is known when they were sent."""
 
 
 class Item:
@@ -54,6 +62,11 @@ class Member:
         """When the dealer was heard last."""
         self.is_dirty = False
         """Whether there is something to tell the dealer."""
+        self._redeliver: float = inf
+        """After so long the dealer gives to another what is not confirmed."""
+        self._reports = 0
+        self._sent: dict[int, int] = {}
+        """When each report was sent, by its number in the line."""
         self._is_known = False
         """Whether the dealer knows what it holds."""
         self._hand: deque[Item] = deque()
@@ -73,8 +86,11 @@ class Member:
         self.is_open = self._is_known = False
         return self.line
 
-    def join(self, generation: int, client: str, broker: str, now: int) -> None:
+    def join(self, generation: int, client: str, broker: str, now: int, redeliver_us: float = inf) -> None:
         """It is known who deals."""
+        self._redeliver = redeliver_us
+        self._reports = 0
+        self._sent.clear()
         self.generation, self.client, self.broker = generation, client, broker
         self.is_open = self.was_open = self.is_dirty = True
         self.heard = now
@@ -85,12 +101,20 @@ class Member:
 
     # ---- what comes ---------------------------------------------------------------------------------------
 
-    def dealt(self, deal: GroupDeal) -> list[tuple[int, Event, bool]]:
-        """What is new of what the dealer says; each of it has to be `take`n."""
+    def dealt(self, deal: GroupDeal, now: int) -> list[tuple[int, Event, bool]]:
+        """What is new of what the dealer says; each of it has to be `take`n.
+
+        The smallest story of what comes late: d deals p:1 to m, and all that d says hangs for five seconds. d hears no
+        confirmation, takes p:1 back after three, and gives it to itself, which confirms it. Then p:1 comes to m, and
+        only after that d's word that it is another's.
+        """
         self._is_known = True
         if deal.after > self._received:
             return []
         fresh = [item for item in deal.items if item[0] > self._received]
+        if fresh and now - self._sent.get(deal.since, -inf) >= self._redeliver:
+            self.is_dirty = True
+            return []
         if deal.upto > self._received:
             self._received = deal.upto
             self.is_dirty = True
@@ -138,12 +162,16 @@ class Member:
         self._asked = self._count
         return self._count
 
-    def report(self) -> GroupReport:
+    def report(self, now: int) -> GroupReport:
         """What the dealer has to know."""
         self.is_dirty = False
+        self._reports += 1
+        self._sent[self._reports] = now
+        forget_oldest(self._sent, REPORTS_MAX)
         open_items = (item.number - 1 for item in self._hand if item.count > self._count)
         confirmed = next(open_items, self._received)
         holds = None if self._is_known else [(*item.key, item.stamp) for item in islice(self._hand, HOLDS_MAX)]
         return GroupReport(
-            self.generation, self.line, self._received, confirmed, holds, self._latest, self._refused, self.is_leaving
+            self.generation, self.line, self._received, confirmed, holds, self._latest, self._refused,
+            self.is_leaving, self._reports,
         )  # fmt: skip
