@@ -102,6 +102,13 @@ class _SharedInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
             return "spark"
         return file if _makes_something_once(file) else nodeid
 
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """What is done is forgotten: with each test, all that its worker has is counted, and there are thousands."""
+        super().mark_test_complete(node, item_index, duration)
+        scope = self._split_scope(self.registered_collections[node][item_index])
+        if all(self.assigned_work[node][scope].values()):
+            del self.assigned_work[node][scope]
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
