@@ -16,7 +16,8 @@ setup: ## Make .venv ready; quick if nothing changed
 demo: setup ## See it work: subscribe, kill a broker, read the verdict
 	@$(bin)/gapless demo
 
-check: lint ## Format, lint, types, layers
+check: setup ## Format, lint, types, layers
+	@$(MAKE) --no-print-directory -j 2 lint collect
 	@$(bin)/pytest -n 0 --no-header tests/test_layers.py
 
 lint: setup
@@ -25,8 +26,12 @@ lint: setup
 	@$(bin)/mypy --no-error-summary
 
 # So everything is compiled when the tests begin, at a time when checking types leaves a core to spare.
-collect: setup
+collect: setup .venv/.compiled
+	@:
+
+.venv/.compiled: $(shell find src tests benchmarks trials docs -name '*.py') pyproject.toml requirements.lock | setup
 	@$(bin)/pytest -n 0 --no-header --collect-only -qq >/dev/null 2>&1 || true  # the tests will tell
+	@touch $@
 
 test: setup ## Everything above, and all tests
 	@$(MAKE) --no-print-directory -j 2 lint collect
