@@ -1,10 +1,15 @@
 """What travels: an event, its attributes, and how it is named."""
 
-from typing import TypeAlias
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import chain, count, repeat
+from operator import itemgetter
+from typing import TypeAlias, overload
 
 import msgspec
 
-__all__ = ["AttributeValue", "Attributes", "Event", "EventRun"]
+__all__ = ["AttributeValue", "Attributes", "Event", "EventList", "EventRun", "Events", "Stretch", "size_apart"]
 
 AttributeValue: TypeAlias = str | int | float | bool
 Attributes: TypeAlias = dict[str, AttributeValue]
@@ -47,8 +52,108 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
         return f"{self.publisher}:{self.seq}"
 
 
-class EventRun(list[Event]):
-    """Events that travel together, not changed any more; and the bytes that they are on the wire, once somebody has
-    needed them. So what goes to many, and to a disk, is encoded once."""
+Stretch: TypeAlias = tuple[Attributes, int]
+"""The attributes of some events in a row, and the place after the last of them."""
 
-    encoded: bytes | None = None
+
+class EventRun(msgspec.Struct, dict=True, eq=False):
+    """What one client published together: its events have one number after the other, and one stamp.
+
+    It is a sequence of events, which are made when somebody asks for them: to pass a run on takes none of them. Like an
+    event it is not changed any more. On the wire, too, what its events have in common is told once.
+    """
+
+    publisher: str
+    first: int
+    """The number of the first."""
+    payloads: list[bytes]
+    alike: list[Stretch]
+    """Their attributes."""
+    stamp: int = 0
+
+    def __post_init__(self) -> None:
+        """Whoever makes one, or sends one, says of each event what it is."""
+        place = 0
+        for _, end in self.alike:
+            if end <= place:
+                raise ValueError("the places in a run of events do not ascend")
+            place = end
+        if not place or place != len(self.payloads):
+            raise ValueError(f"a run of events has {len(self.payloads):,} payloads, and attributes for {place:,}")
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def __iter__(self) -> Iterator[Event]:
+        """The events; those that are alike share their attributes."""
+        attributes = chain.from_iterable(repeat(each, end - begin) for each, begin, end in self.parts())
+        return map(Event, repeat(self.publisher), count(self.first), attributes, self.payloads, repeat(self.stamp))
+
+    @overload
+    def __getitem__(self, place: int) -> Event: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "Events": ...
+
+    def __getitem__(self, place: int | slice) -> "Event | Events":
+        """One of them, or some in a row."""
+        if isinstance(place, slice):
+            begin, end, _ = place.indices(len(self.payloads))
+            return self._part(begin, end)
+        at = range(len(self.payloads))[place]
+        stretch = 0 if len(self.alike) == 1 else bisect_right(self.alike, at, key=itemgetter(1))
+        return Event(self.publisher, self.first + at, self.alike[stretch][0], self.payloads[at], self.stamp)
+
+    def _part(self, begin: int, end: int) -> "Events":
+        if begin >= end:
+            return []
+        some = self.alike[bisect_right(self.alike, begin, key=itemgetter(1)) :]
+        some = some[: 1 + bisect_left(some, end, key=itemgetter(1))]
+        alike = [(attributes, min(stop, end) - begin) for attributes, stop in some]
+        return EventRun(self.publisher, self.first + begin, self.payloads[begin:end], alike, self.stamp)
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, EventRun | list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def last(self) -> int:
+        """The number of the last."""
+        return self.first + len(self.payloads) - 1
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """What it is on the wire: it goes to many, and to a disk, and is encoded once."""
+        return _encode(self)
+
+    def parts(self) -> Iterator[tuple[Attributes, int, int]]:
+        """The attributes of some in a row, the place of the first of these, and the place after the last."""
+        begin = 0
+        for attributes, end in self.alike:
+            yield attributes, begin, end
+            begin = end
+
+
+class EventList(list[Event]):
+    """Events that are no run, not changed any more, and go to many: they, too, are encoded once."""
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """What they are on the wire."""
+        return _encode(self)
+
+
+Events: TypeAlias = list[Event] | EventRun
+"""Events in order."""
+NUMBERS_BYTES = 20
+"""What an event has on the wire beside its publisher, attributes and payload."""
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def size_apart(events: Events, encoded: bytes) -> int:
+    """How many bytes the events have, given those that they are on the wire, if each travels for itself."""
+    if not isinstance(events, EventRun):
+        return len(encoded)
+    shared = sum((end - begin - 1) * len(_encode(attributes)) for attributes, begin, end in events.parts())
+    return len(encoded) + shared + (len(events) - 1) * (len(events.publisher.encode()) + NUMBERS_BYTES)

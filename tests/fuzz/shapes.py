@@ -29,6 +29,8 @@ class Shapes:
         match kind:
             case inspect.StructType():
                 values = [self._field(field, dice, depth) for field in kind.fields]
+                if not kind.array_like:
+                    return dict(zip([field.encode_name for field in kind.fields], values, strict=True))
                 return values if kind.tag is None else [kind.tag, *values]
             case inspect.UnionType():
                 return self._value(dice.choice(kind.types), dice, depth)

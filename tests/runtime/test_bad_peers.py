@@ -166,14 +166,14 @@ def test_who_dials_something_else_is_told() -> None:
 
 def test_a_listener_of_another_version_is_told_apart() -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        reason = "you speak version 2 of the wire format, but this broker speaks 3"
+        reason = "you speak version 3 of the wire format, but this broker speaks 4"
         writer.write(wire.frame(wire.REFUSAL, Refusal("version", reason)))
         await writer.drain()
 
     async def main() -> None:
         server = await asyncio.start_server(refuse, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(ConnectError, match="this broker speaks 3"):
+        with pytest.raises(ConnectError, match="this broker speaks 4"):
             await connect(f"gapless://127.0.0.1:{port}", timeout_s=1)
         server.close()
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from gapless.errors import WireError
-from gapless.events import Event
+from gapless.events import Event, EventRun
 from gapless.protocols.gapless import client_messages as said
 from gapless.protocols.gapless.name_messages import GroupReport
 from gapless.registry import find_protocol
@@ -68,6 +68,7 @@ def _codec() -> Codec:
             "has more than 200,000 values",
         ),
         ([said.ClientPublish(2, [Event("ann:c", n, {"a": 1}, b"") for n in range(40_000)])], "has more than 200,000"),
+        ([said.ClientPublish(2, EventRun("ann:c", 1, [b"x"] * 250_000, [({}, 250_000)]))], "has more than 200,000"),
     ],
 )
 def test_what_takes_long_to_decode_is_refused_before(messages: list[Any], complaint: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gapless.client import Client, connect
-from gapless.events import Event
+from gapless.events import Event, EventRun
 from gapless.filters.lexer import TEXT_LENGTH_MAX
 from gapless.protocols.gapless.bounds import TEXT_MAX
 from gapless.protocols.gapless.client_messages import (
@@ -119,6 +119,22 @@ LIES: dict[str, tuple[Lie, str]] = {
     "a number that jumps": (lambda _: ClientPublish(2, [event(1), event(7)]), "number 7, but number 2 is next"),
     "a number that goes back": (lambda _: ClientPublish(2, [event(1), event(1)]), "number 1, but number 2 is next"),
     "a number below nothing": (lambda _: ClientPublish(2, [event(-5)]), "number -5"),
+    "another's run": (
+        lambda honest: ClientPublish(2, EventRun(honest.publisher.name, 1, [b"", b""], [({}, 2)])),
+        "cannot publish in the name of 'publisher-",
+    ),
+    "a run that jumps": (
+        lambda _: ClientPublish(2, EventRun("liar", 2, [b"", b""], [({}, 2)])), "number 2, but number 1 is next",
+    ),
+    "a run below nothing": (lambda _: ClientPublish(2, EventRun("liar", -1, [b"", b""], [({}, 2)])), "number -1"),
+    "a tombstone in a run": (
+        lambda _: ClientPublish(2, EventRun("liar", 1, [b"", b""], [({}, 1), ({"": "lost"}, 2)])),
+        "an attribute without a name",
+    ),
+    "a run without end": (
+        lambda _: ClientPublish(2, EventRun("liar", 1, [b""] * 100_000, [({}, 100_000)])),
+        "more than 16,000 publications that have to wait",
+    ),
     "a number beyond all": (lambda _: attach(first=2**64 - 1), "numbers go from 0 to"),
     "an attempt beyond all": (lambda _: attach(attempt=2**63), "numbers go from 0 to"),
     "an attempt below nothing": (lambda _: attach(attempt=-1), "attempts are counted from 1"),
@@ -186,6 +202,14 @@ LIES: dict[str, tuple[Lie, str]] = {
     ),
     "an attribute too large": (
         lambda _: ClientPublish(2, [Event("liar", 1, {"a": "ä" * 40_000})]), "80,017 bytes, but 65,536 is the limit",
+    ),
+    "a payload too large in a run": (
+        lambda _: ClientPublish(2, EventRun("liar", 1, [b"", bytes(70_000), b""], [({}, 3)])),
+        "liar:2 has 70,000 bytes, but 65,536 is the limit",
+    ),
+    "attributes and a payload too large in a run": (
+        lambda _: ClientPublish(2, EventRun("liar", 1, [b"", bytes(40_000)], [({}, 1), ({"a": "x" * 40_000}, 2)])),
+        "liar:2 has 80,017 bytes, but 65,536 is the limit",
     ),
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gapless.errors import ProtocolError, WireError
-from gapless.events import Event, EventRun
+from gapless.events import Event, EventList, EventRun, Events
 from gapless.protocol import ProtocolSpec
 from gapless.protocols.gapless import client_messages
 from gapless.protocols.gapless import messages as gapless_messages
@@ -141,21 +141,24 @@ def test_a_batch_comes_back_as_it_was() -> None:
 
 
 def test_what_travels_together_is_encoded_once_for_all_who_get_it() -> None:
-    events = [Event("p", seq, {"x": seq}, b"payload", 5) for seq in range(1, 101)]
+    run = EventRun("p", 1, [b"payload"] * 100, [({"x": 1}, 40), ({"x": 2}, 100)], 5)
+    others = EventList([Event("p", seq, {"x": seq}, b"payload", 5) for seq in range(1, 200, 2)])
 
-    def told(events: list[Event]) -> list[Any]:
+    def told(events: Events) -> list[Any]:
         return [
             client_messages.Delivery(1, 2, events, ["s"]),
             gapless_messages.Frame(0, 0, 1, 0, 0, gapless_messages.Tree(0, gapless_messages.Publication(events))),
             gapless_messages.Frame(0, 0, 2, 0, 0, gapless_messages.Backup(9, 0, {}, [], events, None)),
         ]
 
-    run = EventRun(events)
-    assert codec().frames(told(run)) == codec().frames(told(events))
-    assert run.encoded == msgspec.msgpack.encode(events)
-    run.encoded = msgspec.msgpack.encode(events[:1])
-    [body] = bodies(codec().frames(told(run)))
-    assert codec().decode(body, is_client=False) == told(events[:1]), "the bytes that are there are sent"
+    for events in (run, others):
+        [body] = bodies(codec().frames(told(events)))
+        assert codec().decode(body, is_client=False) == told(events)
+        assert body == bodies(codec().frames(told(events)))[0]
+        assert events.encoded == msgspec.msgpack.encode(events)
+        events.__dict__["encoded"] = msgspec.msgpack.encode(events[:1])
+        [body] = bodies(codec().frames(told(events)))
+        assert codec().decode(body, is_client=False) == told(events[:1]), "the bytes that are there are sent"
 
 
 def test_a_batch_that_would_be_too_large_is_split() -> None:

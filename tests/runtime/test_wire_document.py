@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from gapless.events import Event
+from gapless.events import Event, EventRun
 from gapless.protocols.gapless.client_messages import ClientGot, ClientPublish
 from gapless.registry import find_protocol
 from gapless.runtime import wire
@@ -20,11 +20,14 @@ def test_the_bytes() -> None:
     shown = bytes.fromhex("".join(blocks))
     name = "ann-1f2e3d4c"
     messages = [ClientPublish(2, [Event(name, 1, {"topic": "price"}, b"hi")]), ClientGot(2, 7)]
+    run = EventRun(name, 2, [b"hi", b"ho"], [({"topic": "price"}, 2)])
+    codec = Codec(find_protocol("gapless"), 1 << 20)
     assert shown == b"".join([
         wire.frame(wire.PING),
         wire.frame(wire.REFUSAL, Refusal("full", "broker 'b0' has 10000 clients; try another")),
         wire.greeting("client", name, protocol="gapless"),
-        *Codec(find_protocol("gapless"), 1 << 20).frames(messages),
+        *codec.frames(messages),
+        *codec.frames([ClientPublish(2, run)]),
     ])  # fmt: skip
 
 

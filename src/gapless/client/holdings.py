@@ -10,7 +10,7 @@ from gapless.client.pacing import Pacing
 from gapless.client.subscription import BaseSubscription
 from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import CallError, ClosedError, DeniedError, GaplessError, SkippedError, SubscriptionEndedError
-from gapless.events import Event
+from gapless.events import Events
 from gapless.names import (
     LISTING,
     Confirming,
@@ -245,7 +245,7 @@ class Holdings:
     def _on_deliver_many(self, effect: DeliverMany) -> None:
         self._put(effect.subscription, effect.events)
 
-    def _put(self, name: str, events: list[Event]) -> None:
+    def _put(self, name: str, events: Events) -> None:
         first = self.pacing.delivered(len(events))
         subscription = self.subscriptions.get(name)
         if subscription is None:

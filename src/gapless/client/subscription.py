@@ -25,7 +25,7 @@ from gapless.client.arguments import check_choice, check_count, check_timeout
 from gapless.client.confirmations import ConfirmableEvent, Confirmations
 from gapless.client.reader import Reader
 from gapless.errors import CallError, GaplessError, MisfitError, NoEventError, SkippedError, SlowConsumerError
-from gapless.events import Event
+from gapless.events import Event, Events
 from gapless.protocol import ProtocolSpec
 
 __all__ = [
@@ -281,7 +281,7 @@ class BaseSubscription(ABC, Generic[T]):
         """Everything up to this position was delivered."""
         self.position, self.is_live = position, is_live
 
-    def _put(self, number: int, events: list[Event]) -> bool:
+    def _put(self, number: int, events: Events) -> bool:
         """Deliveries; the first has this number. False if that was one too many, and the subscription is over."""
         if self._is_over:
             return True

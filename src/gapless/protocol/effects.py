@@ -6,7 +6,7 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.disk import Change
-from gapless.events import Event
+from gapless.events import Event, Events
 from gapless.names import Confirming, Joined, NameChanged, NamesListed, Opened, Revoked
 from gapless.protocol.inputs import Advertise, Message, Publish, ReadHistory, Subscribe, Unadvertise, Unsubscribe
 
@@ -81,13 +81,13 @@ class Deliver(msgspec.Struct, frozen=True, gc=False):
 class PublishedMany(msgspec.Struct, frozen=True, gc=False):
     """The same as `Published` for each of these events, in order; in answer to `PublishMany`."""
 
-    events: list[Event]
+    events: Events
 
 
 class DeliverMany(msgspec.Struct, frozen=True, gc=False):
     """The same as `Deliver` for each of these events, in order."""
 
-    events: list[Event]
+    events: Events
     subscription: str
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from gapless.events import Event
+from gapless.events import Events
 
 __all__ = ["Demand", "Judging"]
 
@@ -23,7 +23,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     listing: str = ""
     """If it asks which named subscriptions there are: what it calls this question."""
     advertisements: Mapping[str, str] = {}
-    events: Sequence[Event] = ()
+    events: Events = []
     ended: str = ""
     """A subscription or an advertisement that it ends."""
     is_whole: bool = False

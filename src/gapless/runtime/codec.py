@@ -6,13 +6,13 @@ messages never reaches a node. Payloads are opaque bytes, copied and not looked 
 """
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
 import msgspec
 
 from gapless.errors import ProtocolError, WireError
-from gapless.events import Event, EventRun
+from gapless.events import Event, EventList, EventRun
 from gapless.protocol import ProtocolSpec
 from gapless.protocol.carrying import body_of, events_of, may_carry_events, publications_of
 from gapless.runtime.entries import has_more_entries, length_of
@@ -67,10 +67,8 @@ class Codec:
             packed = self._packed(body)
             return message if packed is body else msgspec.structs.replace(message, body=packed)
         events = events_of(message)
-        if not isinstance(events, EventRun) or len(events) < PACKED_MIN:
+        if not isinstance(events, EventRun | EventList) or len(events) < PACKED_MIN:
             return message
-        if events.encoded is None:
-            events.encoded = self._encode(events)
         return msgspec.structs.replace(message, events=msgspec.Raw(events.encoded))
 
     def _add(self, batch: Sequence[Any], pieces: list[bytes]) -> None:
@@ -116,9 +114,16 @@ def _check_sizes(messages: list[Any], event_max: int) -> None:
     """A client looks at its events before it sends them; what comes larger is from one that does not."""
     for message in messages:
         for events in (events_of(message), publications_of(message)):
-            for event in events:
+            for event in _largest(events) if isinstance(events, EventRun) else events:
                 if isinstance(event, Event) and (size := size_of(event.attributes, event.payload)) > event_max:
                     raise WireError(f"the event {event.id} has {size:,} bytes, but {event_max:,} is the limit")
+
+
+def _largest(run: EventRun) -> Iterator[Event]:
+    """Of those that are alike, the one with the largest payload."""
+    sizes = [len(payload) for payload in run.payloads]
+    for _, begin, end in run.parts():
+        yield run[max(range(begin, end), key=sizes.__getitem__)]
 
 
 def size_of(attributes: Mapping[str, Any], payload: bytes) -> int:

@@ -18,10 +18,11 @@ inherited the session.
 """
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from gapless.errors import DeniedError
+from gapless.events import Attributes, EventRun, Events
 from gapless.protocol import BrokerNode, Demand, Judging
 from gapless.runtime.connection import Link
 from gapless.runtime.doors import Doors
@@ -234,10 +235,10 @@ class Gate:
     def _judge_events(self, link: Link, user: User, asked: Demand) -> None:
         self._events += len(asked.events)
         name, within = link.name, user.may_publish.test
-        for event in asked.events:
-            if event.publisher != name:
-                raise DeniedError(f"{name!r} cannot publish in the name of {event.publisher!r}")
-            if not within(event.attributes):
+        for publisher, attributes in _claimed(asked.events):
+            if publisher != name:
+                raise DeniedError(f"{name!r} cannot publish in the name of {publisher!r}")
+            if not within(attributes):
                 raise DeniedError(f"user {user.name!r} may not publish this event; {_allowed(user.may_publish)}")
 
     def _judge_names(self, user: User, asked: Demand) -> None:
@@ -335,6 +336,13 @@ class Gate:
     def strangers(self, sessions: list[str]) -> list[str]:
         """Of these clients, those whose users are gone."""
         return [client for client in sessions if self._doors.user(user_of(client)) is None]
+
+
+def _claimed(events: Events) -> Iterable[tuple[str, Attributes]]:
+    """In whose name, and with which attributes; of those in a run that are alike, once."""
+    if isinstance(events, EventRun):
+        return ((events.publisher, attributes) for attributes, _ in events.alike)
+    return ((event.publisher, event.attributes) for event in events)
 
 
 def _not_held(user: User, name: str) -> str:

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from typing import Any
 
+from gapless.events import EventRun
 from gapless.protocol.carrying import events_of, layers_of
 from gapless.runtime.logs import Logger
 from gapless.runtime.reminders import Reminders
@@ -107,6 +108,6 @@ def _kind(message: Any) -> str:
     for layer in layers_of(message):
         names.append(type(layer).__name__)
         events = events_of(layer)
-        if isinstance(events, list):
+        if isinstance(events, list | EventRun):
             names[-1] += f" of {len(events)} events"
     return "/".join(names)

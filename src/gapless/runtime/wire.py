@@ -22,7 +22,7 @@ __all__ = [
     "decode_hello", "decode_name", "decode_refusal", "decode_welcome", "frame", "greeting",
 ]  # fmt: skip
 
-VERSION = 2
+VERSION = 3
 MAGIC = "gapless"
 TOKEN_MAX = 16_384
 

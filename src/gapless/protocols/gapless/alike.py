@@ -4,14 +4,12 @@ Equal is not enough: 1, 1.0 and true are equal, and a filter knows them apart. T
 """
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-from gapless.events import Attributes
+from gapless.events import Attributes, EventRun, Events, Stretch
 
-__all__ = ["Stretch", "stretches"]
+__all__ = ["Stretch", "joined", "stretches"]
 
-Stretch: TypeAlias = tuple[Attributes, int]
-"""The attributes of some events in a row, and the place after the last of them."""
 TEXT = {str}
 
 
@@ -20,8 +18,10 @@ class _Event(Protocol):
     def attributes(self) -> Attributes: ...
 
 
-def stretches(events: Sequence[_Event]) -> list[Stretch]:
+def stretches(events: Sequence[_Event] | EventRun) -> list[Stretch]:
     """The events, which are some, as stretches."""
+    if isinstance(events, EventRun):
+        return events.alike
     if len(events) == 1:
         return [(events[0].attributes, 1)]
     attributes = [event.attributes for event in events]
@@ -36,6 +36,16 @@ def stretches(events: Sequence[_Event]) -> list[Stretch]:
             latest, is_text = each, _is_text(each)
     found.append((latest, len(attributes)))
     return found
+
+
+def joined(some: Events, more: Events) -> Events:
+    """Events, and those that follow on them: a run, if both are."""
+    if not isinstance(some, EventRun) or not isinstance(more, EventRun):
+        return [*some, *more]
+    latest, following = some.alike[-1][0], more.alike[0][0]
+    kept = some.alike[:-1] if latest == following and _types(latest, following) else some.alike
+    alike = [*kept, *((attributes, len(some) + end) for attributes, end in more.alike)]
+    return EventRun(some.publisher, some.first, some.payloads + more.payloads, alike, some.stamp)
 
 
 def _is_text(attributes: Attributes) -> bool:

@@ -4,7 +4,7 @@ from typing import TypeAlias, get_args
 
 import msgspec
 
-from gapless.events import Event
+from gapless.events import Event, Events
 from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
 from gapless.protocols.parts.messages import Cuts
@@ -128,7 +128,7 @@ class ClientUnsubscribe(_Said, frozen=True):
 
 
 class ClientPublish(_Said, frozen=True):
-    events: list[Event]
+    events: Events
 
 
 class ClientGot(_Said, frozen=True):
@@ -221,7 +221,7 @@ class Delivery(_Said, frozen=True):
     """Events for some of the client's subscriptions, all for the same; `number` is that of the first."""
 
     number: int
-    events: list[Event]
+    events: Events
     subscriptions: list[str]
 
 

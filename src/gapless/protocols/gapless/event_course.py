@@ -8,7 +8,7 @@ there to make it true while subscriptions, publishers and brokers come and go.
 from bisect import bisect_right
 from collections.abc import Callable
 
-from gapless.events import Event
+from gapless.events import Event, Events
 from gapless.protocols.gapless.clients.dispatch import dispatch
 from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
@@ -39,7 +39,7 @@ class EventCourse:
         self._inheriting: dict[str, Session] = {}
 
     def process(
-        self, events: list[Event], via: str, origin: Link | None, number: int = 0, after: Cuts | None = None
+        self, events: Events, via: str, origin: Link | None, number: int = 0, after: Cuts | None = None
     ) -> None:
         """A run comes from a side of the broker: events of one publisher, in order.
 
@@ -59,7 +59,7 @@ class EventCourse:
             if deliveries and client not in self._inheriting:
                 self._clients.deliver(client, deliveries)
 
-    def _log_fresh(self, events: list[Event], via: str, number: int, after: Cuts | None) -> list[Event]:
+    def _log_fresh(self, events: Events, via: str, number: int, after: Cuts | None) -> Events:
         """Log those that this broker has not processed yet: the last of them, for numbers of a publisher only grow."""
         passed = self._table.passed
         publisher = events[0].publisher

@@ -4,13 +4,12 @@ A thousand subscriptions `note LIKE '%…%'` and one event with a note of 64 KiB
 client that comes with ten thousand filters, all of which have to be understood, for as long.
 """
 
-from collections.abc import Iterator
-
 from gapless.errors import FilterError
-from gapless.events import Event
+from gapless.events import Attributes, Events
 from gapless.filters import Filter, parse
 from gapless.filters.foresight import LONG, STEPS
 from gapless.protocol import Input, Received
+from gapless.protocols.gapless.alike import stretches
 from gapless.protocols.gapless.client_messages import Attach, ClientPublish
 from gapless.protocols.gapless.clients.claims import EFFORT_MAX
 from gapless.protocols.gapless.messages import Frame, Publication, Tree
@@ -31,21 +30,23 @@ EFFORT_PER_UNIT = 100
 
 def foresee(table: RoutingTable, item: Input) -> Pieces[None] | None:
     """What is to be done before this input is taken; None if it takes no time."""
-    events = [event for event in _events_in(item) if _is_long(event)]
-    return _look_ahead(table, events) if events else None
+    events = _events_in(item)
+    found = [attributes for attributes, _ in stretches(events) if _is_long(attributes)] if events else []
+    return _look_ahead(table, found) if found else None
 
 
 def foresee_attach(table: RoutingTable, message: Attach) -> Pieces[object] | None:
     """The same, for what a client brings that begins or resumes a session."""
     texts = [progress.filter for progress in message.brought]
     texts += [text for text, _ in message.advertisements.values()]
-    events = [event for event in message.publications if _is_long(event)] if table.has_searches else []
-    if len(texts) <= FEW and not events:
+    events = message.publications if table.has_searches else []
+    found = [event.attributes for event in events if _is_long(event.attributes)]
+    if len(texts) <= FEW and not found:
         return None
-    return _understand(table, texts, events)
+    return _understand(table, texts, found)
 
 
-def _understand(table: RoutingTable, texts: list[str], events: list[Event]) -> Pieces[list[Filter]]:
+def _understand(table: RoutingTable, texts: list[str], found: list[Attributes]) -> Pieces[list[Filter]]:
     """Whoever parses one of these texts again while this is not forgotten is given the same filter."""
     filters: list[Filter] = []
     effort = 0
@@ -59,25 +60,27 @@ def _understand(table: RoutingTable, texts: list[str], events: list[Event]) -> P
         if effort > EFFORT_MAX:
             return filters  # and this, too
         yield 1 + more // EFFORT_PER_UNIT
-    yield from _look_ahead(table, events)
+    yield from _look_ahead(table, found)
     return filters
 
 
-def _look_ahead(table: RoutingTable, events: list[Event]) -> Pieces[None]:
-    for event in events:
-        for steps in table.foresee(event.attributes):
+def _look_ahead(table: RoutingTable, found: list[Attributes]) -> Pieces[None]:
+    for attributes in found:
+        for steps in table.foresee(attributes):
             yield steps // STEPS_PER_UNIT
 
 
-def _events_in(item: Input) -> Iterator[Event]:
+def _events_in(item: Input) -> Events:
     """The events that will be matched because of this input, now or when backups hold them."""
     message = item.message if isinstance(item, Received) else None
     while isinstance(message, Frame | Tree):
         message = message.body
     match message:
         case ClientPublish(events=events) | Publication(events=events):
-            yield from events
+            return events
+        case _:
+            return []
 
 
-def _is_long(event: Event) -> bool:
-    return any(type(value) is str and len(value) > LONG for value in event.attributes.values())
+def _is_long(attributes: Attributes) -> bool:
+    return any(type(value) is str and len(value) > LONG for value in attributes.values())

@@ -6,7 +6,7 @@ events be forgotten, a hand-over lets them be processed. What they are given for
 
 from collections.abc import Callable
 
-from gapless.events import Event
+from gapless.events import Event, Events
 from gapless.protocols.gapless.backup_course import BackupCourse
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.readings import Sources
@@ -195,7 +195,7 @@ class Life:
     def _forget(self, done: int) -> None:
         self.events.forget(done)
 
-    def _keep(self, events: list[Event]) -> int:
+    def _keep(self, events: Events) -> int:
         return self.library.history.keep(self._site.name, events)
 
     def _tell_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
@@ -204,7 +204,7 @@ class Life:
     def _tell_stable(self, advertisement: Advertisement) -> None:
         self.clients.tell_stable(advertisement)
 
-    def _process(self, events: list[Event], number: int) -> None:
+    def _process(self, events: Events, number: int) -> None:
         self.events.process(events, LOCAL, None, number)
 
     def _done(self, client: str) -> int:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gapless.events import Event
+from gapless.events import Event, Events
 from gapless.protocols.gapless.epochs import Epoch
 from gapless.protocols.gapless.lives import Home, Status
 from gapless.protocols.parts.messages import Cuts as Cuts
@@ -64,7 +64,7 @@ class Fenced(_Message, frozen=True):
 class Publication(_Message, frozen=True):
     """Events on their way, in order."""
 
-    events: list[Event]
+    events: Events
 
 
 class AddAdvertisement(_Message, frozen=True):
@@ -375,7 +375,7 @@ class Backup(_Message, frozen=True):
     after: Cuts
     """What the sender has processed since the entry before."""
     records: list[SessionRecord]
-    events: list[Event]
+    events: Events
     original: Cuts | None
     """For what another broker had admitted: all that came before it there."""
     gone: str = ""

@@ -10,7 +10,7 @@ known. It matches every subscription, for nobody can tell; the client tells its 
 
 from collections.abc import Iterable, Mapping
 
-from gapless.events import Attributes, AttributeValue, Event
+from gapless.events import Attributes, AttributeValue, Event, EventRun
 
 __all__ = ["has_lost", "is_lost", "tombstone"]
 
@@ -30,4 +30,6 @@ def is_lost(attributes: Mapping[str, AttributeValue]) -> bool:
 
 def has_lost(events: Iterable[Event]) -> bool:
     """Whether one of these is a tombstone: asked of every run, so without a call for each event."""
+    if isinstance(events, EventRun):
+        return any(NAMELESS in attributes for attributes, _ in events.alike)
     return bool([event for event in events if NAMELESS in event.attributes])

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import assert_never
 
-from gapless.events import EventRun
+from gapless.events import EventList
 from gapless.protocols.gapless.event_course import EventCourse
 from gapless.protocols.gapless.messages import (
     AddAdvertisement,
@@ -58,7 +58,8 @@ class TreeCourse:
         """Something came over this link."""
         match body:
             case Publication():
-                self._events.process(EventRun(body.events), link.via, link)
+                events = EventList(body.events) if isinstance(body.events, list) else body.events
+                self._events.process(events, link.via, link)
             case Wave():
                 self._waves.receive_wave(link, body)
             case Echo():

@@ -1,6 +1,6 @@
 """The journal: what the backups hold, who they are, and what they may forget."""
 
-from gapless.events import Event
+from gapless.events import Event, Events
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.epochs import epoch_of
@@ -33,7 +33,7 @@ def held(copy: JournalCopy) -> list[tuple[Event, Cuts]]:
     return [(item.event, item.after) for item in expand(estate, publishers)]
 
 
-def entries(sent: Sent) -> list[tuple[str, int, Cuts, list[Event]]]:
+def entries(sent: Sent) -> list[tuple[str, int, Cuts, Events]]:
     """What went to which backup: number, what is new in the past, and the publications."""
     return [(name, body.number, body.after, body.events) for name, body in sent if isinstance(body, Backup)]
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from operator import lt
 
-from gapless.events import Event
+from gapless.events import Event, Events
 from gapless.protocol import CutFixed, Deliver, DeliverMany, Skipped
 from gapless.protocols.gapless.client.held_subscription import HeldSubscription
 from gapless.protocols.gapless.client.line import Line
@@ -72,7 +72,7 @@ class Deliveries:
         self._line.emit(effect)
         return self.count
 
-    def _tell_lost(self, asked: list[tuple[str, HeldSubscription, Cuts]], events: list[Event]) -> list[Event]:
+    def _tell_lost(self, asked: list[tuple[str, HeldSubscription, Cuts]], events: Events) -> list[Event]:
         """Tell of tombstones, each in its place; return what follows the last of them."""
         waiting: list[Event] = []
         for event in events:
@@ -90,7 +90,7 @@ class Deliveries:
                     self._line.emit(Skipped(name, missed))
         return waiting
 
-    def _deliver_run(self, held: HeldSubscription, events: list[Event]) -> bool:
+    def _deliver_run(self, held: HeldSubscription, events: Events) -> bool:
         """Hand the events over as one, if they are of one publisher, in order, and none of them has come before."""
         first, last = events[0], events[-1]
         publisher = first.publisher
@@ -105,9 +105,10 @@ class Deliveries:
             return False
         if held.was_behind and publisher not in held.cuts and not held.has_history:
             return False
-        seqs = [event.seq for event in events]
-        if not all(map(lt, seqs, seqs[1:])) or [event.publisher for event in events].count(publisher) < len(events):
-            return False
+        if isinstance(events, list):
+            seqs = [event.seq for event in events]
+            if not all(map(lt, seqs, seqs[1:])) or [event.publisher for event in events].count(publisher) < len(events):
+                return False
         held.got[publisher] = last.seq
         self.clock = max(self.clock, last.stamp)
         self.count += len(events)
@@ -115,7 +116,7 @@ class Deliveries:
         self._line.emit(DeliverMany(events, held.name))
         return True
 
-    def _deliver_each(self, asked: list[tuple[str, HeldSubscription, Cuts]], events: list[Event]) -> None:
+    def _deliver_each(self, asked: list[tuple[str, HeldSubscription, Cuts]], events: Events) -> None:
         for event in events:
             publisher, seq = event.publisher, event.seq
             if event.stamp > self.clock:

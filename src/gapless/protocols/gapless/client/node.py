@@ -178,7 +178,7 @@ class GaplessClient(ClientNode):
         return Luggage(
             self._subscriptions.progress(),
             self._publishing.offers(),
-            list(self._publishing.unsafe),
+            self._publishing.unsafe_events(),
             self._publishing.first_unsafe,
             self._deliveries.received,
             self._deliveries.clock,
@@ -214,7 +214,7 @@ class GaplessClient(ClientNode):
 
     def state_size(self) -> Mapping[str, int]:
         """How much the client keeps."""
-        return {"subscriptions": len(self._subscriptions), "unsafe": len(self._publishing.unsafe)}
+        return {"subscriptions": len(self._subscriptions), "unsafe": self._publishing.unsafe}
 
     @property
     def window(self) -> int:

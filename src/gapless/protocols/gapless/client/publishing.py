@@ -7,8 +7,9 @@ that relies on it is.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
-from gapless.events import Event
+from gapless.events import Event, EventRun, Events
 from gapless.filters import Filter
 from gapless.filters.evaluation import Test
 from gapless.protocol import (
@@ -48,7 +49,8 @@ class Publishing:
         """At most `window` events wait to become safe."""
         self.seq = 0
         """The number of the last event."""
-        self.unsafe: deque[Event] = deque()
+        self._unsafe: deque[Events] = deque()
+        self._waiting = 0
         self._line = line
         self._client = client
         self._window = window
@@ -70,9 +72,18 @@ class Publishing:
         return {name: (offer.filter.text, offer.first) for name, offer in self._offers.items()}
 
     @property
+    def unsafe(self) -> int:
+        """How many events are not safe yet."""
+        return self._waiting
+
+    def unsafe_events(self) -> list[Event]:
+        """Those that are not safe yet."""
+        return [*chain.from_iterable(self._unsafe)]
+
+    @property
     def first_unsafe(self) -> int:
         """All before this number is safe."""
-        return self.unsafe[0].seq if self.unsafe else self.seq + 1
+        return self.seq + 1 - self._waiting
 
     def attached(self) -> None:
         """A broker holds the session: say again what may not have been heard."""
@@ -116,8 +127,7 @@ class Publishing:
     def publish(self, calls: Sequence[Publish]) -> None:
         """Give each event its number, or say why it cannot be published."""
         tests = [offer.filter.test for offer in self._offers.values() if offer.leaving_after is None]
-        if len(calls) > 1 and self._takes_all(tests, calls):
-            self._publish_run(calls)
+        if len(calls) > 1 and self._publish_run(tests, calls):
             return
         events: list[Event] = []
         for call in calls:
@@ -127,29 +137,33 @@ class Publishing:
                 continue
             self.seq += 1
             event = Event(self._client, self.seq, call.attributes, call.payload)
-            self.unsafe.append(event)
+            self._keep([event])
             self._line.emit(Published(event))
             events.append(event)
         if events:
             self._line.send(ClientPublish(self._line.attempt, events))
 
-    def _takes_all(self, tests: list[Test], calls: Sequence[Publish]) -> bool:
-        """Whether there is room for all of them, and each is advertised."""
-        has_room = len(self.unsafe) + len(calls) <= self._window
-        return has_room and all(any(test(attributes) for test in tests) for attributes, _ in stretches(calls))
+    def _publish_run(self, tests: list[Test], calls: Sequence[Publish]) -> bool:
+        """Publish them as one, if there is room for all of them, and each is advertised."""
+        alike = stretches(calls)
+        has_room = self._waiting + len(calls) <= self._window
+        if not has_room or not all(any(test(attributes) for test in tests) for attributes, _ in alike):
+            return False
+        run = EventRun(self._client, self.seq + 1, [call.payload for call in calls], alike)
+        self.seq = run.last
+        self._keep(run)
+        self._line.emit(PublishedMany(run))
+        self._line.send(ClientPublish(self._line.attempt, run))
+        return True
 
-    def _publish_run(self, calls: Sequence[Publish]) -> None:
-        client, first = self._client, self.seq + 1
-        self.seq += len(calls)
-        events = [Event(client, seq, call.attributes, call.payload) for seq, call in enumerate(calls, first)]
-        self.unsafe.extend(events)
-        self._line.emit(PublishedMany(events))
-        self._line.send(ClientPublish(self._line.attempt, events))
+    def _keep(self, events: Events) -> None:
+        self._unsafe.append(events)
+        self._waiting += len(events)
 
     def _refusal(self, tests: list[Test], call: Publish) -> str:
         """Why the event cannot be published; nothing if it can."""
-        if len(self.unsafe) >= self._window:
-            return f"{len(self.unsafe)} publications wait to become safe; try later"
+        if self._waiting >= self._window:
+            return f"{self._waiting} publications wait to become safe; try later"
         for test in tests:
             if test(call.attributes):
                 return ""
@@ -159,13 +173,19 @@ class Publishing:
 
     def safe(self, message: Safe) -> None:
         """All up to a number is safe."""
-        unsafe = self.unsafe
-        count = min(len(unsafe), message.seq - unsafe[0].seq + 1) if unsafe else 0
-        for _ in range(count):
-            unsafe.popleft()
+        count = min(self._waiting, message.seq - self.first_unsafe + 1)
         if count > 0:
+            self._drop_safe(count)
             self._line.emit(Confirmed(message.seq))
             self._drop_left()
+
+    def _drop_safe(self, count: int) -> None:
+        self._waiting -= count
+        while count:
+            events = self._unsafe.popleft()
+            if len(events) > count:
+                self._unsafe.appendleft(events[count:])
+            count -= min(count, len(events))
 
     def stable(self, message: Stable) -> None:
         """Every broker knows the advertisement."""

@@ -19,11 +19,11 @@ others wait for.
 subscription, relies on those that a client brings. A broker that held the session all the time knows them itself.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from gapless.errors import CallError, EventError
-from gapless.events import Event
+from gapless.events import EventRun, Events
 from gapless.filters import Filter, parse
 from gapless.protocols.gapless.bounds import check_readings, check_texts
 from gapless.protocols.gapless.client_messages import (
@@ -143,18 +143,18 @@ def _check_effort(client: str, filters: Iterable[Filter]) -> None:
             )
 
 
-def _check_events(client: str, events: Sequence[Event], first: int) -> None:
+def _check_events(client: str, events: Events, first: int) -> None:
     """The events are the client's, and follow on each other and on what came before."""
     if not events:
         return
     if has_lost(events):
         raise EventError(f"{client!r} publishes an attribute without a name; give it one")
-    seq = events[0].seq
+    begin, seq = events[0], events[0].seq
     if seq > first:
         raise EventError(f"{client!r} publishes number {seq}, but number {first} is next")
     _check_numbers(client, (seq, events[-1].seq))
     count = len(events)
-    if count == 1 and events[0].publisher == client:
+    if begin.publisher == client and (count == 1 or isinstance(events, EventRun)):
         return
     if [event.publisher for event in events].count(client) == count and [event.seq for event in events] == list(
         range(seq, seq + count)

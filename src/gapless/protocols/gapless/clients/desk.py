@@ -7,7 +7,7 @@ changes of the routing table and the journal, and what they cause into messages 
 from collections.abc import Callable
 from typing import Any
 
-from gapless.events import Event
+from gapless.events import Event, Events
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import (
     Attach,
@@ -68,7 +68,7 @@ class Desk:
         *,
         send: Callable[[str, Any], None],
         set_timer: Callable[[SetTimer], None],
-        process: Callable[[list[Event], int], None],
+        process: Callable[[Events, int], None],
         done: Callable[[str], int] = lambda client: 0,
     ) -> None:
         """`done` tells up to which number what a client published has reached everyone, as far as is known here."""

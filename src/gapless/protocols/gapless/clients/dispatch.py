@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 from typing import TypeAlias
 
-from gapless.events import Event
+from gapless.events import EventRun, Events
 from gapless.protocols.gapless.alike import Stretch, stretches
 from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
@@ -24,6 +24,8 @@ from gapless.protocols.gapless.tombstones import is_lost
 
 __all__ = ["Dispatched", "dispatch"]
 
+PART_MIN = 8
+"""A run whose parts have fewer events is taken apart for good: to cut it each time would take longer."""
 Plan: TypeAlias = tuple[list[Link], dict[str, list[Subscription]]]
 """The links that lead to whoever matches, and the subscriptions that do here, by client."""
 
@@ -32,14 +34,12 @@ class Dispatched:
     """A run, sorted out."""
 
     def __init__(self) -> None:
-        self.onward: dict[Link, list[Event]] = {}
+        self.onward: dict[Link, Events] = {}
         self.local: dict[str, list[Outgoing]] = {}
         """By client: parts of the run, with the names of the subscriptions that they are for."""
 
 
-def dispatch(
-    events: list[Event], table: RoutingTable, sessions: Mapping[str, Session], origin: Link | None
-) -> Dispatched:
+def dispatch(events: Events, table: RoutingTable, sessions: Mapping[str, Session], origin: Link | None) -> Dispatched:
     """Where the events of a run, which are of one publisher, go, except back to where they came from."""
     result = Dispatched()
     alike = stretches(events)
@@ -49,7 +49,7 @@ def dispatch(
         for client, subscriptions in local.items():
             result.local[client] = _due(events, subscriptions, sessions[client])
         return result
-    onward: dict[Link, list[list[Event]]] = {}
+    onward: dict[Link, list[Events]] = {}
     plans: dict[tuple[tuple[str, ...], bool], Plan] = {}
     for names, part in _parts(events, alike, table):
         key = names, is_lost(part[0].attributes)
@@ -65,20 +65,21 @@ def dispatch(
     return result
 
 
-def _parts(events: list[Event], alike: list[Stretch], table: RoutingTable) -> list[tuple[tuple[str, ...], list[Event]]]:
+def _parts(events: Events, alike: list[Stretch], table: RoutingTable) -> list[tuple[tuple[str, ...], Events]]:
     """The run in parts, each with the names of the subscriptions that all of it matches; tombstones for themselves."""
     matches = [tuple(names) for names in table.match_many([attributes for attributes, _ in alike])]
-    found: list[tuple[tuple[str, ...], list[Event]]] = []
-    begin = 0
-    for place, (attributes, end) in enumerate(alike):
-        if (
-            end == len(events)
-            or matches[place + 1] != matches[place]
-            or is_lost(attributes) != is_lost(alike[place + 1][0])
-        ):
-            found.append((matches[place], events if end - begin == len(events) else events[begin:end]))
-            begin = end
-    return found
+    bounds: list[tuple[tuple[str, ...], bool, int]] = []
+    for names, (attributes, end) in zip(matches, alike, strict=True):
+        are_lost = is_lost(attributes)
+        if bounds and bounds[-1][:2] == (names, are_lost):
+            bounds.pop()
+        bounds.append((names, are_lost, end))
+    if len(bounds) == 1:
+        return [(bounds[0][0], events)]
+    if isinstance(events, EventRun) and len(events) < PART_MIN * len(bounds):
+        events = [*events]
+    begins = chain((0,), (end for _, _, end in bounds))
+    return [(names, events[begin:end]) for (names, _, end), begin in zip(bounds, begins, strict=False)]
 
 
 def _plan(
@@ -97,10 +98,11 @@ def _plan(
     return list(links), local
 
 
-def _due(events: list[Event], subscriptions: list[Subscription], session: Session) -> list[Outgoing]:
+def _due(events: Events, subscriptions: list[Subscription], session: Session) -> list[Outgoing]:
     """What one client gets of events that match these subscriptions."""
-    publisher, first = events[0].publisher, events[0].seq
-    if is_lost(events[0].attributes):
+    begin = events[0]
+    publisher, first = begin.publisher, begin.seq
+    if is_lost(begin.attributes):
         return _due_with_tombstones(events, subscriptions, session)
     starts = [session.due_from(subscription, publisher) for subscription in subscriptions]
     if starts[0] <= first and (len(starts) == 1 or max(starts) <= first):
@@ -109,12 +111,12 @@ def _due(events: list[Event], subscriptions: list[Subscription], session: Sessio
     bounds = [*sorted({*places} - {len(events)}), len(events)]
     both = [*zip(subscriptions, places, strict=True)]
     return [
-        Outgoing(events[begin:end], [subscription.name for subscription, place in both if place <= begin])
-        for begin, end in pairwise(bounds)
+        Outgoing(events[start:end], [subscription.name for subscription, place in both if place <= start])
+        for start, end in pairwise(bounds)
     ]
 
 
-def _due_with_tombstones(events: list[Event], subscriptions: list[Subscription], session: Session) -> list[Outgoing]:
+def _due_with_tombstones(events: Events, subscriptions: list[Subscription], session: Session) -> list[Outgoing]:
     """Whether a tombstone concerns a subscription its client knows; so each is due to all."""
     publisher = events[0].publisher
     found = []

@@ -3,9 +3,9 @@
 from collections import deque
 from collections.abc import Sequence
 
-from gapless.events import Event
+from gapless.events import Events
 from gapless.filters.evaluation import Test
-from gapless.protocols.gapless.alike import Stretch, stretches
+from gapless.protocols.gapless.alike import joined, stretches
 from gapless.protocols.gapless.client_messages import ClientUnadvertise
 from gapless.protocols.gapless.tombstones import is_lost
 
@@ -16,14 +16,14 @@ class Inbox:
     """Of one client."""
 
     def __init__(self) -> None:
-        self._items: deque[list[Event] | ClientUnadvertise] = deque()
+        self._items: deque[Events | ClientUnadvertise] = deque()
         self._length = 0
 
     def __len__(self) -> int:
         """How many publications there are, and how much was taken back."""
         return self._length
 
-    def put(self, events: list[Event]) -> None:
+    def put(self, events: Events) -> None:
         """The client published these."""
         self._items.append(events)
         self._length += len(events)
@@ -49,38 +49,37 @@ class Inbox:
         self._items.popleft()
         self._length -= 1
 
-    def take(self, most: int, tests: Sequence[Test], *, may_lose: bool = False) -> tuple[list[Event], list[Stretch]]:
-        """The next publications, up to so many, before the first that passes none of the tests; and which are alike.
+    def take(self, most: int, tests: Sequence[Test], *, may_lose: bool = False) -> Events:
+        """The next publications, up to so many, before the first that passes none of the tests.
 
         Tombstones pass if `may_lose` says so.
         """
         if may_lose:
             tests = (*tests, is_lost)
         if not self._items:
-            return [], []
-        found, alike = self._take_run(most, tests)
+            return []
+        found = self._take_run(most, tests)
         while found and self._items and len(found) < most:
-            more, others = self._take_run(most - len(found), tests)
+            more = self._take_run(most - len(found), tests)
             if not more:
                 break
-            alike += [(attributes, len(found) + end) for attributes, end in others]
-            found = found + more
+            found = joined(found, more)
         self._length -= len(found)
-        return found, alike
+        return found
 
-    def _take_run(self, most: int, tests: Sequence[Test]) -> tuple[list[Event], list[Stretch]]:
+    def _take_run(self, most: int, tests: Sequence[Test]) -> Events:
         """The same, of the next run alone."""
         run = self._items[0]
         if isinstance(run, ClientUnadvertise):
-            return [], []
+            return []
         events = run[:most] if len(run) > most else run
         alike = stretches(events)
         for place, (attributes, _) in enumerate(alike):
             if not any(test(attributes) for test in tests):
-                events, alike = events[: alike[place - 1][1]] if place else [], alike[:place]
+                events = events[: alike[place - 1][1]] if place else []
                 break
         if len(events) == len(run):
             self._items.popleft()
         elif events:
             self._items[0] = run[len(events) :]
-        return events, alike
+        return events

@@ -6,7 +6,7 @@ from itertools import chain, repeat
 
 import msgspec
 
-from gapless.events import Event
+from gapless.events import Events
 
 __all__ = ["Outbox", "Outgoing"]
 
@@ -14,7 +14,7 @@ __all__ = ["Outbox", "Outgoing"]
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
     """Events in order, and the subscriptions that they are for. They are of one publisher, or came out of history."""
 
-    events: list[Event]
+    events: Events
     names: list[str]
     is_history: bool = False
     """Whether they came out of history."""
@@ -55,7 +55,7 @@ class Outbox:
         """The next run that was not sent."""
         return self._waiting[0]
 
-    def send(self, most: int) -> list[Event]:
+    def send(self, most: int) -> Events:
         """The next events that were not sent, for the same subscriptions, up to so many. They count as sent."""
         run = self._waiting.popleft()
         if len(run.events) > most:

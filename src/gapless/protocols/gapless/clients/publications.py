@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from gapless.events import Event
+from gapless.events import Event, Events
 from gapless.protocols.gapless.client_messages import Safe
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.sessions import Session
@@ -35,7 +35,7 @@ class Publications:
         table: RoutingTable,
         journal: Journal,
         send: Callable[[str, Any], None],
-        process: Callable[[list[Event], int], None],
+        process: Callable[[Events, int], None],
         withdraw: Callable[[Session, str], None],
         held: Callable[[], None],
         lose: Callable[[str, int, int], None],
@@ -53,10 +53,10 @@ class Publications:
         self._withdraw = withdraw
         self._held = held
         self._lose = lose
-        self._admissions: deque[tuple[int, Session | None, list[Event]]] = deque()
+        self._admissions: deque[tuple[int, Session | None, Events]] = deque()
         self._stuck: dict[str, None] = {}
 
-    def queue(self, session: Session, events: list[Event], now: int) -> None:
+    def queue(self, session: Session, events: Events, now: int) -> None:
         """The client published these, or says so again."""
         known = session.queued + 1 - events[0].seq if events else 0
         if not 0 <= known < len(events):
@@ -89,10 +89,10 @@ class Publications:
                 if not room:
                     self._stuck[session.client] = None
                     return
-                events, alike = session.take_publications(room)
+                events = session.take_publications(room)
                 if not events:
                     return
-                events = self._journal.stamp(events, alike)
+                events = self._journal.stamp(events)
                 session.in_flight += len(events)
                 self._admissions.append((self._journal.admit(events), session, events))
             self._held()
@@ -109,7 +109,7 @@ class Publications:
             if first <= last:
                 lost = [tombstone(publisher, seq) for seq in range(first, last + 1)]
                 self._lose(publisher, first, last)
-                events = self._journal.stamp(lost, [(lost[0].attributes, len(lost))])
+                events = self._journal.stamp(lost)
                 self._admissions.append((self._journal.admit(events), None, events))
 
     def _room(self, session: Session) -> int:

@@ -369,14 +369,14 @@ class Readings:
         """The events, with the subscriptions that get them."""
         if reading.name != CATCH_UP:
             return [Outgoing(events, [reading.name], True)] if events else []
-        runs: list[Outgoing] = []
+        runs: list[tuple[list[Event], list[str]]] = []
         for event in events:
             names = [item.name for item in self._match(event) if item.name in reading.names]
-            if runs and runs[-1].names == names:
-                runs[-1].events.append(event)
+            if runs and runs[-1][1] == names:
+                runs[-1][0].append(event)
             elif names:
-                runs.append(Outgoing([event], names, True))
-        return runs
+                runs.append(([event], names))
+        return [Outgoing(run, names, True) for run, names in runs]
 
     def _go_live(self, reading: Reading) -> None:
         """Everything up to `wanted` was put: what was put aside follows."""

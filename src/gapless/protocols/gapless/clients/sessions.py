@@ -17,9 +17,8 @@ from bisect import insort
 from collections.abc import Container, Iterable, Iterator, Mapping
 
 from gapless.errors import CallError
-from gapless.events import Event, EventRun
+from gapless.events import Event, EventRun, Events
 from gapless.filters import Filter, parse
-from gapless.protocols.gapless.alike import Stretch
 from gapless.protocols.gapless.client_messages import Attach, Delivery, Note, SubscriptionProgress, Unsubscribed
 from gapless.protocols.gapless.clients.inbox import Inbox
 from gapless.protocols.gapless.clients.outbox import Outbox, Outgoing
@@ -353,7 +352,7 @@ class Session:
         taken = self._total - outbox.length
         found: list[Delivery | Note] = []
         latest: Delivery | None = None
-        is_own = False  # whether the events of the latest are a list of its own, and no run that others have, too
+        own: list[Event] | None = None  # the events of the latest, if they are no run that others have, too
         while room > 0:
             place = taken + outbox.sent
             if self.notes and self.notes[0][0] <= place:
@@ -363,13 +362,13 @@ class Session:
             following, number = outbox.next, self._first + outbox.sent
             if latest is None or not _joins(latest, following):
                 events = outbox.send(min(most, RUN_MAX))
-                latest, is_own = Delivery(self.attempt, number, events, following.names), False
+                latest, own = Delivery(self.attempt, number, events, following.names), None
                 found.append(latest)
             else:
-                if not is_own:
-                    latest, is_own = Delivery(self.attempt, latest.number, [*latest.events], latest.subscriptions), True
-                    found[-1] = latest
-                latest.events.extend(outbox.send(min(most, DELIVERY_MAX - len(latest.events))))
+                if own is None:
+                    own = [*latest.events]
+                    found[-1] = latest = Delivery(self.attempt, latest.number, own, latest.subscriptions)
+                own.extend(outbox.send(min(most, DELIVERY_MAX - len(own))))
             room -= taken + outbox.sent - place
         self._say_notes(taken + outbox.sent, found)
         return found
@@ -451,8 +450,8 @@ class Session:
         cuts = known if is_voided else {**known, **progress.cuts}
         return {publisher: max(cut, progress.got.get(publisher, 0) + 1) for publisher, cut in cuts.items()}
 
-    def take_publications(self, most: int) -> tuple[list[Event], list[Stretch]]:
-        """The next publications out of the inbox that may go out, and which of them are alike."""
+    def take_publications(self, most: int) -> Events:
+        """The next publications out of the inbox that may go out."""
         tests = [self.advertisements[name].filter.test for name in self.stable]
         return self.inbox.take(most, tests, may_lose=len(self.stable) == len(self.advertisements))
 

@@ -15,7 +15,7 @@ from itertools import chain, islice
 import msgspec
 
 from gapless.disk import HistoryRow
-from gapless.events import Attributes, Event, EventRun
+from gapless.events import Attributes, Event, EventRun, Events, size_apart
 from gapless.protocols.gapless.history.mirror import NAMED_FACTOR, Mirror, read_piece
 from gapless.protocols.gapless.history.runs import Run
 from gapless.protocols.gapless.messages import NOBODY, Ranges
@@ -29,7 +29,7 @@ RUN_BYTES = 200
 PAGE_BYTES = 256 * 1024
 """A page is full when it has so many bytes of runs that were looked at."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Event]).decode
+_decode = msgspec.msgpack.Decoder(Events).decode
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -136,18 +136,17 @@ class History:
         """The last stamp of all; 0 if there is none."""
         return max((shelf.runs[-1].stamp for shelf in self._shelves.values() if shelf.runs), default=0)
 
-    def keep(self, journal: str, events: list[Event]) -> int:
-        """A run was noted in that journal; returns how many bytes its events take."""
-        encoded = _encode(events)
-        if isinstance(events, EventRun):
-            events.encoded = encoded
-        run = Run(events[0].stamp, events[0].publisher, events[0].seq, events[-1].seq, encoded)
+    def keep(self, journal: str, events: Events) -> int:
+        """A run was noted in that journal; returns how many bytes its events take, each for itself."""
+        encoded = events.encoded if isinstance(events, EventRun) else _encode(events)
+        first = events[0]
+        run = Run(first.stamp, first.publisher, first.seq, events[-1].seq, encoded)
         if self.mirror is None:
             self.put(journal, run)
         else:
             self.put(journal, run, self.mirror.batch)
             self.mirror.keep(journal, run)
-        return len(run.events)
+        return size_apart(events, encoded)
 
     def put(self, journal: str, run: Run, batch: int = 0) -> None:
         """A run of that journal; `batch` if the disk does not have it yet."""
@@ -171,10 +170,10 @@ class History:
         """How many bytes are kept beyond the bound, for named subscriptions."""
         return self.mirror.beyond if self.mirror is not None else max(0, self.size - self._bytes_max)
 
-    def keep_inherited(self, journal: str, events: list[Event]) -> int:
+    def keep_inherited(self, journal: str, events: Events) -> int:
         """What another broker had admitted was noted in that journal; it may be here already, from an earlier life."""
         if self._has(journal, events[0]):
-            return len(_encode(events))
+            return size_apart(events, _encode(events))
         return self.keep(journal, events)
 
     def _has(self, journal: str, event: Event) -> bool:
@@ -254,9 +253,10 @@ class History:
             if size >= PAGE_BYTES and run.stamp > upto:
                 continue
             add_range(passed, run.publisher, run.first, run.last)
-            size += len(run.events)
+            found = _decode(run.events)
+            size += size_apart(found, run.events)
             upto = run.stamp
-            events += [event for event in _decode(run.events) if test(event.attributes) or is_lost(event.attributes)]
+            events += _matching(found, test)
         return Page(held, passed, until if size < PAGE_BYTES else upto, events)
 
     def _runs(self, journal: str, since: int, rows: Sequence[HistoryRow]) -> Iterable[Run]:
@@ -267,3 +267,13 @@ class History:
             return runs
         pieces = (run for row in rows for run in read_piece(row) if run.stamp > since)
         return sorted({(run.stamp, run.publisher, run.first): run for run in chain(pieces, runs)}.values())
+
+
+def _matching(events: Events, test: Callable[[Attributes], bool]) -> Iterable[Event]:
+    """Those that match, and tombstones."""
+    if not isinstance(events, EventRun):
+        return [event for event in events if test(event.attributes) or is_lost(event.attributes)]
+    parts = [part for part in events.parts() if test(part[0]) or is_lost(part[0])]
+    if len(parts) == len(events.alike):
+        return events
+    return chain.from_iterable(events[begin:end] for _, begin, end in parts)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from gapless.events import Event
+from gapless.events import Events
 from gapless.protocols.gapless.messages import Cuts, LogEntry
 from gapless.protocols.gapless.retention.spans import Span, Spans
 from gapless.protocols.parts.forgetting import forget_oldest
@@ -24,7 +24,7 @@ DONE_MAX = 10_000
 class Logged(msgspec.Struct, frozen=True, gc=False):
     """A run, where it came from (`via`: a neighbour in the full tree), and what the log's owner must know of it."""
 
-    events: list[Event]
+    events: Events
     """Of one publisher, in order."""
     via: str
     number: int = 0

@@ -13,8 +13,8 @@ from collections.abc import Callable, Container, Iterable, Iterator
 
 import msgspec
 
-from gapless.events import Event, EventRun
-from gapless.protocols.gapless.alike import Stretch
+from gapless.events import Event, EventRun, Events, size_apart
+from gapless.protocols.gapless.alike import stretches
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import (
     Admission,
@@ -43,7 +43,7 @@ class _Run(msgspec.Struct, frozen=True, gc=False):
     """What was admitted together: the admissions of these events, with one number after the other."""
 
     first: int
-    events: list[Event]
+    events: Events
     after: Cuts
     """What the broker had processed before the first of them, and not yet before the admission before it."""
     is_inherited: bool = False
@@ -107,7 +107,7 @@ class JournalCopy:
             admitted = record.admitted if known is None else max(record.admitted, known.admitted)
             self.records[record.client] = msgspec.structs.replace(record, admitted=admitted)
 
-    def admit(self, number: int, after: Cuts, events: list[Event], original: Cuts | None = None) -> None:
+    def admit(self, number: int, after: Cuts, events: Events, original: Cuts | None = None) -> None:
         """A client's publications, the last with this number, are to be admitted.
 
         Or they were by another broker: then `original` is what came before them there.
@@ -193,9 +193,9 @@ class Journal:
 
     def __init__(self, send: Callable[[str, Body], None], clock: Clock) -> None:
         self.copy = JournalCopy()
-        self.keep: Callable[[list[Event]], int] = lambda events: len(_encode(events))
+        self.keep: Callable[[Events], int] = lambda events: size_apart(events, _encode(events))
         """Puts what is noted into the history; returns how many bytes that takes."""
-        self.keep_inherited: Callable[[list[Event]], int] | None = None
+        self.keep_inherited: Callable[[Events], int] | None = None
         """The same, of what another broker had admitted, if that is to be told apart."""
         self.is_on_disk = False
         self.note: Callable[[Backup], None] = lambda message: None
@@ -242,19 +242,15 @@ class Journal:
         self._tell(Backup(self._number, self._forgotten, {}, records, [], None, gone))
         return self._number
 
-    def stamp(self, events: list[Event], alike: list[Stretch]) -> list[Event]:
-        """The publications as they are admitted: all with one stamp, since one client published them in order.
+    def stamp(self, events: Events) -> Events:
+        """The publications as they are admitted: all with one stamp, since one client published them in order."""
+        stamp, first = self.clock.next(), events[0]
+        if len(events) == 1:
+            return [Event(first.publisher, first.seq, first.attributes, first.payload, stamp)]
+        payloads = events.payloads if isinstance(events, EventRun) else [event.payload for event in events]
+        return EventRun(first.publisher, first.seq, payloads, stretches(events), stamp)
 
-        Attributes that are alike are kept once.
-        """
-        stamp, publisher = self.clock.next(), events[0].publisher
-        stamped: list[Event] = []
-        for attributes, end in alike:
-            some = events if end == len(events) and not stamped else events[len(stamped) : end]
-            stamped += [Event(publisher, event.seq, attributes, event.payload, stamp) for event in some]
-        return EventRun(stamped)
-
-    def admit(self, events: list[Event], original: Cuts | None = None) -> int:
+    def admit(self, events: Events, original: Cuts | None = None) -> int:
         """Note a client's publications, stamped, before they are admitted; return the number of the last."""
         self._number += len(events)
         after, self._fresh = self._fresh, {}
