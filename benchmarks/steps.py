@@ -29,7 +29,6 @@ from gapless.protocol import (
     Consumed,
     Deliver,
     DeliverMany,
-    Publish,
     PublishMany,
     Received,
     Send,
@@ -130,7 +129,7 @@ class Nodes:
         for _ in range(runs):
             while publisher.state_size()["unsafe"] + size > publisher.window:
                 self.wait(PACE_US)
-            self.give("publisher", PublishMany([Publish({"topic": "bench"}, PAYLOAD) for _ in range(size)]))
+            self.give("publisher", PublishMany([PAYLOAD] * size, [({"topic": "bench"}, size)]))
             self.settle()
             self.wait(PACE_US)
 

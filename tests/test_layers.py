@@ -113,7 +113,6 @@ ROOMS = {
     },
     "groups": {"messages", "name_messages", "client_messages", "ranges"},
     "client": {
-        "alike",
         "messages",
         "name_messages",
         "client_messages",

@@ -9,7 +9,10 @@ from typing import TypeAlias, overload
 
 import msgspec
 
-__all__ = ["AttributeValue", "Attributes", "Event", "EventList", "EventRun", "Events", "Stretch", "size_apart"]
+__all__ = [
+    "AttributeValue", "Attributes", "Event", "EventList", "EventRun", "Events", "Stretch", "are_alike", "parts_of",
+    "size_apart",
+]  # fmt: skip
 
 AttributeValue: TypeAlias = str | int | float | bool
 Attributes: TypeAlias = dict[str, AttributeValue]
@@ -56,6 +59,14 @@ Stretch: TypeAlias = tuple[Attributes, int]
 """The attributes of some events in a row, and the place after the last of them."""
 
 
+def parts_of(alike: list[Stretch]) -> Iterator[tuple[Attributes, int, int]]:
+    """The attributes of some in a row, the place of the first of these, and the place after the last."""
+    begin = 0
+    for attributes, end in alike:
+        yield attributes, begin, end
+        begin = end
+
+
 class EventRun(msgspec.Struct, dict=True, eq=False):
     """What one client published together: its events have one number after the other, and one stamp.
 
@@ -86,7 +97,16 @@ class EventRun(msgspec.Struct, dict=True, eq=False):
 
     def __iter__(self) -> Iterator[Event]:
         """The events; those that are alike share their attributes."""
-        attributes = chain.from_iterable(repeat(each, end - begin) for each, begin, end in self.parts())
+        return self._events(self._attributes())
+
+    def apart(self) -> Iterator[Event]:
+        """The events, each with attributes of its own: for whoever may change them."""
+        return self._events(map(dict.copy, self._attributes()))
+
+    def _attributes(self) -> Iterator[Attributes]:
+        return chain.from_iterable(repeat(each, end - begin) for each, begin, end in parts_of(self.alike))
+
+    def _events(self, attributes: Iterator[Attributes]) -> Iterator[Event]:
         return map(Event, repeat(self.publisher), count(self.first), attributes, self.payloads, repeat(self.stamp))
 
     @overload
@@ -127,13 +147,6 @@ class EventRun(msgspec.Struct, dict=True, eq=False):
         """What it is on the wire: it goes to many, and to a disk, and is encoded once."""
         return _encode(self)
 
-    def parts(self) -> Iterator[tuple[Attributes, int, int]]:
-        """The attributes of some in a row, the place of the first of these, and the place after the last."""
-        begin = 0
-        for attributes, end in self.alike:
-            yield attributes, begin, end
-            begin = end
-
 
 class EventList(list[Event]):
     """Events that are no run, not changed any more, and go to many: they, too, are encoded once."""
@@ -151,9 +164,14 @@ NUMBERS_BYTES = 20
 _encode = msgspec.msgpack.Encoder().encode
 
 
+def are_alike(some: Attributes, others: Attributes) -> bool:
+    """Whether no filter tells them apart. Equal is not enough: 1, 1.0 and true are equal, and a filter knows them."""
+    return some == others and all(type(value) is type(others[name]) for name, value in some.items())
+
+
 def size_apart(events: Events, encoded: bytes) -> int:
     """How many bytes the events have, given those that they are on the wire, if each travels for itself."""
     if not isinstance(events, EventRun):
         return len(encoded)
-    shared = sum((end - begin - 1) * len(_encode(attributes)) for attributes, begin, end in events.parts())
+    shared = sum((end - begin - 1) * len(_encode(attributes)) for attributes, begin, end in parts_of(events.alike))
     return len(encoded) + shared + (len(events) - 1) * (len(events.publisher.encode()) + NUMBERS_BYTES)

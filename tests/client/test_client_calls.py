@@ -294,10 +294,10 @@ def test_who_blocks_holds_publishers_back_and_nobodys_memory_grows() -> None:
             await ann.advertise("TRUE")
             subscription = await bob.subscribe("TRUE", on_full="block")
             publishing = asyncio.create_task(ann.publish_many({"n": n} for n in range(1_500)))
-            await until(lambda: len(subscription._queue) == 64)
+            await until(lambda: len(subscription._untaken) == 64)
             await asyncio.sleep(0.5)
             assert not publishing.done(), "nobody takes anything, so it has to wait"
-            assert len(subscription._queue) == 64
+            assert len(subscription._untaken) == 64
             for broker in network.brokers.values():
                 node = broker.links.host.node
                 assert node is not None

@@ -6,6 +6,7 @@ large. So one bad event ends the call that brought it, and harms nobody else.
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from itertools import accumulate, chain
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
@@ -13,11 +14,11 @@ import msgspec
 from gapless.client.arguments import surrogate_in
 from gapless.client.hints import hint_at_name
 from gapless.errors import EventError
-from gapless.events import Event
-from gapless.protocol import Publish
+from gapless.events import Event, Stretch, are_alike
+from gapless.protocol import Publish, PublishMany
 from gapless.runtime.codec import ATTRIBUTE_BYTES
 
-__all__ = ["Checked", "EventLike", "Payload", "Publication", "check_all", "check_publication", "parts_of"]
+__all__ = ["Batch", "Checked", "EventLike", "Payload", "Publication", "check_all", "check_publication", "parts_of"]
 
 Payload: TypeAlias = bytes | bytearray | memoryview
 
@@ -41,12 +42,48 @@ Checked: TypeAlias = tuple[Publish, int]
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 
-def check_all(items: list[Publication], event_max: int) -> tuple[list[Checked], EventError | None]:
-    """The calls up to the first that cannot be made, and why it cannot.
+class Batch:
+    """Publications that were checked, in order."""
+
+    def __init__(self) -> None:
+        self.payloads: list[bytes] = []
+        self.sizes: list[int] = []
+        """How large each is, in bytes."""
+        self._begins: list[Stretch] = []
+        """Attributes, and the place of the first that has them."""
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def add(self, checked: Checked) -> None:
+        """One more."""
+        call, size = checked
+        if not self._begins or not are_alike(self._begins[-1][0], call.attributes):
+            self._begins.append((call.attributes, len(self.payloads)))
+        self.payloads.append(call.payload)
+        self.sizes.append(size)
+
+    def fitting(self, begin: int, most: int, bytes_max: int) -> int:
+        """The place after those that go into one message: up to so many, and none beyond the bytes but the first."""
+        sizes = self.sizes[begin : begin + most]
+        if sum(sizes) > bytes_max:
+            return begin + 1 + sum([total < bytes_max for total in accumulate(sizes[:-1])])
+        return begin + len(sizes)
+
+    def call(self, begin: int, end: int) -> PublishMany:
+        """The call that publishes those from one place to another."""
+        ends = chain((place for _, place in self._begins[1:]), (len(self.payloads),))
+        parts = [(each, place, stop) for (each, place), stop in zip(self._begins, ends, strict=True)]
+        alike = [(each, min(stop, end) - begin) for each, place, stop in parts if place < end and stop > begin]
+        return PublishMany(self.payloads[begin:end], alike)
+
+
+def check_all(items: list[Publication], event_max: int) -> tuple[Batch, EventError | None]:
+    """Those up to the first that cannot be published, and why it cannot.
 
     Who has the same text for attributes as the one before, and a payload, needs no second look: only its size does.
     """
-    checked: list[Checked] = []
+    batch = Batch()
     latest: dict[str, Any] | None = None
     base = 0
     for item in items:
@@ -55,16 +92,17 @@ def check_all(items: list[Publication], event_max: int) -> tuple[list[Checked], 
             if type(attributes) is dict and type(payload) is bytes and attributes == latest:
                 size = base + len(payload)
                 if size <= event_max:
-                    checked.append((Publish(latest, payload), size))
+                    batch.payloads.append(payload)
+                    batch.sizes.append(size)
                     continue
         try:
             call, size = check_publication(item, event_max)
         except EventError as error:
-            return checked, error
-        checked.append((call, size))
+            return batch, error
+        batch.add((call, size))
         is_text = all(type(value) is str for value in call.attributes.values())
         latest, base = (call.attributes, size - len(call.payload)) if is_text else (None, 0)
-    return checked, None
+    return batch, None
 
 
 def check_publication(item: Publication, event_max: int) -> Checked:

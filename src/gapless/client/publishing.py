@@ -3,17 +3,16 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterable, Callable, Iterable
-from itertools import accumulate
 from typing import Any, Protocol, TypeAlias
 
 from gapless.client.batches import batches
 from gapless.client.feed import Feed
-from gapless.client.publications import Checked, Publication, check_all, check_publication
+from gapless.client.publications import Batch, Checked, Publication, check_all, check_publication
 from gapless.client.recording import now_us
 from gapless.client.unsafe import Unsafe, refuse
 from gapless.errors import GaplessError
-from gapless.events import Event
-from gapless.protocol import Confirmed, ProtocolSpec, PublicationsLost, Publish, Published, PublishedMany, PublishMany
+from gapless.events import Event, Stretch, parts_of
+from gapless.protocol import Confirmed, ProtocolSpec, PublicationsLost, Published, PublishedMany, PublishMany
 from gapless.runtime.codec import ENTRIES_MAX
 from gapless.runtime.settings import RuntimeSettings
 
@@ -132,7 +131,7 @@ class Publishing:
         self._presence.note_beginning(began_us)
         self._presence.call(call)
         event = self._accepted.pop()
-        self._note(size, [call])
+        self._note(size, [(call.attributes, 1)])
         return event
 
     async def wait_until_safe(self, event: Event | None = None) -> None:
@@ -156,38 +155,43 @@ class Publishing:
     async def publish_fed(self, feed: Feed) -> int:
         """The same for what another thread gives."""
         count = 0
-        while batch := await feed.take():
+        while fed := await feed.take():
+            batch = Batch()
+            for checked in fed:
+                batch.add(checked)
             count += await self._publish_batch(batch)
         if not feed.is_cut_short:
             await self.wait_until_safe()
         return count
 
-    async def _publish_batch(self, checked: list[Checked]) -> int:
+    async def _publish_batch(self, batch: Batch) -> int:
         """Publish these, as there is room for them. Returns how many."""
         began_us = now_us()
         done = 0
-        while done < len(checked):
+        while done < len(batch):
             await self._wait_for_room()
-            room = self.unsafe.room if self._spec.confirms else len(checked)
-            calls, size = _fitting(checked[done : done + room])
-            done += len(calls)
+            room = self.unsafe.room if self._spec.confirms else len(batch)
+            end = batch.fitting(done, room, MESSAGE_BYTES)
+            call = batch.call(done, end)
             self._presence.note_beginning(began_us)
-            self._give(calls)
-            self._note(size, calls)
+            self._give(call)
+            self._note(sum(batch.sizes[done:end]), call.alike)
+            done = end
         return done
 
-    def _give(self, calls: list[Publish]) -> None:
+    def _give(self, many: PublishMany) -> None:
         if self._spec.takes_many:
-            self._presence.call(PublishMany(calls))
+            self._presence.call(many)
         else:
-            for call in calls:
+            for call in many.publications():
                 self._presence.call(call)
         self._accepted.clear()
         self._presence.flush()
 
-    def _note(self, size: int, calls: list[Publish]) -> None:
+    def _note(self, size: int, alike: list[Stretch]) -> None:
         if self._spec.confirms:
-            self.unsafe.note(size, EVENT_VALUES * len(calls) + 2 * sum([len(call.attributes) for call in calls]))
+            values = sum((end - begin) * (EVENT_VALUES + 2 * len(each)) for each, begin, end in parts_of(alike))
+            self.unsafe.note(size, values)
 
     async def _wait_for_room(self) -> None:
         """Until fewer than a window of publications wait to become safe, or at least to leave."""
@@ -197,11 +201,3 @@ class Publishing:
         else:
             await self._presence.wait_for_links()
         self._presence.check_open()
-
-
-def _fitting(checked: list[Checked]) -> tuple[list[Publish], int]:
-    """As many of them as go into one message, one at least; and how large they are."""
-    sizes = [size for _, size in checked]
-    if sum(sizes) > MESSAGE_BYTES:
-        sizes = sizes[: 1 + sum([total < MESSAGE_BYTES for total in accumulate(sizes[:-1])])]
-    return [call for call, _ in checked[: len(sizes)]], sum(sizes)

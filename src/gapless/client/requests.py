@@ -93,8 +93,7 @@ class Requests(BaseSubscription[Request]):
         self._answerer = client
 
     def _pop(self, most: int) -> list[Request]:
-        pop = self._queue.popleft
-        requests = [Request(self._answerer, pop()[1]) for _ in range(min(most, len(self._queue)))]
+        requests = [Request(self._answerer, event) for event in self._untaken.take(most)]
         self._took()
         return requests
 

@@ -24,6 +24,7 @@ from gapless.client.archived import Item, Past
 from gapless.client.arguments import check_choice, check_count, check_timeout
 from gapless.client.confirmations import ConfirmableEvent, Confirmations
 from gapless.client.reader import Reader
+from gapless.client.untaken import Untaken
 from gapless.errors import CallError, GaplessError, MisfitError, NoEventError, SkippedError, SlowConsumerError
 from gapless.events import Event, Events
 from gapless.protocol import ProtocolSpec
@@ -99,7 +100,7 @@ class BaseSubscription(ABC, Generic[T]):
         """Where `fail` applies: the number of the last event of each publisher that did fit."""
         self._again = again
         self._took = took
-        self._queue: deque[tuple[int, Event]] = deque()
+        self._untaken = Untaken()
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._error: GaplessError | None = None
         self._is_over = False
@@ -116,7 +117,7 @@ class BaseSubscription(ABC, Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        if not self._queue and not await self._wait(None):
+        if not self._untaken and not await self._wait(None):
             raise StopAsyncIteration
         return self._next(1)[0]
 
@@ -127,7 +128,7 @@ class BaseSubscription(ABC, Generic[T]):
         """
         check_count("most", most)
         seconds = check_timeout(timeout_s)
-        if not self._queue and not await self._wait(seconds):
+        if not self._untaken and not await self._wait(seconds):
             return []
         return self._next(most)
 
@@ -161,7 +162,7 @@ class BaseSubscription(ABC, Generic[T]):
         """Until there is an event, or none will come: false, or an error that says why."""
         try:
             async with asyncio.timeout(timeout_s):
-                while not self._queue:
+                while not self._untaken:
                     self._raise_skipped(None)
                     if self._past is not None:
                         await self._lay_in(self._past)
@@ -208,18 +209,18 @@ class BaseSubscription(ABC, Generic[T]):
     def _next(self, most: int) -> list[T]:
         """What is there, but not across what is missing: that is raised in its place."""
         if self._skips:
-            self._raise_skipped(self._queue[0][0])
+            self._raise_skipped(self._untaken.first)
             if self._skips:
-                most = min(most, sum(number < self._skips[0][0] for number, _ in self._queue))
+                most = min(most, sum(number < self._skips[0][0] for number, _ in self._untaken))
         return self._pop(most) if self._confirmations is None else self._pop_named(most, self._confirmations)
 
     def _pop_named(self, most: int, confirmations: Confirmations) -> list[T]:
         """Note what is taken, also if that is a misfit."""
-        there, before = list(islice(self._queue, most)), len(self._queue)
+        there, before = list(islice(self._untaken, most)), len(self._untaken)
         try:
             return self._pop(most)
         finally:
-            for number, event in there[: before - len(self._queue)]:
+            for number, event in there[: before - len(self._untaken)]:
                 confirmations.took(number, event)
 
     def _raise_skipped(self, number: int | None) -> None:
@@ -232,8 +233,7 @@ class BaseSubscription(ABC, Generic[T]):
         """The events that are there, as the application wants them."""
 
     def _pop_events(self, most: int) -> list[Event]:
-        pop = self._queue.popleft
-        events = [pop()[1] for _ in range(min(most, len(self._queue)))]
+        events = self._untaken.take(most)
         self._took()
         return events
 
@@ -260,7 +260,7 @@ class BaseSubscription(ABC, Generic[T]):
     def _lay(self, number: int, item: Item, position: int) -> None:
         self.position = position
         if isinstance(item, list):
-            self._queue.extend(enumerate(item, number))
+            self._untaken.put(number, item)
         else:
             self._skips.append((number, item))
 
@@ -275,7 +275,7 @@ class BaseSubscription(ABC, Generic[T]):
 
     def _oldest(self) -> int | None:
         """The number of the first delivery that was not taken."""
-        return self._queue[0][0] if self._queue else None
+        return self._untaken.first if self._untaken else None
 
     def _reach(self, position: int, *, is_live: bool) -> None:
         """Everything up to this position was delivered."""
@@ -285,11 +285,11 @@ class BaseSubscription(ABC, Generic[T]):
         """Deliveries; the first has this number. False if that was one too many, and the subscription is over."""
         if self._is_over:
             return True
-        room = self._limit - len(self._queue) if self._on_full == "fail" else len(events)
+        room = self._limit - len(self._untaken) if self._on_full == "fail" else len(events)
         fitting = events[: max(0, room)] if room < len(events) else events
         if self._on_full == "fail":
             self._got.update([(event.publisher, event.seq) for event in fitting])
-        self._queue.extend(enumerate(fitting, number))
+        self._untaken.put(number, fitting)
         if self._waiters and fitting:
             self._wake()
         if room < len(events):
@@ -299,10 +299,9 @@ class BaseSubscription(ABC, Generic[T]):
 
     def _withdraw(self, numbers: Container[int]) -> None:
         """These deliveries are another's by now: what the application has not taken it does not get."""
-        gone = [event for number, event in self._queue if number in numbers]
+        gone = self._untaken.withdraw(numbers)
         if not gone:
             return
-        self._queue = deque(item for item in self._queue if item[0] not in numbers)
         if self._confirmations is not None:
             for event in gone:
                 self._confirmations.untaken(event)
@@ -371,17 +370,13 @@ class TypedSubscription(BaseSubscription[T]):
         self._reader = reader
 
     def _pop(self, most: int) -> list[T]:
-        queue = self._queue
         values: list[T] = []
-        while queue and len(values) < most:
-            try:
-                values.append(self._reader.read(queue[0][1]))
-            except MisfitError:
-                if values:
-                    break
-                queue.popleft()
-                self._took()
+        try:
+            for _, event in islice(self._untaken, most):
+                values.append(self._reader.read(event))
+        except MisfitError:
+            if not values:
+                self._pop_events(1)
                 raise
-            queue.popleft()
-        self._took()
+        self._pop_events(len(values))
         return values

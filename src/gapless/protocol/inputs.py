@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from gapless.disk import HistoryRow
-from gapless.events import Attributes
+from gapless.events import Attributes, Stretch, parts_of
 from gapless.names import Confirm, Confirmation, ListNames, MoveName
 
 __all__ = [
@@ -142,7 +142,14 @@ class PublishMany(msgspec.Struct, frozen=True, gc=False):
     """Several publications in order, answered one by one or together (`PublishedMany`); for protocols that take them
     (`takes_many`)."""
 
-    publications: Sequence[Publish]
+    payloads: list[bytes]
+    alike: list[Stretch]
+    """Their attributes."""
+
+    def publications(self) -> list[Publish]:
+        """Them, one by one."""
+        parts = parts_of(self.alike)
+        return [Publish(each, payload) for each, begin, end in parts for payload in self.payloads[begin:end]]
 
 
 class Consumed(msgspec.Struct, frozen=True):

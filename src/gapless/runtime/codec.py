@@ -12,7 +12,7 @@ from typing import Any, Union
 import msgspec
 
 from gapless.errors import ProtocolError, WireError
-from gapless.events import Event, EventList, EventRun
+from gapless.events import Event, EventList, EventRun, parts_of
 from gapless.protocol import ProtocolSpec
 from gapless.protocol.carrying import body_of, events_of, may_carry_events, publications_of
 from gapless.runtime.entries import has_more_entries, length_of
@@ -122,7 +122,7 @@ def _check_sizes(messages: list[Any], event_max: int) -> None:
 def _largest(run: EventRun) -> Iterator[Event]:
     """Of those that are alike, the one with the largest payload."""
     sizes = [len(payload) for payload in run.payloads]
-    for _, begin, end in run.parts():
+    for _, begin, end in parts_of(run.alike):
         yield run[max(range(begin, end), key=sizes.__getitem__)]
 
 

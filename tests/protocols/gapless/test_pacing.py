@@ -17,7 +17,6 @@ from gapless.protocol import (
     DeliverMany,
     Effect,
     Input,
-    Publish,
     PublishMany,
     Subscribe,
 )
@@ -71,7 +70,7 @@ def test_a_slow_application_bounds_what_is_ahead_of_it(crash: bool) -> None:
     simulation.call("alice", Advertise("a", "TRUE"), at=0)
     simulation.call("slow", Subscribe("s", "TRUE"), at=500_000)
     simulation.call("quick", Subscribe("t", "TRUE"), at=500_000)
-    simulation.call("alice", PublishMany([Publish({"x": 1})] * 400), at=1_000_000)
+    simulation.call("alice", PublishMany([b""] * 400, [({"x": 1}, 400)]), at=1_000_000)
     if crash:
         simulation.crash("b2", at=1_300_000)
     result = simulation.run(settle=20_000_000)

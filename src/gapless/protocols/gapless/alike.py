@@ -1,16 +1,14 @@
-"""Events in a row that no filter tells apart: what is true of the attributes of one is true of all.
-
-Equal is not enough: 1, 1.0 and true are equal, and a filter knows them apart. Text equals nothing but text.
-"""
+"""Events in a row that no filter tells apart: what is true of the attributes of one is true of all."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from gapless.events import Attributes, EventRun, Events, Stretch
+from gapless.events import Attributes, EventRun, Events, Stretch, are_alike
 
 __all__ = ["Stretch", "joined", "stretches"]
 
 TEXT = {str}
+"""Equals nothing but text."""
 
 
 class _Event(Protocol):
@@ -31,7 +29,7 @@ def stretches(events: Sequence[_Event] | EventRun) -> list[Stretch]:
         return [(latest, len(attributes))]
     found: list[Stretch] = []
     for place, each in enumerate(attributes):
-        if each is not latest and not (each == latest and (is_text or _types(each, latest))):
+        if each is not latest and not (each == latest if is_text else are_alike(each, latest)):
             found.append((latest, place))
             latest, is_text = each, _is_text(each)
     found.append((latest, len(attributes)))
@@ -43,15 +41,10 @@ def joined(some: Events, more: Events) -> Events:
     if not isinstance(some, EventRun) or not isinstance(more, EventRun):
         return [*some, *more]
     latest, following = some.alike[-1][0], more.alike[0][0]
-    kept = some.alike[:-1] if latest == following and _types(latest, following) else some.alike
+    kept = some.alike[:-1] if are_alike(latest, following) else some.alike
     alike = [*kept, *((attributes, len(some) + end) for attributes, end in more.alike)]
     return EventRun(some.publisher, some.first, some.payloads + more.payloads, alike, some.stamp)
 
 
 def _is_text(attributes: Attributes) -> bool:
     return {*map(type, attributes.values())} == TEXT
-
-
-def _types(some: Attributes, others: Attributes) -> bool:
-    """Whether equal attributes are of the same types."""
-    return all(type(value) is type(others[name]) for name, value in some.items())

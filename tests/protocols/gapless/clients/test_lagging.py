@@ -7,7 +7,7 @@ import pytest
 from gapless.checkers import check
 from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocol import Advertise, Publish, PublishMany, Subscribe, Unsubscribe
+from gapless.protocol import Advertise, PublishMany, Subscribe, Unsubscribe
 from gapless.protocols.gapless.client_messages import Attach, Behind, Delivery, SubscriptionProgress, Unsubscribed
 from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
@@ -43,7 +43,7 @@ class Stage:
         self.simulation.call("quick", Subscribe("t", "TRUE"), at=SECOND // 2)
 
     def publish(self, count: int, at: int) -> None:
-        self.simulation.call("alice", PublishMany([Publish({"x": n}) for n in range(count)]), at=at)
+        self.simulation.call("alice", PublishMany([b""] * count, [({"x": n}, n + 1) for n in range(count)]), at=at)
 
     def run(self, until: int = 60 * SECOND) -> Trace:
         result = self.simulation.run(settle=until)

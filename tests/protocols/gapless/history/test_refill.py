@@ -4,7 +4,7 @@ import pytest
 
 from gapless.checkers import check
 from gapless.overlay import chain
-from gapless.protocol import Advertise, Publish, PublishMany, Subscribe
+from gapless.protocol import Advertise, PublishMany, Subscribe
 from gapless.protocols.gapless.history.refill import Refill
 from gapless.registry import find_protocol
 from gapless.simulator import Simulation
@@ -20,7 +20,7 @@ def one_after_the_other(memory_lost: tuple[str, ...], f: int = 1) -> Trace:
     simulation.add_client("alice", "b2")
     simulation.add_client("late", "b4")
     simulation.call("alice", Advertise("a", "TRUE"), at=0)
-    simulation.call("alice", PublishMany([Publish({"x": n}) for n in range(300)]), at=SECOND)
+    simulation.call("alice", PublishMany([b""] * 300, [({"x": n}, n + 1) for n in range(300)]), at=SECOND)
     at = 5 * SECOND
     for broker in memory_lost:
         simulation.crash(broker, at=at)
@@ -53,7 +53,7 @@ def test_while_it_is_read_again_operators_are_told_that_too_few_hold_it() -> Non
     simulation = Simulation(chain(5), find_protocol("gapless"), f=1)
     simulation.add_client("alice", "b2")
     simulation.call("alice", Advertise("a", "TRUE"), at=0)
-    simulation.call("alice", PublishMany([Publish({"x": n}) for n in range(5_000)]), at=SECOND)
+    simulation.call("alice", PublishMany([b""] * 5_000, [({"x": n}, n + 1) for n in range(5_000)]), at=SECOND)
     simulation.crash("b2", at=5 * SECOND)
     simulation.restart("b2", at=7 * SECOND)
     told: list[tuple[str, ...]] = []

@@ -6,7 +6,7 @@ import pytest
 
 from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocol import Advertise, Publish, PublishMany, Subscribe, Unsubscribe
+from gapless.protocol import Advertise, PublishMany, Subscribe, Unsubscribe
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.history.mirror import NAMED_FACTOR, Mirror
@@ -133,7 +133,7 @@ def away(**options: Any) -> tuple[Trace, dict[str, Any]]:
     simulation.call("bob", Subscribe("s1", "TRUE", name="n"), at=SECOND)
     simulation.call("bob", Unsubscribe("s1"), at=3 * SECOND)
     for number in range(100):
-        run = PublishMany([Publish({"x": number}, bytes(300))])
+        run = PublishMany([bytes(300)], [({"x": number}, 1)])
         simulation.call("alice", run, at=4 * SECOND + number * SECOND // 10)
     told: dict[str, Any] = {}
 

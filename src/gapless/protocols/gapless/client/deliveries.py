@@ -5,10 +5,10 @@ What an heir collected may come twice, or in another order: the client leaves ou
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import lt
 
-from gapless.events import Event, Events
+from gapless.events import Event, EventRun, Events
 from gapless.protocol import CutFixed, Deliver, DeliverMany, Skipped
 from gapless.protocols.gapless.client.held_subscription import HeldSubscription
 from gapless.protocols.gapless.client.line import Line
@@ -60,7 +60,7 @@ class Deliveries:
             events = self._tell_lost(asked, events)
         is_run = len(events) > 1 and len(asked) == 1
         if not is_run or not self._deliver_run(asked[0][1], events):
-            self._deliver_each(asked, events)
+            self._deliver_each(asked, events.apart() if isinstance(events, EventRun) else events)
         self._untaken.append((self._paced, self.received))
         self._groups.work()
         self.tell_taken()
@@ -116,7 +116,7 @@ class Deliveries:
         self._line.emit(DeliverMany(events, held.name))
         return True
 
-    def _deliver_each(self, asked: list[tuple[str, HeldSubscription, Cuts]], events: Events) -> None:
+    def _deliver_each(self, asked: list[tuple[str, HeldSubscription, Cuts]], events: Iterable[Event]) -> None:
         for event in events:
             publisher, seq = event.publisher, event.seq
             if event.stamp > self.clock:

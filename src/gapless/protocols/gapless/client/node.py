@@ -91,9 +91,9 @@ class GaplessClient(ClientNode):
             case Consumed():
                 self._deliveries.consumed(item.count)
             case Publish():
-                self._publishing.publish((item,))
+                self._publishing.publish([item])
             case PublishMany():
-                self._publishing.publish(item.publications)
+                self._publishing.publish_many(item)
             case Advertise():
                 self._advertise(item)
             case Unadvertise():

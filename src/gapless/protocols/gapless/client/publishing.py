@@ -6,7 +6,7 @@ that relies on it is.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 
 from gapless.events import Event, EventRun, Events
@@ -20,10 +20,10 @@ from gapless.protocol import (
     Publish,
     Published,
     PublishedMany,
+    PublishMany,
     Rejected,
     Unadvertise,
 )
-from gapless.protocols.gapless.alike import stretches
 from gapless.protocols.gapless.client.line import Line
 from gapless.protocols.gapless.client_messages import ClientAdvertise, ClientPublish, ClientUnadvertise, Safe, Stable
 from gapless.protocols.gapless.messages import Ranges
@@ -124,11 +124,25 @@ class Publishing:
             if offer.leaving_after is not None and offer.leaving_after <= safe:
                 del self._offers[name]
 
-    def publish(self, calls: Sequence[Publish]) -> None:
-        """Give each event its number, or say why it cannot be published."""
-        tests = [offer.filter.test for offer in self._offers.values() if offer.leaving_after is None]
-        if len(calls) > 1 and self._publish_run(tests, calls):
+    def publish_many(self, call: PublishMany) -> None:
+        """Publish them as one, if there is room for all of them, and each is advertised."""
+        tests = self._tests()
+        has_room = self._waiting + len(call.payloads) <= self._window
+        if len(call.payloads) == 1 or not (has_room and all(any(t(each) for t in tests) for each, _ in call.alike)):
+            self.publish(call.publications())
             return
+        run = EventRun(self._client, self.seq + 1, call.payloads, call.alike)
+        self.seq = run.last
+        self._keep(run)
+        self._line.emit(PublishedMany(run))
+        self._line.send(ClientPublish(self._line.attempt, run))
+
+    def _tests(self) -> list[Test]:
+        return [offer.filter.test for offer in self._offers.values() if offer.leaving_after is None]
+
+    def publish(self, calls: list[Publish]) -> None:
+        """Give each event its number, or say why it cannot be published."""
+        tests = self._tests()
         events: list[Event] = []
         for call in calls:
             reason = self._refusal(tests, call)
@@ -142,19 +156,6 @@ class Publishing:
             events.append(event)
         if events:
             self._line.send(ClientPublish(self._line.attempt, events))
-
-    def _publish_run(self, tests: list[Test], calls: Sequence[Publish]) -> bool:
-        """Publish them as one, if there is room for all of them, and each is advertised."""
-        alike = stretches(calls)
-        has_room = self._waiting + len(calls) <= self._window
-        if not has_room or not all(any(test(attributes) for test in tests) for attributes, _ in alike):
-            return False
-        run = EventRun(self._client, self.seq + 1, [call.payload for call in calls], alike)
-        self.seq = run.last
-        self._keep(run)
-        self._line.emit(PublishedMany(run))
-        self._line.send(ClientPublish(self._line.attempt, run))
-        return True
 
     def _keep(self, events: Events) -> None:
         self._unsafe.append(events)
