@@ -120,9 +120,10 @@ class EventRun(msgspec.Struct, dict=True, eq=False):
         if isinstance(place, slice):
             begin, end, _ = place.indices(len(self.payloads))
             return self._part(begin, end)
-        at = range(len(self.payloads))[place]
+        payload = self.payloads[place]
+        at = place + len(self.payloads) if place < 0 else place
         stretch = 0 if len(self.alike) == 1 else bisect_right(self.alike, at, key=itemgetter(1))
-        return Event(self.publisher, self.first + at, self.alike[stretch][0], self.payloads[at], self.stamp)
+        return Event(self.publisher, self.first + at, self.alike[stretch][0], payload, self.stamp)
 
     def _part(self, begin: int, end: int) -> "Events":
         if begin >= end:

@@ -20,6 +20,7 @@ class GuardedCodec(Codec):
     def __init__(self, spec: ProtocolSpec, frame_max: int, fail: Callable[[GaplessError], None]) -> None:
         super().__init__(spec, frame_max)
         self._split_at = SMALL  # a broker counts what is in larger ones
+        self._carrying = set()  # what a client says goes to one broker: no bytes of it are kept for others
         self._fail = fail
 
     def frames(self, messages: Sequence[Any]) -> list[bytes]:

@@ -5,7 +5,7 @@ large. So one bad event ends the call that brought it, and harms nobody else.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -78,7 +78,7 @@ class Batch:
         return PublishMany(self.payloads[begin:end], alike)
 
 
-def check_all(items: list[Publication], event_max: int) -> tuple[Batch, EventError | None]:
+def check_all(items: Sequence[Publication], event_max: int) -> tuple[Batch, EventError | None]:
     """Those up to the first that cannot be published, and why it cannot.
 
     Who has the same text for attributes as the one before, and a payload, needs no second look: only its size does.

@@ -62,17 +62,18 @@ class EventCourse:
     def _log_fresh(self, events: Events, via: str, number: int, after: Cuts | None) -> Events:
         """Log those that this broker has not processed yet: the last of them, for numbers of a publisher only grow."""
         passed = self._table.passed
-        publisher = events[0].publisher
+        first = events[0]
+        publisher = first.publisher
         before = passed.get(publisher, 0)
-        known = 0 if events[0].seq > before else bisect_right(events, before, key=lambda event: event.seq)
+        known = 0 if first.seq > before else bisect_right(events, before, key=lambda event: event.seq)
         if known and number:
             lost = [own for own in range(number, number + known) if not self._log.has_number(own)]
             self._journal.forget([(own, own) for own in lost])
         fresh = events[known:] if known else events
         if fresh:
-            passed[publisher] = fresh[-1].seq
+            passed[publisher] = last = fresh[-1].seq
             self._log.append(Logged(fresh, via, number and number + known, after))
-            self._journal.processed(publisher, fresh[-1].seq)
+            self._journal.processed(publisher, last)
         return fresh
 
     def process_merged(

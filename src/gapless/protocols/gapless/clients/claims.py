@@ -149,7 +149,8 @@ def _check_events(client: str, events: Events, first: int) -> None:
         return
     if has_lost(events):
         raise EventError(f"{client!r} publishes an attribute without a name; give it one")
-    begin, seq = events[0], events[0].seq
+    begin = events[0]
+    seq = begin.seq
     if seq > first:
         raise EventError(f"{client!r} publishes number {seq}, but number {first} is next")
     _check_numbers(client, (seq, events[-1].seq))

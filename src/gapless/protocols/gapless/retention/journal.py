@@ -255,7 +255,8 @@ class Journal:
         self._number += len(events)
         after, self._fresh = self._fresh, {}
         self.copy.admit(self._number, after, events, original)
-        self._runs.append((events[0].stamp, events[0].publisher, events[0].seq, events[-1].seq))
+        first = events[0]
+        self._runs.append((first.stamp, first.publisher, first.seq, events[-1].seq))
         keep = self.keep if original is None or self.keep_inherited is None else self.keep_inherited
         weight = len(events) + keep(events) // WEIGHED
         self._weights.append((self._number, weight))
