@@ -174,5 +174,6 @@ def size_apart(events: Events, encoded: bytes) -> int:
     """How many bytes the events have, given those that they are on the wire, if each travels for itself."""
     if not isinstance(events, EventRun):
         return len(encoded)
-    shared = sum((end - begin - 1) * len(_encode(attributes)) for attributes, begin, end in parts_of(events.alike))
+    repeated = [(each, end - begin - 1) for each, begin, end in parts_of(events.alike) if end - begin > 1]
+    shared = sum(times * len(_encode(each)) for each, times in repeated)
     return len(encoded) + shared + (len(events) - 1) * (len(events.publisher.encode()) + NUMBERS_BYTES)

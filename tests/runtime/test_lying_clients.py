@@ -207,6 +207,10 @@ LIES: dict[str, tuple[Lie, str]] = {
         lambda _: ClientPublish(2, EventRun("liar", 1, [b"", bytes(70_000), b""], [({}, 3)])),
         "liar:2 has 70,000 bytes, but 65,536 is the limit",
     ),
+    "a run that is small only as long as it is one": (
+        lambda _: ClientPublish(2, EventRun("liar", 1, [b""] * 1_000, [({"a": "x" * 60_000}, 1_000)])),
+        "bytes if each event in it is told for itself, but 16,777,216 is the limit",
+    ),
     "attributes and a payload too large in a run": (
         lambda _: ClientPublish(2, EventRun("liar", 1, [b"", bytes(40_000)], [({}, 1), ({"a": "x" * 40_000}, 2)])),
         "liar:2 has 80,017 bytes, but 65,536 is the limit",

@@ -60,7 +60,10 @@ class Broker:
         """Who may come in; None if anybody may, in clear text."""
         self.reloading: asyncio.Task[bool] | None = None
         """Reads certificates and users again."""
-        self._codec = Codec(config.spec, config.runtime.frame_max, config.runtime.event_max, config.runtime.batch_max)
+        runtime = config.runtime
+        self._codec = Codec(
+            config.spec, runtime.frame_max, runtime.event_max, runtime.batch_max, runtime.client_frame_max
+        )
         self._is_ready = False
         self._inhabitant: BrokerNode | None = None
         self._starting_over: asyncio.Task[None] | None = None

@@ -37,7 +37,12 @@ class Codec:
     """Encodes what nodes of one protocol say; decodes what they hear, from brokers or from clients."""
 
     def __init__(
-        self, spec: ProtocolSpec, frame_max: int, event_max: int | None = None, batch_max: int | None = None
+        self,
+        spec: ProtocolSpec,
+        frame_max: int,
+        event_max: int | None = None,
+        batch_max: int | None = None,
+        run_max: int | None = None,
     ) -> None:
         types = message_types(spec)
         self._frame_max = frame_max
@@ -47,6 +52,8 @@ class Codec:
         """The largest event that a client may send; any that fits into a frame, if nobody says."""
         self._batch_max = frame_max if batch_max is None else batch_max
         """How many messages a client may send in one frame; as many as fit into it, if nobody says."""
+        self._run_max = frame_max if run_max is None else run_max
+        """How large a run from a client may be, if each of its events is told for itself: brokers may have to do so."""
         self._encode = msgspec.msgpack.Encoder().encode
         self._carrying = {kind for kind in types if may_carry_events(kind)}
         self._from_broker = _decoder(types)
@@ -94,9 +101,23 @@ class Codec:
             messages: list[Any] = (self._from_client if is_client else self._from_broker).decode(body)
         except UNREADABLE as error:
             raise WireError(f"a batch of messages is malformed: {error}") from None
-        if is_client and len(body) > self._event_max:
-            _check_sizes(messages, self._event_max)
+        if is_client:
+            self._check_runs(messages, len(body))
+            if len(body) > self._event_max:
+                _check_sizes(messages, self._event_max)
         return messages
+
+    def _check_runs(self, messages: list[Any], size: int) -> None:
+        """Attributes that are told once, and count for many events, must not make more of it than a frame holds."""
+        for message in messages:
+            events = events_of(message)
+            if isinstance(events, EventRun):
+                size += sum((end - begin) * size_of(each, b"") for each, begin, end in parts_of(events.alike))
+        if size > self._run_max:
+            raise WireError(
+                f"a batch of messages has {size:,} bytes if each event in it is told for itself, but "
+                f"{self._run_max:,} is the limit"
+            )
 
     def _check_effort(self, body: memoryview) -> None:
         """What a client sends is decoded in one go, so there must not be too much in it."""
