@@ -148,6 +148,8 @@ class PublishMany(msgspec.Struct, frozen=True, gc=False):
 
     def publications(self) -> list[Publish]:
         """Them, one by one."""
+        if len(self.alike) == 1:
+            return [Publish(self.alike[0][0], payload) for payload in self.payloads]
         parts = parts_of(self.alike)
         return [Publish(each, payload) for each, begin, end in parts for payload in self.payloads[begin:end]]
 

@@ -110,7 +110,7 @@ class Codec:
     def _check_runs(self, messages: list[Any], size: int) -> None:
         """Attributes that are told once, and count for many events, must not make more of it than a frame holds."""
         for message in messages:
-            events = events_of(message)
+            events = events_of(message) if message.__class__ in self._carrying else None
             if isinstance(events, EventRun):
                 size += sum((end - begin) * size_of(each, b"") for each, begin, end in parts_of(events.alike))
         if size > self._run_max:

@@ -127,8 +127,8 @@ class Publishing:
     def publish_many(self, call: PublishMany) -> None:
         """Publish them as one, if there is room for all of them, and each is advertised."""
         tests = self._tests()
-        has_room = self._waiting + len(call.payloads) <= self._window
-        if len(call.payloads) == 1 or not (has_room and all(any(t(each) for t in tests) for each, _ in call.alike)):
+        is_run = 1 < len(call.payloads) <= self._window - self._waiting
+        if not is_run or not all(any(test(attributes) for test in tests) for attributes, _ in call.alike):
             self.publish(call.publications())
             return
         run = EventRun(self._client, self.seq + 1, call.payloads, call.alike)
