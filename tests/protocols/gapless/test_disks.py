@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from gapless.disk import DiskContents, Put
+from gapless.disk import Append, DiskContents, Put
 from gapless.errors import StorageError
 from gapless.overlay import chain
 from gapless.protocol import BrokerPlace, Connected, Keep, Persisted, Received, Send, Start
@@ -133,8 +133,15 @@ def test_what_a_broker_admits_is_held_when_its_own_disk_has_it_too() -> None:
 
 def test_a_disk_of_another_format_is_refused_with_a_sentence() -> None:
     blob = msgspec.msgpack.encode(99)
-    with pytest.raises(StorageError, match="has format 99, this version of gapless reads format 1"):
+    with pytest.raises(StorageError, match="has format 99, this version of gapless reads 1 to 2"):
         Node(replay([[Put("format", blob)]]))
+
+
+def test_a_disk_of_the_first_format_is_read_and_has_the_latest_from_then_on() -> None:
+    first = Put("format", msgspec.msgpack.encode(1))
+    node = Node(replay([[first, Append("b2/0", 2, msgspec.msgpack.encode(backup(2, 1, 2)))]]))
+    assert Put("format", msgspec.msgpack.encode(2)) in node.kept[0].changes
+    assert node.node.state_size()["held for others"] == 2
 
 
 def found(number: int, is_found: bool = True) -> Estate:

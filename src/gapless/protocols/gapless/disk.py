@@ -19,14 +19,16 @@ from gapless.protocol import Keep
 from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.messages import Backup, BackupAll
 
-__all__ = ["FORMAT", "FORMAT_KEY", "INTERVAL_KEYS", "OVER_KEYS", "STATUS_KEY", "Disk"]
+__all__ = ["FORMAT", "FORMAT_KEY", "INTERVAL_KEYS", "OLDEST", "OVER_KEYS", "STATUS_KEY", "Disk"]
 
 FORMAT_KEY = "format"
 STATUS_KEY = "status"
 INTERVAL_KEYS = "interval/"
 OVER_KEYS = "over/"
-FORMAT = 1
-"""Of all blobs. What has another one cannot be read."""
+FORMAT = 2
+"""Of all blobs. What has a later one cannot be read."""
+OLDEST = 1
+"""The first that can. (Then a run was an array of events.)"""
 _encode = msgspec.msgpack.Encoder().encode
 
 

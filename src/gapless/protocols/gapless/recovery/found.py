@@ -20,7 +20,7 @@ import msgspec
 
 from gapless.disk import DiskContents
 from gapless.errors import StorageError
-from gapless.protocols.gapless.disk import FORMAT, FORMAT_KEY, INTERVAL_KEYS, OVER_KEYS, STATUS_KEY, Disk
+from gapless.protocols.gapless.disk import FORMAT, FORMAT_KEY, INTERVAL_KEYS, OLDEST, OVER_KEYS, STATUS_KEY, Disk
 from gapless.protocols.gapless.history.index import Index
 from gapless.protocols.gapless.history.mirror import Mirror, read_piece
 from gapless.protocols.gapless.history.store import History
@@ -75,10 +75,10 @@ def read_disk(contents: DiskContents, disk: Disk, options: GaplessOptions) -> Fo
 def _read(contents: DiskContents, disk: Disk, options: GaplessOptions) -> Found:
     entries = contents.entries
     known = msgspec.msgpack.decode(entries[FORMAT_KEY], type=int) if FORMAT_KEY in entries else FORMAT
-    if known != FORMAT:
+    if not OLDEST <= known <= FORMAT:
         raise StorageError(
-            f"what the disk holds has format {known}, this version of gapless reads format {FORMAT}; take the version "
-            "that wrote it, or an empty directory: what f others hold is not lost"
+            f"what the disk holds has format {known}, this version of gapless reads {OLDEST} to {FORMAT}; take the "
+            "version that wrote it, or an empty directory: what f others hold is not lost"
         )
     copies = {}
     for name, rows in contents.journals.items():
