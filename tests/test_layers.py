@@ -130,7 +130,7 @@ ROOMS = {
     "site": {"options", "disk", "names"},
     "wave_course": {"messages", "recovery", "routing", "history"},
     "tree_course": {"messages", "recovery", "routing", "event_course", "wave_course"},
-    "event_course": {"messages", "recovery", "routing", "clients", "retention", "tombstones"},
+    "event_course": {"messages", "recovery", "routing", "clients", "retention"},
     "backup_course": {"messages", "recovery", "site", "streams", "wave_course"},
     "member_course": {
         "lives",

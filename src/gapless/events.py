@@ -10,7 +10,7 @@ from typing import TypeAlias, overload
 import msgspec
 
 __all__ = [
-    "AttributeValue", "Attributes", "Event", "EventList", "EventRun", "Events", "Stretch", "are_alike", "parts_of",
+    "AttributeValue", "Attributes", "Event", "EventList", "EventRun", "Events", "Stretch", "are_alike", "bounds_of",
     "size_apart",
 ]  # fmt: skip
 
@@ -59,7 +59,7 @@ Stretch: TypeAlias = tuple[Attributes, int]
 """The attributes of some events in a row, and the place after the last of them."""
 
 
-def parts_of(alike: list[Stretch]) -> Iterator[tuple[Attributes, int, int]]:
+def bounds_of(alike: list[Stretch]) -> Iterator[tuple[Attributes, int, int]]:
     """The attributes of some in a row, the place of the first of these, and the place after the last."""
     begin = 0
     for attributes, end in alike:
@@ -104,7 +104,7 @@ class EventRun(msgspec.Struct, dict=True, eq=False):
         return self._events(map(dict.copy, self._attributes()))
 
     def _attributes(self) -> Iterator[Attributes]:
-        return chain.from_iterable(repeat(each, end - begin) for each, begin, end in parts_of(self.alike))
+        return chain.from_iterable(repeat(each, end - begin) for each, begin, end in bounds_of(self.alike))
 
     def _events(self, attributes: Iterator[Attributes]) -> Iterator[Event]:
         return map(Event, repeat(self.publisher), count(self.first), attributes, self.payloads, repeat(self.stamp))
@@ -174,6 +174,6 @@ def size_apart(events: Events, encoded: bytes) -> int:
     """How many bytes the events have, given those that they are on the wire, if each travels for itself."""
     if not isinstance(events, EventRun):
         return len(encoded)
-    repeated = [(each, end - begin - 1) for each, begin, end in parts_of(events.alike) if end - begin > 1]
+    repeated = [(each, end - begin - 1) for each, begin, end in bounds_of(events.alike) if end - begin > 1]
     shared = sum(times * len(_encode(each)) for each, times in repeated)
     return len(encoded) + shared + (len(events) - 1) * (len(events.publisher.encode()) + NUMBERS_BYTES)

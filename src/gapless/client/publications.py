@@ -14,7 +14,7 @@ import msgspec
 from gapless.client.arguments import surrogate_in
 from gapless.client.hints import hint_at_name
 from gapless.errors import EventError
-from gapless.events import Event, Stretch, are_alike
+from gapless.events import Attributes, Event, are_alike
 from gapless.protocol import Publish, PublishMany
 from gapless.runtime.codec import ATTRIBUTE_BYTES
 
@@ -49,7 +49,7 @@ class Batch:
         self.payloads: list[bytes] = []
         self.sizes: list[int] = []
         """How large each is, in bytes."""
-        self._begins: list[Stretch] = []
+        self._begins: list[tuple[Attributes, int]] = []
         """Attributes, and the place of the first that has them."""
 
     def __len__(self) -> int:

@@ -11,7 +11,7 @@ from gapless.client.publications import Batch, Checked, Publication, check_all, 
 from gapless.client.recording import now_us
 from gapless.client.unsafe import Unsafe, refuse
 from gapless.errors import GaplessError
-from gapless.events import Event, Stretch, parts_of
+from gapless.events import Event, Stretch, bounds_of
 from gapless.protocol import Confirmed, ProtocolSpec, PublicationsLost, Published, PublishedMany, PublishMany
 from gapless.runtime.codec import ENTRIES_MAX
 from gapless.runtime.settings import RuntimeSettings
@@ -190,7 +190,7 @@ class Publishing:
 
     def _note(self, size: int, alike: list[Stretch]) -> None:
         if self._spec.confirms:
-            values = sum((end - begin) * (EVENT_VALUES + 2 * len(each)) for each, begin, end in parts_of(alike))
+            values = sum((end - begin) * (EVENT_VALUES + 2 * len(each)) for each, begin, end in bounds_of(alike))
             self.unsafe.note(size, values)
 
     async def _wait_for_room(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from gapless.disk import HistoryRow
-from gapless.events import Attributes, Stretch, parts_of
+from gapless.events import Attributes, Stretch, bounds_of
 from gapless.names import Confirm, Confirmation, ListNames, MoveName
 
 __all__ = [
@@ -150,7 +150,7 @@ class PublishMany(msgspec.Struct, frozen=True, gc=False):
         """Them, one by one."""
         if len(self.alike) == 1:
             return [Publish(self.alike[0][0], payload) for payload in self.payloads]
-        parts = parts_of(self.alike)
+        parts = bounds_of(self.alike)
         return [Publish(each, payload) for each, begin, end in parts for payload in self.payloads[begin:end]]
 
 

@@ -12,7 +12,7 @@ from typing import Any, Union
 import msgspec
 
 from gapless.errors import ProtocolError, WireError
-from gapless.events import Event, EventList, EventRun, parts_of
+from gapless.events import Event, EventList, EventRun, bounds_of
 from gapless.protocol import ProtocolSpec
 from gapless.protocol.carrying import body_of, events_of, may_carry_events, publications_of
 from gapless.runtime.entries import has_more_entries, length_of
@@ -112,7 +112,7 @@ class Codec:
         for message in messages:
             events = events_of(message) if message.__class__ in self._carrying else None
             if isinstance(events, EventRun):
-                size += sum((end - begin) * size_of(each, b"") for each, begin, end in parts_of(events.alike))
+                size += sum((end - begin) * size_of(each, b"") for each, begin, end in bounds_of(events.alike))
         if size > self._run_max:
             raise WireError(
                 f"a batch of messages has {size:,} bytes if each event in it is told for itself, but "
@@ -143,7 +143,7 @@ def _check_sizes(messages: list[Any], event_max: int) -> None:
 def _largest(run: EventRun) -> Iterator[Event]:
     """Of those that are alike, the one with the largest payload."""
     sizes = [len(payload) for payload in run.payloads]
-    for _, begin, end in parts_of(run.alike):
+    for _, begin, end in bounds_of(run.alike):
         yield run[max(range(begin, end), key=sizes.__getitem__)]
 
 

@@ -17,7 +17,6 @@ from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.state import BrokerState
 from gapless.protocols.gapless.retention.event_log import Logged
 from gapless.protocols.gapless.routing.records import Link
-from gapless.protocols.gapless.tombstones import has_lost
 
 __all__ = ["LOCAL", "EventCourse"]
 
@@ -48,9 +47,9 @@ class EventCourse:
         fresh = self._log_fresh(events, via, number, after) if events else events
         if not fresh:
             return
-        if via != LOCAL and has_lost((fresh[0], fresh[-1])):
-            self._estates.bury(fresh)
         dispatched = dispatch(fresh, self._table, self._clients.sessions, origin)
+        if dispatched.has_lost and via != LOCAL:
+            self._estates.bury(fresh)
         for link, passing in dispatched.onward.items():
             if self._table.links.get(link.peer) is link:
                 self._send_tree(link, Publication(passing))

@@ -37,6 +37,8 @@ class Dispatched:
         self.onward: dict[Link, Events] = {}
         self.local: dict[str, list[Outgoing]] = {}
         """By client: parts of the run, with the names of the subscriptions that they are for."""
+        self.has_lost = False
+        """Whether there are tombstones in it."""
 
 
 def dispatch(events: Events, table: RoutingTable, sessions: Mapping[str, Session], origin: Link | None) -> Dispatched:
@@ -44,7 +46,8 @@ def dispatch(events: Events, table: RoutingTable, sessions: Mapping[str, Session
     result = Dispatched()
     alike = stretches(events)
     if len(alike) == 1:
-        links, local = _plan(table.match_names(alike[0][0]), table, sessions, origin, is_lost(alike[0][0]))
+        result.has_lost = is_lost(alike[0][0])
+        links, local = _plan(table.match_names(alike[0][0]), table, sessions, origin, result.has_lost)
         result.onward = dict.fromkeys(links, events)
         for client, subscriptions in local.items():
             result.local[client] = _due(events, subscriptions, sessions[client])
@@ -56,6 +59,7 @@ def dispatch(events: Events, table: RoutingTable, sessions: Mapping[str, Session
         plan = plans.get(key)
         if plan is None:
             plan = plans[key] = _plan(names, table, sessions, origin, key[1])
+            result.has_lost |= key[1]
         for link in plan[0]:
             onward.setdefault(link, []).append(part)
         for client, subscriptions in plan[1].items():

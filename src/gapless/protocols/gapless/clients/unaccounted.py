@@ -46,7 +46,7 @@ class Unaccounted:
         table: RoutingTable,
         done: Callable[[str], int],
         gone: Mapping[str, None],
-        tell: Callable[[PutOff], None] = lambda message: None,
+        tell: Callable[[PutOff], None],
     ) -> None:
         """`done` tells up to which number what a client published has reached everyone, as far as is known here; `gone`
         has the publishers whose sessions hand-overs found to be lost; `tell` lets the other brokers know who waits."""

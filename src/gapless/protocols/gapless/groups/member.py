@@ -62,7 +62,7 @@ class Member:
         """When the dealer was heard last."""
         self.is_dirty = False
         """Whether there is something to tell the dealer."""
-        self._redeliver: float = inf
+        self._redeliver = 0
         """After so long the dealer gives to another what is not confirmed."""
         self._reports = 0
         self._sent: dict[int, int] = {}
@@ -86,7 +86,7 @@ class Member:
         self.is_open = self._is_known = False
         return self.line
 
-    def join(self, generation: int, client: str, broker: str, now: int, redeliver_us: float = inf) -> None:
+    def join(self, generation: int, client: str, broker: str, now: int, redeliver_us: int) -> None:
         """It is known who deals."""
         self._redeliver = redeliver_us
         self._reports = 0
