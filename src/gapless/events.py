@@ -104,6 +104,8 @@ class EventRun(msgspec.Struct, dict=True, eq=False):
         return self._events(map(dict.copy, self._attributes()))
 
     def _attributes(self) -> Iterator[Attributes]:
+        if len(self.alike) == len(self.payloads):  # no two are alike
+            return map(itemgetter(0), self.alike)
         return chain.from_iterable(repeat(each, end - begin) for each, begin, end in bounds_of(self.alike))
 
     def _events(self, attributes: Iterator[Attributes]) -> Iterator[Event]:
@@ -174,6 +176,8 @@ def size_apart(events: Events, encoded: bytes) -> int:
     """How many bytes the events have, given those that they are on the wire, if each travels for itself."""
     if not isinstance(events, EventRun):
         return len(encoded)
-    repeated = [(each, end - begin - 1) for each, begin, end in bounds_of(events.alike) if end - begin > 1]
-    shared = sum(times * len(_encode(each)) for each, times in repeated)
+    shared = 0
+    if len(events.alike) < len(events):
+        repeated = [(each, end - begin - 1) for each, begin, end in bounds_of(events.alike) if end - begin > 1]
+        shared = sum(times * len(_encode(each)) for each, times in repeated)
     return len(encoded) + shared + (len(events) - 1) * (len(events.publisher.encode()) + NUMBERS_BYTES)

@@ -15,7 +15,7 @@ from itertools import chain, islice
 import msgspec
 
 from gapless.disk import HistoryRow
-from gapless.events import Attributes, Event, EventRun, Events, bounds_of, size_apart
+from gapless.events import Attributes, Event, EventRun, Events, size_apart
 from gapless.protocols.gapless.history.mirror import NAMED_FACTOR, Mirror, read_piece
 from gapless.protocols.gapless.history.runs import Run
 from gapless.protocols.gapless.messages import NOBODY, Ranges
@@ -273,7 +273,8 @@ def _matching(events: Events, test: Callable[[Attributes], bool]) -> Iterable[Ev
     """Those that match, and tombstones."""
     if not isinstance(events, EventRun):
         return [event for event in events if test(event.attributes) or is_lost(event.attributes)]
-    parts = [part for part in bounds_of(events.alike) if test(part[0]) or is_lost(part[0])]
-    if len(parts) == len(events.alike):
+    alike = events.alike
+    places = [place for place, (attributes, _) in enumerate(alike) if test(attributes) or is_lost(attributes)]
+    if len(places) == len(alike):
         return events
-    return chain.from_iterable(events[begin:end] for _, begin, end in parts)
+    return chain.from_iterable(events[alike[place - 1][1] if place else 0 : alike[place][1]] for place in places)
