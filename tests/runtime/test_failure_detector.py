@@ -1,18 +1,19 @@
 """The failure detector outlives whatever goes wrong with one peer."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gapless.overlay import chain
-from gapless.protocol import Suspected, Trusted
+from gapless.protocol import Input, Suspected, Trusted, Woke
 from gapless.runtime.connection import Connection, Link
 from gapless.runtime.detector import Detector
 from gapless.runtime.event_loop import run
 
-from .local import local
+from .local import QUICK, local
 from .test_links import News, connected
 
 
@@ -129,5 +130,23 @@ def test_what_a_refused_connection_still_says_is_not_heard() -> None:
             silent._greet = lambda kind, body: heard.append(kind)  # type: ignore[method-assign]
             silent.frame_received(1, memoryview(b""))
             assert heard == []
+
+    run(main())
+
+
+@pytest.mark.parametrize("has_disk", [True, False])
+def test_a_broker_with_a_disk_is_told_that_it_stood_still(has_disk: bool) -> None:
+    async def main() -> None:
+        async with local(chain(2), f=1) as network:
+            await connected(network, pairs=1)
+            told: list[Input] = []
+            detector = network.brokers["b0"].links.detector
+            detector.is_waking_told = has_disk
+            detector._give = told.append
+            time.sleep(QUICK.suspect_ms / 1000)
+            began = time.monotonic()
+            while time.monotonic() < began + 10 and Woke() not in told and (has_disk or time.monotonic() < began + 0.2):
+                await asyncio.sleep(0.01)
+            assert (Woke() in told) == has_disk
 
     run(main())

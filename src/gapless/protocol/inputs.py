@@ -33,6 +33,7 @@ __all__ = [
     "Unadvertise",
     "Unlinked",
     "Unsubscribe",
+    "Woke",
 ]
 
 Ready: TypeAlias = Literal["whole", "first"]
@@ -80,6 +81,10 @@ class Unlinked(msgspec.Struct, frozen=True):
     """From now on the tree has no link to the peer any more. Given to protocols that cope with `relink` only."""
 
     peer: str
+
+
+class Woke(msgspec.Struct, frozen=True):
+    """The node stood still for so long that others may have taken it for dead. Given to brokers with a disk only."""
 
 
 class TimerFired(msgspec.Struct, frozen=True):
@@ -199,7 +204,7 @@ class HistoryRead(msgspec.Struct, frozen=True):
 
 
 Input: TypeAlias = (
-    Start | Received | Connected | Suspected | Trusted | Linked | Unlinked | TimerFired
+    Start | Received | Connected | Suspected | Trusted | Woke | Linked | Unlinked | TimerFired
     | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession | Forget
     | Persisted | HistoryRead | Confirm | ListNames | MoveName
 )  # fmt: skip

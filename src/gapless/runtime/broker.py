@@ -171,6 +171,7 @@ class Broker:
         self._is_ready = True
         self._links.give(Start())
         self._links.watch(self._around, self.config.network.f)
+        self._links.detector.is_waking_told = self._disk is not None
         self.logger.info(
             "takes part",
             extra={"protocol": self.config.spec.name, "incarnation": incarnation, "f": self.config.network.f},

@@ -15,7 +15,7 @@ cases.
 import asyncio
 from collections.abc import Callable
 
-from gapless.protocol import Input, Suspected, Trusted
+from gapless.protocol import Input, Suspected, Trusted, Woke
 from gapless.runtime.connection import Absence, Link
 from gapless.runtime.host import now_us
 from gapless.runtime.logs import Logger
@@ -58,6 +58,8 @@ class Detector:
         """How often each was the case, for metrics."""
         self.failing_max = 1 << 30
         """How many brokers may fail at a time."""
+        self.is_waking_told = False
+        """Whether the node wants to know that it stood still."""
         self._loop = asyncio.get_running_loop()
         self._links = links
         self._settings = settings
@@ -96,6 +98,8 @@ class Detector:
         self._ticked_us = now
         suspect_us = int(self._settings.suspect_ms * 1000)
         heartbeat_us = int(self._settings.heartbeat_ms * 1000)
+        if self.is_waking_told and asleep > suspect_us - heartbeat_us:
+            self._give(Woke())
         links = list(self._links.values())
         for link in links:
             if asleep > suspect_us // 4:

@@ -32,6 +32,11 @@ class FaultBudget:
         self._faulty[broker].pop()
         return False
 
+    def extend(self, at_ms: float, until_ms: float) -> None:
+        """Whoever is faulty at a moment stays so until another: they are no more at once than they were."""
+        for spans in self._faulty.values():
+            spans[:] = [(start, max(end, until_ms) if start <= at_ms < end else end) for start, end in spans]
+
     def _peak(self, centre: str, start_ms: float, end_ms: float) -> int:
         """The most brokers that are faulty at once around the centre, between two times."""
         spans = [span for name in self._balls[centre] for span in self._faulty[name]]

@@ -213,6 +213,10 @@ class Connections:
             if pair_of(slot, peer) in self._down:
                 self._watch(slot, peer)
 
+    def is_noticed(self, absence_us: int) -> bool:
+        """Whether anybody may have noticed that a node was away for so long."""
+        return absence_us >= self._settings.detect_least_us
+
     def _watch(self, observer: Slot, target: Slot) -> None:
         if observer.alive:
             settings = self._settings

@@ -125,6 +125,8 @@ class DiskPlan:
         all_back = max(back_ms for back_ms in back.values() if back_ms < inf)
         is_one_missing = inf in back.values() or "never" in states.values()
         recovered = all_back + RECOVERIES * margin + (RETURN_MS if is_one_missing else 0.0)
+        # Nor does anybody who was in trouble before get what it lacks while the others are away.
+        budget.extend(begin, recovered + margin)
         for name, state in states.items():
             spent_ms = inf if state == "never" else recovered
             if state != "kept" and not budget.take(name, begin, spent_ms):

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from gapless.errors import OverlayError, ScenarioError
 from gapless.overlay import Overlay
-from gapless.protocol import BrokerPlace, Forget, Input, Linked, Node, Start, TimerFired, Unlinked
+from gapless.protocol import BrokerPlace, Forget, Input, Linked, Node, Start, TimerFired, Unlinked, Woke
 from gapless.simulator.agenda import Agenda
 from gapless.simulator.connections import Connections, pair_of
 from gapless.simulator.disks import Disks, DiskState
@@ -43,6 +43,7 @@ class Faults:
         self._connections = connections
         self._make_broker = make_broker
         self._give = give
+        self._silent_since: dict[str, int] = {}
 
     def begin(self, slot: Slot, disk: DiskState = "kept") -> None:
         """Put a fresh broker in."""
@@ -56,6 +57,7 @@ class Faults:
         if not slot.alive:
             raise ScenarioError(f"broker {name!r} cannot crash at {self._ms()} ms: it is dead already")
         slot.silence()
+        self._silent_since[name] = self._agenda.now
         if self._connections.queues is not None:
             self._connections.queues.clear(slot)
         self._connections.crash(slot)
@@ -68,6 +70,8 @@ class Faults:
         if memory:
             assert slot.node is not None
             slot.inhabit(slot.node)
+            if self._disks is not None and self._connections.is_noticed(self._agenda.now - self._silent_since[name]):
+                self._give(slot, Woke())
         else:
             slot.forget()
             slot.incarnation += 1

@@ -22,6 +22,7 @@ from gapless.protocol import (
     Suspected,
     TimerFired,
     Trusted,
+    Woke,
 )  # fmt: skip
 from gapless.protocols.gapless.client_messages import Attach
 from gapless.protocols.gapless.clients.lagging import LAG
@@ -154,6 +155,8 @@ class GaplessBroker(BrokerNode):
                     life.members.trusted(item.peer)
                 else:
                     life.clients.caught_sight(item.peer)
+            case Woke():
+                life.members.woke()
             case Start():
                 life.members.start()
                 life.names.start()

@@ -168,6 +168,11 @@ class MemberCourse:
         self._news.speak_of(broker, guilty=True)
         self.refresh()
 
+    def woke(self) -> None:
+        """This broker stood still. Others may have gone on without it, and be about to return from a blackout."""
+        self._membership.stood_still = True
+        self._wait_for_others()
+
     def trusted(self, broker: str) -> None:
         """The failure detector trusts a broker again."""
         self._membership.trust(broker)
@@ -190,7 +195,7 @@ class MemberCourse:
             self._membership.grow_overdue(broker)
             self.refresh()
         else:
-            self._membership.is_patient = False
+            self._membership.is_patient = self._membership.stood_still = False
             self.refresh()
 
     # ---- what follows -------------------------------------------------------------------------------------

@@ -54,6 +54,8 @@ class Membership:
         """Whether what brokers held before they failed is on disks. Then it waits until enough of them are there."""
         self.is_patient = False
         """Whether others may still be about to return: for a while after this one did, or another around it."""
+        self.stood_still = False
+        """Whether others may have excluded this life while it stood still, for all it knows."""
         self.version = 0
         """Grows whenever a status does."""
         self.f = f
@@ -193,6 +195,11 @@ class Membership:
         it would take b1 and b3 for dead. They come back a moment later, and the two pairs never listen to each other.
         So it is with who is trusted again: b1 is there, and has not said yet that this is another life. If it counted
         as heard, b2 would take b3 for dead.
+
+        Who stood still waits for a while for each that is missing, as if it had returned. The smallest story, with
+        f = 2: b1 and b2 stand still, b0 and b3 go on without them, confirm what they admit, and lose their power. b1
+        and b2 go on, and miss no more than f. If they took b0 and b3 for dead, these could only come back as others'
+        heirs, and what they confirmed would be told to be lost.
         """
         if self.has_disk and not self.was_taken_in:
             is_early = self.is_patient and any(self.lives(name, life) for name, life in self._suspected.items())
@@ -202,6 +209,8 @@ class Membership:
             return not self._is_majority(self.name, 1 + heard)
         missed = set(self.unheard())
         if self.has_disk:
+            if self.is_patient and self.stood_still and missed:
+                return True
             heard = sum(not self._is_silent(name) and self._may_judge(name) for name in self._watched)
             missed |= self._unsure.keys() - self._out
             if self.is_patient:
