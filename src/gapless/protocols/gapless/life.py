@@ -70,7 +70,7 @@ class Life:
         site = self._site
         self.log = EventLog()
         self.journal = Journal(self.streams.send, self.clock)
-        self.library = _library(site, self.journal, self.membership, found)
+        self.library = _library(site, self.number, self.journal, self.membership, found)
         self.journal.keep = self._keep
         self.floor = Floor(site.register, self.library.history) if site.options.history_keeps_names else None
         self.waves = Waves(
@@ -244,9 +244,10 @@ def _membership(site: Site, life: int) -> Membership:
     return Membership(site.name, life, site.overlay, site.f, needs_majority=needs_majority)
 
 
-def _library(site: Site, journal: Journal, membership: Membership, found: Found | None) -> Library:
+def _library(site: Site, life: int, journal: Journal, membership: Membership, found: Found | None) -> Library:
     return Library(
         site.name,
+        life,
         site.options.history_bytes,
         journal.admitted,
         site.overlay,

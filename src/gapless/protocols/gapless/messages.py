@@ -408,11 +408,16 @@ Body: TypeAlias = (
 
 
 # ---- history: any broker may ask any other, without a stream between them ---------------------------------
+#
+# `life` is that of the broker that asks, so that no answer to an earlier life is taken for one to this. The smallest
+# story: b7 asks everyone for a piece, is told that it is out, begins anew, and asks b9 for another. It counts from 1
+# again, and b8 answers what was asked with the same number: that there is nothing.
 
 
 class FetchIntervals(_Message, frozen=True):
     """Which intervals of history do you know after the first position, up to the second, or up to your last (0)?"""
 
+    life: int
     request: int
     since: int
     until: int
@@ -421,6 +426,7 @@ class FetchIntervals(_Message, frozen=True):
 class FetchedIntervals(_Message, frozen=True):
     """The last of them, one after the other without a gap."""
 
+    life: int
     request: int
     intervals: list[Interval]
 
@@ -428,6 +434,7 @@ class FetchedIntervals(_Message, frozen=True):
 class Fetch(_Message, frozen=True):
     """What stands in a journal between two final positions, and matches the filter?"""
 
+    life: int
     request: int
     journal: str
     since: int
@@ -438,6 +445,7 @@ class Fetch(_Message, frozen=True):
 class Fetched(_Message, frozen=True):
     """A part of it, by stamp: all that matches up to `upto`."""
 
+    life: int
     request: int
     held: Ranges
     """What the sender holds of all that was asked for, whether it matches or not."""

@@ -138,7 +138,7 @@ class Answers:
         self.asked: list[ReadHistory] = []
         self.bench = bench
         self.library = Library(
-            "b0", 1, lambda since, until: {}, chain(2), 2, lambda name: False,
+            "b0", 0, 1, lambda since, until: {}, chain(2), 2, lambda name: False,
             lambda peer, message: self.told.append((peer, message)), lambda timer: None, self.asked.append,
         )  # fmt: skip
         self.library.history = bench.history
@@ -158,7 +158,7 @@ def test_who_asks_for_it_is_answered_when_the_disk_has_answered() -> None:
     for seq in range(1, 11):
         bench.keep("p", seq, 10 * seq)
     answers = Answers(bench)
-    answers.library.receive("b1", Fetch(1, "b0", 0, 100, "x >= 2"))
+    answers.library.receive("b1", Fetch(0, 1, "b0", 0, 100, "x >= 2"))
     assert (answers.told, answers.asked) == ([], [ReadHistory(1, "b0", 0, 70)])
     answers.answer()
     assert answers.events() == [f"p:{seq}" for seq in range(2, 11)]
@@ -171,7 +171,7 @@ def test_what_the_memory_drops_meanwhile_is_looked_up_as_well() -> None:
     for seq in range(1, 11):
         bench.keep("p", seq, 10 * seq)
     answers = Answers(bench)
-    answers.library.receive("b1", Fetch(1, "b0", 0, 100, "TRUE"))
+    answers.library.receive("b1", Fetch(0, 1, "b0", 0, 100, "TRUE"))
     for seq in range(11, 20):
         bench.keep("p", seq, 10 * seq)
     answers.answer()
@@ -183,7 +183,7 @@ def test_what_the_memory_drops_meanwhile_is_looked_up_as_well() -> None:
 def test_the_age_is_told_by_waves() -> None:
     bench = Bench(runs=100)
     library = Library(
-        "b0", 1, lambda since, until: {}, chain(2), 2, lambda name: False, lambda peer, message: None,
+        "b0", 0, 1, lambda since, until: {}, chain(2), 2, lambda name: False, lambda peer, message: None,
         lambda timer: None, age_us=50,
     )  # fmt: skip
     library.history = bench.history

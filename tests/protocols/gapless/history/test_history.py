@@ -106,7 +106,7 @@ class Desk:
     def __init__(self, *out: str) -> None:
         self.asked: list[tuple[str, HistoryMessage]] = []
         self.library = Library(
-            "b0", 1 << 20, lambda since, until: {}, chain(4), 3, out.__contains__,
+            "b0", 4, 1 << 20, lambda since, until: {}, chain(4), 3, out.__contains__,
             send=lambda peer, message: self.asked.append((peer, message)), set_timer=lambda effect: None,
         )  # fmt: skip
         self.begun: list[Retrieval] = []
@@ -127,7 +127,7 @@ class Desk:
             peer, message = self.asked.pop(0)
             if peer in self.others and peer not in self.silent and isinstance(message, Fetch):
                 page = self.others[peer].read(message.journal, message.since, message.until, everything)
-                fetched = Fetched(message.request, page.held, page.passed, page.upto, page.events)
+                fetched = Fetched(message.life, message.request, page.held, page.passed, page.upto, page.events)
                 self.library.receive(peer, fetched)
 
     def read(self, retrieval: Retrieval, ticks: int = 40) -> list[str]:
@@ -230,14 +230,26 @@ def test_the_memory_of_who_is_out_is_lost() -> None:
     assert retrieval.lost == {"p": [(1, 1)]}
 
 
+def test_an_answer_to_an_earlier_life_is_no_answer() -> None:
+    desk = Desk()
+    desk.others["b1"].keep("b1", run("p", 1, 10))
+    desk.library.index.note(between(0, 50, b1={"p": [(1, 1)]}))
+    retrieval = desk.begin(0, 50)
+    desk.library.go_on(desk, retrieval)
+    [(_, asked)] = desk.asked
+    assert isinstance(asked, Fetch)
+    desk.library.receive("b3", Fetched(asked.life - 1, asked.request, {}, {}, 50, []))
+    assert desk.read(retrieval) == ["p:1"]
+
+
 def test_intervals_that_are_not_known_are_asked_of_others() -> None:
     desk = Desk()
     desk.library.index.note(between(50, 90))
     assert desk.library.begin(desk, "TRUE", 0, 90) is None
     [(peer, message)] = desk.asked
-    assert (peer, message) == ("b1", FetchIntervals(1, 0, 50))
+    assert (peer, message) == ("b1", FetchIntervals(4, 1, 0, 50))
     other = Library(
-        "b1", 1, lambda since, until: {}, chain(4), 3, lambda name: False,
+        "b1", 0, 1, lambda since, until: {}, chain(4), 3, lambda name: False,
         send=lambda peer, answer: desk.library.receive("b1", answer), set_timer=lambda effect: None,
     )  # fmt: skip
     for interval in (between(0, 20), between(20, 50)):
@@ -253,7 +265,7 @@ def test_who_knows_only_what_came_later_is_not_asked_for_ever() -> None:
     desk = Desk("b2", "b3")
     assert desk.library.begin(desk, "TRUE", 10, 50) is None
     other = Library(
-        "b1", 1, lambda since, until: {}, chain(4), 3, lambda name: False,
+        "b1", 0, 1, lambda since, until: {}, chain(4), 3, lambda name: False,
         send=lambda peer, answer: desk.library.receive("b1", answer), set_timer=lambda effect: None,
     )  # fmt: skip
     other.index.note(between(50, 90))

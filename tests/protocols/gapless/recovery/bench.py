@@ -267,7 +267,7 @@ class Bench:
         journal = Journal(lambda peer, body: self.sent.append((peer, body)), clock)
         log = EventLog()
         library = Library(
-            name, options.history_bytes, journal.admitted, overlay, 2, membership.excluded,
+            name, 0, options.history_bytes, journal.admitted, overlay, 2, membership.excluded,
             send=lambda peer, message: None, set_timer=lambda effect: None,
         )  # fmt: skip
         waves = Waves(log.cut, lambda done: None, lambda: False, lambda: False, clock, library)

@@ -18,8 +18,9 @@ class IntervalSearch:
     """Ask one broker after the other until there is no gap, or until all have answered."""
 
     def __init__(
-        self, number: int, text: str, since: int, until: int, brokers: Sequence[str], journal: str = ""
+        self, life: int, number: int, text: str, since: int, until: int, brokers: Sequence[str], journal: str = ""
     ) -> None:
+        self._life = life
         self._number = number
         self._text = text
         self._journal = journal
@@ -42,7 +43,7 @@ class IntervalSearch:
         self.asked = self._brokers[0]
         self._oldest = chain[0].since if chain else 0
         self._waited = 0
-        send(self.asked, FetchIntervals(self._number, self._since, self._oldest))
+        send(self.asked, FetchIntervals(self._life, self._number, self._since, self._oldest))
         return None
 
     def hear(self, peer: str, intervals: Sequence[Interval]) -> bool:

@@ -50,6 +50,7 @@ class Library:
     def __init__(
         self,
         name: str,
+        life: int,
         bytes_max: int,
         journal: Callable[[int, int], Ranges],
         overlay: Overlay,
@@ -66,6 +67,7 @@ class Library:
         What is older than `age_us` is dropped, unless that is 0. `found` is what an earlier life left."""
         self.history, self.index = found or (History(bytes_max), Index())
         self.name = self._name = name
+        self._life = life
         self._journal = journal
         self._overlay = overlay
         self._radius = radius
@@ -121,7 +123,8 @@ class Library:
         what that is; the reader is told later."""
         self._number += 1
         others = self._overlay.within(self._name, len(self._overlay.brokers))
-        search = IntervalSearch(self._number, text, since, until, [n for n in others if not self._is_out(n)], journal)
+        there = [name for name in others if not self._is_out(name)]
+        search = IntervalSearch(self._life, self._number, text, since, until, there, journal)
         self._searches[self._number] = reader, search
         return self._advance_search(self._number)
 
@@ -179,7 +182,7 @@ class Library:
         if source.is_over:
             return False
         self._number += 1
-        fetch = Fetch(self._number, source.journal, source.since, source.until, retrieval.text)
+        fetch = Fetch(self._life, self._number, source.journal, source.since, source.until, retrieval.text)
         if holder == self._name and not self.history.cold(fetch.journal, fetch.since):
             self._answer(fetch, lambda page: self._take_page(reader, retrieval, source, holder, page))
             return True
@@ -225,7 +228,7 @@ class Library:
 
     def _page(self, fetch: Fetch, rows: Sequence[HistoryRow]) -> Fetched:
         page = self.history.read(fetch.journal, fetch.since, fetch.until, parse(fetch.filter).test, rows)
-        return Fetched(fetch.request, page.held, page.passed, page.upto, page.events)
+        return Fetched(fetch.life, fetch.request, page.held, page.passed, page.upto, page.events)
 
     # ---- messages and time --------------------------------------------------------------------------------
 
@@ -238,15 +241,15 @@ class Library:
                 self._on_fetched(peer, message)
             case FetchIntervals():
                 known = self.index.chain(message.since, message.until)
-                self._send(peer, FetchedIntervals(message.request, known[-INTERVALS_MAX:]))
+                self._send(peer, FetchedIntervals(message.life, message.request, known[-INTERVALS_MAX:]))
             case FetchedIntervals():
                 self.index.learn(message.intervals)
                 search = self._searches.get(message.request)
-                if search is not None and search[1].hear(peer, message.intervals):
+                if search is not None and message.life == self._life and search[1].hear(peer, message.intervals):
                     self._go_on_searching(message.request)
 
     def _on_fetched(self, peer: str, message: Fetched) -> None:
-        if message.request not in self._requests:
+        if message.life != self._life or message.request not in self._requests:
             return
         reader, retrieval, fetch = self._requests.pop(message.request)
         for source in [source for source in retrieval.sources if source.fits(fetch)]:
