@@ -1,6 +1,6 @@
-"""How far the application has come: the node is told, once a turn of the event loop, so that the network does not run
-too far ahead. What was delivered counts as taken up to the oldest delivery that a subscription keeps back for its
-application.
+"""How far the application has come: the node is told, every `TELL_S`, so that the network does not run too far ahead;
+at once, if much was taken. What was delivered counts as taken up to the oldest delivery that a subscription keeps back
+for its application.
 
 All subscriptions and readings of a client share one window. So one whose events nobody takes stops the others, too, as
 soon as the window is full of them. If that lasts for `PATIENCE_S`, the log says which one it is.
@@ -16,6 +16,10 @@ from gapless.protocol import Consumed
 __all__ = ["Pacing"]
 
 PATIENCE_S = 5.0
+TELL_S = 0.002
+"""What is taken one by one at a high rate is told together: it costs brokers and clients as much as an event."""
+TELL_SHARE = 8
+"""If so large a share of the window was taken, it is told at once."""
 
 _logger = logging.getLogger("gapless.client")
 
@@ -70,7 +74,11 @@ class Pacing:
         """The application took something, or wants no more."""
         if self._tells and not self._is_telling:
             self._is_telling = True
-            asyncio.get_running_loop().call_soon(self._tell)
+            loop = asyncio.get_running_loop()
+            if (self._deliveries - self._taken) * TELL_SHARE >= self._window:
+                loop.call_soon(self._tell)
+            else:
+                loop.call_later(TELL_S, self._tell)
 
     def _tell(self) -> None:
         self._is_telling = False

@@ -18,7 +18,7 @@ def test_what_lies_before_a_cut_that_is_done_is_dropped() -> None:
     log.cut(2)
     assert log.forget(0) == []
     assert len(log) == 3
-    assert log.forget(1) == [(1, 1), (2, 2)]
+    assert log.forget(1) == [(1, 2)]
     assert len(log) == 1
     assert log.forget(1) == []
     assert log.forget(2) == [(3, 3)]

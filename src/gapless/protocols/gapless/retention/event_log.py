@@ -121,18 +121,24 @@ class EventLog:
         spans: list[Span] = []
         while self._cuts and self._cuts[0][0] <= done:
             position = self._cuts.popleft()[1]
+        before, entries, finished = self._dropped, self._entries, self.done
         while self._dropped < position:
-            entry = self._entries.popleft()
+            entry = entries.popleft()
             count = len(entry.events)
             self._dropped += count
-            self._length -= count
             last = entry.events[-1]
-            if last.seq > self.done.get(last.publisher, 0):
-                self.done[last.publisher] = last.seq
-            if entry.number:
-                spans.append((entry.number, entry.number + count - 1))
-                self._numbers.remove(*spans[-1])
-        forget_oldest(self.done, DONE_MAX)
+            if last.seq > finished.get(last.publisher, 0):
+                finished[last.publisher] = last.seq
+            number = entry.number
+            if number:
+                if spans and spans[-1][1] == number - 1:
+                    spans[-1] = (spans[-1][0], number + count - 1)
+                else:
+                    spans.append((number, number + count - 1))
+        self._length -= self._dropped - before
+        for span in spans:
+            self._numbers.remove(*span)
+        forget_oldest(finished, DONE_MAX)
         return spans
 
     def share(self, is_inside: Callable[[str], bool]) -> list[LogEntry]:

@@ -127,8 +127,7 @@ class JournalCopy:
 
     def forget(self, number: int) -> None:
         """Admissions up to this number have reached everyone."""
-        while self._entries and self._entries[0].first <= number:
-            self._drop(number)
+        self._drop(number)
 
     def forget_done(self, done: Spans, last: int) -> int:
         """Forget up to the first that is not done, and remove what is forgotten from `done`. Return the last number."""
@@ -142,22 +141,31 @@ class JournalCopy:
         return last
 
     def _drop(self, number: int) -> int:
-        """Forget of the first run what is up to this number; return the last number of that.
+        """Forget what is up to this number; return the last number of that.
 
         From now on only the record tells that it was admitted. It may be younger than the admission, and not know. The
         smallest story: b3 and all others lose their power. b3 inherits p:6 from its last life and notes it; then p is
         back, and its session is noted, with 5 admitted, for 6 is not safe yet. When 6 has reached everyone, it is
         forgotten. They lose their power again, and p, which was told that 6 is safe, would be told that it is lost.
         """
-        run = self._entries.popleft()
-        if run.after:
-            self._base.update(run.after)
-        count = min(len(run.events), number - run.first + 1)
-        self._length -= count
-        self._count(run.events[count - 1])
-        if count < len(run.events):
-            self._entries.appendleft(run.without(count))
-        return run.first + count - 1
+        entries, base, dropped = self._entries, self._base, 0
+        latest: dict[str, Event] = {}
+        last = 0
+        while entries and entries[0].first <= number:
+            run = entries.popleft()
+            if run.after:
+                base.update(run.after)
+            count = min(len(run.events), number - run.first + 1)
+            dropped += count
+            last = run.first + count - 1
+            event = run.events[count - 1]
+            latest[event.publisher] = event
+            if count < len(run.events):
+                entries.appendleft(run.without(count))
+        self._length -= dropped
+        for event in latest.values():
+            self._count(event)
+        return last
 
     def prune(self, kept: Container[str]) -> bool:
         """Forget the publishers of which nothing is kept, in the past of all entries. Tell whether that was much."""
