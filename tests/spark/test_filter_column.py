@@ -117,7 +117,7 @@ def test_over_typed_columns(spark: SparkSession, turn: int) -> None:
 
 def test_a_deep_filter_is_no_large_column(spark: SparkSession) -> None:
     frame = spark.range(3)
-    deep = parse(" + ".join(["id"] * 40) + " = 40 AND " + "-(" * 20 + "id" + ")" * 20 + " = 1")
+    deep = parse(" + ".join(["id"] * 24) + " = 24 AND " + "-(" * 12 + "id" + ")" * 12 + " = 1")
     assert [row["id"] for row in frame.where(column_over_frame(deep, frame)).collect()] == [1]
 
 
