@@ -32,7 +32,7 @@ def test_what_was_printed_does_not_come_again_and_the_name_can_be_listed_moved_a
             assert (code, out) == (0, "there are no named subscriptions; gapless sub --name begins one\n")
             begun = await gapless(network, "sub", "n > 0", "--name", "billing", "--seconds", "1")
             assert begun[0] == 0, begun
-            assert "billing goes on after position" in begun[2]
+            assert "billing goes on after what was confirmed" in begun[2]
             await ann.publish_many([({"n": number}, b"") for number in range(1, 11)])
             first = await gapless(network, "sub", "n > 0", "--name", "billing", "--count", "4", "--quiet")
             assert [json.loads(line)["attributes"]["n"] for line in first[1].splitlines()] == [1, 2, 3, 4]

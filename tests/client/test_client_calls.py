@@ -161,7 +161,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "one of many outside its advertisement": (
         lambda c: c.publish_many([{"topic": "price"}, {"topic": "other"}]), EventError, "none of your advertisements",
     ),
-    "null": (lambda c: c.publish({"topic": None}), EventError, "attribute 'topic' is a NoneType"),
+    "null": (lambda c: c.publish({"topic": None}), EventError, "attribute 'topic' is of type NoneType"),
     "a list": (lambda c: c.publish({"topic": "price", "x": [1]}), EventError, "put anything else into the payload"),
     "a number too large": (lambda c: c.publish({"x": 2**63}), EventError, "does not fit into 64 bits"),
     "too many bytes": (lambda c: c.publish({"topic": "price"}, b"x" * 65_536), EventError, "65,536 is the limit"),

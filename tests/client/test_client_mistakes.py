@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -37,13 +38,33 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "nothing published": (lambda c: c.publish(None), EventError, "attributes are a dictionary, such as {'topic': "),
     "text published": (lambda c: c.publish("price"), EventError, "but this is a str"),
     "a payload of text": (lambda c: c.publish({}, "text"), EventError, "a payload is bytes, but this is a str; encode"),
-    "a payload of a number": (lambda c: c.publish({}, 5), EventError, "a payload is bytes, but this is a int"),
+    "a payload of a number": (lambda c: c.publish({}, 5), EventError, "a payload is bytes, but this is an int"),
     "three parts": (lambda c: c.publish_many([({}, b"", 1)]), EventError, "but this has 3 parts"),
     "nothing to iterate over": (lambda c: c.publish_many(None), EventError, "one after the other, but this is None"),
     "a name that is a number": (lambda c: c.publish({1: 2}), EventError, "attribute 1 has a name that is no string"),
     "no filter": (lambda c: c.subscribe(None), CallError, "a filter is text, but this is None"),
     "no filter to advertise": (lambda c: c.advertise(5), CallError, "a filter is text, but this is of type int"),
     "no such meaning": (lambda c: c.subscribe("TRUE", ready="now"), CallError, "ready is 'whole' or 'first', not"),
+    "a reason to replace": (
+        lambda c: c.subscribe("TRUE", name="n", replace="yes"), CallError, "replace is True or False, but this is of",
+    ),
+    "half a group": (lambda c: c.subscribe("TRUE", name="n", share=None), CallError, "share is True or False, but"),
+    "a name on two lines": (lambda c: c.subscribe("TRUE", name="a\nb"), CallError, r"subscription is 'a\nb', but only"),
+    "the first of all years": (
+        lambda c: c.subscribe("TRUE", since=datetime.min), CallError, "which lies before all positions",
+    ),
+    "the last of all years": (lambda c: c.read("TRUE", until=datetime.max), CallError, "which lies in the future"),
+    "a long story": (lambda c: c.read("TRUE", since="x" * 100_000), CallError, "xxx...xxx"),
+    "nothing to take back": (
+        lambda c: c.unadvertise(None), CallError, "an advertisement is what advertise() returned, but this is None",
+    ),
+    "nothing to end": (
+        lambda c: c.unsubscribe(5), CallError, "a subscription is what subscribe() returned, but this is of type int",
+    ),
+    "an archive that is a number": (
+        lambda c: c.subscribe("TRUE", since="1m", archive=5), CallError, "archive is a path, but this is of type int",
+    ),
+    "an archive nowhere": (lambda c: c.read("TRUE", archive="a\0b"), CallError, r"archive is 'a\x00b', which"),
     "half a queue": (lambda c: c.subscribe("TRUE", queue=1.5), CallError, "queue is a whole number, but this is of"),
 }  # fmt: skip
 
@@ -74,6 +95,7 @@ def test_a_mistake_is_an_error_of_ours_and_the_client_goes_on(mistake: str) -> N
         ({"url": None}, "the address of a network is text, but this is None"),
         ({"name": HALF}, "a client's name contains"),
         ({"name": ""}, "a client's name has 1 to 150 characters"),
+        ({"name": "a\0"}, "a client's name is 'a\\x00', but only what can be printed"),
     ],
 )
 def test_a_mistake_at_the_door_is_an_error_of_ours(library: Any, arguments: dict[str, Any], complaint: str) -> None:

@@ -148,7 +148,7 @@ def test_a_type_that_no_event_fits_is_refused_at_once(kind: Any, complaint: str)
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
-        (WithList("A", ["b"]), "attribute 'tags' is a list"),
+        (WithList("A", ["b"]), "attribute 'tags' is of type list"),
         (Event("ann", 1, {}), "but this is a Event"),
         (Trade, "but this is a StructMeta"),
         ((Trade("A", 1, note=b"x"), b"y"), "field 'note' is the payload, but there is another"),

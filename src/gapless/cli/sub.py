@@ -163,7 +163,7 @@ def _tell_begin(subscription: _Subscription, span: Span) -> None:
     cuts = ", ".join(f"event {number} of {publisher}" for publisher, number in sorted(subscription.cuts.items()))
     begin = f"it starts with {cuts}" if cuts else "nobody publishes such events yet"
     if span.name is not None:
-        begin = f"{span.name} goes on after position {subscription.position}"
+        begin = f"{span.name} goes on after what was confirmed"
         begin += ", and this is one of those who share it" if span.share else ""
     elif span.since is not None:
         begin = f"what was published since {span.since}" + (", then what is published" if span.until is None else "")

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from gapless.client.arguments import check_path
 from gapless.errors import CallError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
@@ -107,7 +108,7 @@ def open_past(directory: Path | str, network: str, text: str, since: int, until:
         from gapless.archive import Archive
     except ModuleNotFoundError as error:
         raise CallError(f"archives need {error.name}, which is not installed; pip install 'gapless[cli]'") from None
-    archive = Archive(directory)
+    archive = Archive(check_path("archive", directory))
     contents = archive.contents()
     if contents.network != network:
         raise CallError(f"{directory} is an archive of network {contents.network!r}, but this is network {network!r}")

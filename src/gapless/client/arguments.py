@@ -4,14 +4,29 @@ A mistake ends here, with a sentence for whoever made it. What lies behind (the 
 everybody shares) sees only what can travel.
 """
 
+import os
 from math import isnan
+from pathlib import Path
+from reprlib import Repr
 
 from gapless.errors import CallError
 
-__all__ = ["check_choice", "check_count", "check_name", "check_seconds", "check_text", "check_timeout", "surrogate_in"]
+__all__ = [
+    "check_choice", "check_count", "check_flag", "check_kind", "check_name", "check_path", "check_printable",
+    "check_seconds", "check_text", "check_timeout", "shown", "surrogate_in",
+]  # fmt: skip
 
 NAME_MAX = 150
 """Characters; what makes the name unique is added, and a broker takes 200."""
+
+
+_short = Repr()
+_short.maxstring = _short.maxother = _short.maxlong = 80
+
+
+def shown(value: object) -> str:
+    """The value as one would write it, cut short where it is long."""
+    return _short.repr(value)
 
 
 def surrogate_in(text: str) -> str:
@@ -31,7 +46,7 @@ def surrogate_in(text: str) -> str:
 def check_text(what: str, value: object) -> str:
     """The text, if it is text that can travel."""
     if not isinstance(value, str):
-        raise CallError(f"{what} is text, but this is {_shown(value)}")
+        raise CallError(f"{what} is text, but this is {_kind(value)}")
     half = surrogate_in(value)
     if half:
         raise CallError(f"{what} contains {half}, half of a surrogate pair, which cannot be sent; leave it out")
@@ -43,7 +58,37 @@ def check_name(value: object) -> str:
     name = check_text("a client's name", value)
     if not 1 <= len(name) <= NAME_MAX:
         raise CallError(f"a client's name has 1 to {NAME_MAX} characters, but this one has {len(name)}")
+    return check_printable("a client's name", name)
+
+
+def check_printable(what: str, name: str) -> str:
+    """The name, if people can read it."""
+    if not name.isprintable():
+        raise CallError(f"{what} is {shown(name)}, but only what can be printed on a line may be in it")
     return name
+
+
+def check_flag(what: str, value: object) -> bool:
+    """True or false, and nothing that may be taken for one of them."""
+    if not isinstance(value, bool):
+        raise CallError(f"{what} is True or False, but this is {_kind(value)}")
+    return value
+
+
+def check_kind(what: str, value: object, kind: type, made_by: str) -> None:
+    """Something that another call has returned."""
+    if not isinstance(value, kind):
+        raise CallError(f"{what} is what {made_by} returned, but this is {_kind(value)}")
+
+
+def check_path(what: str, value: object) -> Path:
+    """A place among the files of this machine."""
+    if not isinstance(value, str | os.PathLike):
+        raise CallError(f"{what} is a path, but this is {_kind(value)}")
+    path = os.fspath(value)
+    if not isinstance(path, str) or "\0" in path or surrogate_in(path):
+        raise CallError(f"{what} is {shown(path)}, which is no path")
+    return Path(path)
 
 
 def check_timeout(value: object) -> float | None:
@@ -54,7 +99,7 @@ def check_timeout(value: object) -> float | None:
 def check_seconds(value: object) -> float:
     """A time to wait."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CallError(f"timeout_s is a number of seconds, but this is {_shown(value)}")
+        raise CallError(f"timeout_s is a number of seconds, but this is {_kind(value)}")
     if isnan(value) or value < 0:
         raise CallError(f"timeout_s is {value:g}, but nobody can wait for less than 0 seconds")
     return float(value)
@@ -63,7 +108,7 @@ def check_seconds(value: object) -> float:
 def check_count(what: str, value: object) -> int:
     """A number of things, at least one."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise CallError(f"{what} is a whole number, but this is {_shown(value)}")
+        raise CallError(f"{what} is a whole number, but this is {_kind(value)}")
     if value < 1:
         raise CallError(f"{what} must be positive, but is {value}")
     return value
@@ -72,8 +117,8 @@ def check_count(what: str, value: object) -> int:
 def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
     """One of these words."""
     if value not in choices:
-        raise CallError(f"{what} is {' or '.join(map(repr, choices))}, not {value!r}")
+        raise CallError(f"{what} is {' or '.join(map(repr, choices))}, not {shown(value)}")
 
 
-def _shown(value: object) -> str:
+def _kind(value: object) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"

@@ -57,6 +57,8 @@ async def _ask(address: str, timeout_s: float, access: Access) -> Welcome | str:
         raise ConnectError(_placed(address, error)) from None
     except TimeoutError:
         return SILENT
+    except ConnectionRefusedError:
+        return "connection refused"
     except OSError as error:
         return error.strerror.lower() if error.strerror else str(error)
     return welcome if welcome.is_ready else "it is still starting"

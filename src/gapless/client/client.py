@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, get_args, overload
 
 from gapless.client.advertisement import Advertisement
-from gapless.client.arguments import check_choice, check_timeout
+from gapless.client.arguments import check_choice, check_kind, check_timeout
 from gapless.client.changes import Changes
 from gapless.client.confirmations import Confirmations
 from gapless.client.milestones import Milestones, Survey
@@ -86,6 +86,7 @@ class Client:
 
     async def unadvertise(self, advertisement: Advertisement) -> None:
         """Take an advertisement back."""
+        check_kind("an advertisement", advertisement, Advertisement, "advertise()")
         self._holdings.unadvertise(advertisement)
 
     @overload
@@ -291,6 +292,7 @@ class Client:
 
     async def unsubscribe(self, subscription: BaseSubscription[Any]) -> None:
         """End a subscription; returns when its ending cut is known."""
+        check_kind("a subscription", subscription, BaseSubscription, "subscribe()")
         await self._holdings.unsubscribe(subscription)
 
     async def publish(self, attributes: EventLike, payload: Payload = b"") -> Event:

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from gapless.client.arguments import check_choice, check_text
+from gapless.client.arguments import check_choice, check_flag, check_printable, check_text
 from gapless.errors import CallError
 from gapless.names import Confirmation, NamedSubscription
 from gapless.protocol import ProtocolSpec
@@ -24,7 +24,7 @@ def check_name_of(spec: ProtocolSpec, name: object) -> str:
         raise CallError("the name of a subscription is empty; leave it out, or say by which name it goes on later")
     if len(text) > NAME_MAX:
         raise CallError(f"the name of a subscription has at most {NAME_MAX} characters, this one has {len(text):,}")
-    return text
+    return check_printable("the name of a subscription", text)
 
 
 def check_naming(
@@ -32,6 +32,7 @@ def check_naming(
 ) -> str:
     """The name, empty if there is none, if what was chosen goes with it."""
     check_choice("confirm", confirm, get_args(Confirmation))
+    check_flag("replace", replace)
     if name is None:
         if confirm != "taken" or replace:
             what = "confirm='manual'" if confirm != "taken" else "replace=True"
@@ -49,6 +50,7 @@ def check_naming(
 
 def check_sharing(name: str | None, redeliver_s: object, *, share: bool) -> None:
     """Whether a group can share it so."""
+    check_flag("share", share)
     if share and name is None:
         raise CallError("share=True is for named subscriptions: say name='…', too")
     if not share and redeliver_s != REDELIVER_S:

@@ -14,6 +14,7 @@ import time
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from gapless.client.arguments import shown
 from gapless.errors import CallError
 
 __all__ = ["Since", "position_of"]
@@ -32,12 +33,12 @@ def position_of(what: str, value: Since) -> int:
     if value == "earliest":
         return 0
     if isinstance(value, bool) or not isinstance(value, str | int | datetime | timedelta):
-        raise CallError(f"{what} is a position, a time, an age or 'earliest', but this is of type {_kind(value)}")
+        raise CallError(f"{what} is a position, a time, an age or 'earliest', but this is {_kind(value)}")
     position = value if isinstance(value, int) else int(_seconds(what, value) * 1e6)
     if position < 0:
-        raise CallError(f"{what} is {value!r}, which lies before all positions; 'earliest' is everything there is")
+        raise CallError(f"{what} is {shown(value)}, which lies before all positions; 'earliest' is everything there is")
     if position > (time.time() + _AHEAD_S) * 1e6:
-        raise CallError(f"{what} is {value!r}, which lies in the future: nothing is there yet")
+        raise CallError(f"{what} is {shown(value)}, which lies in the future: nothing is there yet")
     return position
 
 
@@ -45,18 +46,25 @@ def _seconds(what: str, value: str | datetime | timedelta) -> float:
     if isinstance(value, timedelta):
         return time.time() - value.total_seconds()
     if isinstance(value, datetime):
-        return value.timestamp()
+        return _timestamp(value)
     age = _AGE.fullmatch(value.strip())
     if age is not None:
         return time.time() - float(age[1]) * _UNITS[age[2]]
     try:
-        return datetime.fromisoformat(value.strip()).timestamp()
-    except (ValueError, OverflowError, OSError):
+        return _timestamp(datetime.fromisoformat(value.strip()))
+    except ValueError:
         raise CallError(
-            f"{what} is {value!r}, which is no position; write 'earliest', an age such as '10m', or a time such as "
-            "'2026-11-16 10:32'"
+            f"{what} is {shown(value)}, which is no position; write 'earliest', an age such as '10m', or a time such "
+            "as '2026-11-16 10:32'"
         ) from None
 
 
+def _timestamp(value: datetime) -> float:
+    try:
+        return value.timestamp()
+    except (ValueError, OverflowError, OSError):  # at the ends of the calendar, where zones have no room
+        return -1.0 if value.year < 1970 else float("inf")
+
+
 def _kind(value: object) -> str:
-    return type(value).__name__
+    return "None" if value is None else f"of type {type(value).__name__}"

@@ -125,7 +125,7 @@ def check_publication(item: Publication, event_max: int) -> Checked:
                 raise EventError(f"attribute {name!r} is {value}, which does not fit into 64 bits")
         elif kind is not float and kind is not bool:
             raise EventError(
-                f"attribute {name!r} is a {kind.__name__}; attributes are strings, integers, floats "
+                f"attribute {name!r} is of type {kind.__name__}; attributes are strings, integers, floats "
                 "and booleans (put anything else into the payload)"
             )
     if size > event_max:
@@ -198,4 +198,5 @@ def _bytes_of(text: str, what: str) -> int:
 
 
 def _article(value: object) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeio' else 'a'} {name}"

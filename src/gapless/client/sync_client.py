@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from gapless.client import advertisement, client
+from gapless.client.arguments import check_kind
 from gapless.client.batches import iterator_over
 from gapless.client.call_thread import CallThread
 from gapless.client.client import REQUEST_S
@@ -79,6 +80,7 @@ class Client:
 
     def unadvertise(self, advertisement: Advertisement) -> None:
         """Take an advertisement back."""
+        check_kind("an advertisement", advertisement, Advertisement, "advertise()")
         self._loop.run(self._inner.unadvertise(advertisement._inner))
 
     @overload
@@ -250,6 +252,7 @@ class Client:
 
     def unsubscribe(self, subscription: BaseSubscription[Any]) -> None:
         """End a subscription; returns when its ending cut is known."""
+        check_kind("a subscription", subscription, BaseSubscription, "subscribe()")
         self._loop.run(self._inner.unsubscribe(subscription._inner))
 
     def publish(self, attributes: EventLike, payload: Payload = b"") -> Event:

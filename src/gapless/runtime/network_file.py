@@ -326,6 +326,8 @@ def _check_data(config: NetworkConfig) -> None:
     for number, entry in enumerate(config.brokers):
         if bool(entry.data) != bool(config.brokers[0].data):
             raise ConfigError(f"brokers[{number}].data: name a directory for each broker, or for none")
+        if "\0" in entry.data:
+            raise ConfigError(f"brokers[{number}].data: {entry.data!r} is no directory")
         if entry.data in used:
             raise ConfigError(f"brokers[{number}].data: {entry.data} is that of {used[entry.data]!r} already")
         if entry.data:
