@@ -134,8 +134,9 @@ class SlowConsumerError(SubscriptionEndedError):
 class SkippedError(GaplessError):
     """Some of the history that was asked for is gone. It is raised in its place; the next call goes on after it.
 
-    `lost` says what is missing: for each publisher, ranges of numbers. (Not all of them may have matched.) Of what was
-    published between the two positions of `gap`, not even that is known.
+    `lost` says what is missing: for each publisher, ranges of numbers. (Not all of them may have matched, and some may
+    have come just before the position that was asked for.) Of what was published between the two positions of `gap`,
+    not even that is known.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from gapless.client.advertisement import Advertisement
 from gapless.client.pacing import Pacing
 from gapless.client.subscription import BaseSubscription
 from gapless.client.unsafe import fulfil, refuse
-from gapless.errors import CallError, ClosedError, DeniedError, GaplessError, SkippedError, SubscriptionEndedError
+from gapless.errors import CallError, ClosedError, DeniedError, GaplessError, SubscriptionEndedError
 from gapless.events import Events
 from gapless.names import (
     LISTING,
@@ -265,14 +265,7 @@ class Holdings:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is None or (not effect.lost and effect.gap is not None and effect.gap[0] == 0):
             return  # who asks for the earliest gets the earliest that there is
-        gone = sum(last - first + 1 for ranges in effect.lost.values() for first, last in ranges)
-        what, are, them = f"{gone:,} events", "are", "them"
-        if effect.gap is not None:
-            what = "an unknown number of events"
-        elif gone == 1:
-            what, are, them = "1 event", "is", "it"
-        message = f"{what} that {subscription.filter!r} may match {are} gone: no broker holds {them} any more"
-        subscription._skip(self.pacing.deliveries + 1, SkippedError(message, effect.lost, effect.gap))
+        subscription._skip(self.pacing.deliveries + 1, effect.lost, effect.gap)
 
     def _on_ended(self, effect: Ended) -> None:
         name = effect.subscription

@@ -38,6 +38,8 @@ OnFull: TypeAlias = Literal["block", "fail"]
 
 T = TypeVar("T")
 
+Lost: TypeAlias = dict[str, list[tuple[int, int]]]
+
 _BEFORE_ALL = -(2**62)
 """The number of the first event out of an archive: less than that of any delivery."""
 
@@ -50,6 +52,17 @@ def chosen_policy(spec: ProtocolSpec, on_full: OnFull | None) -> OnFull:
     if on_full == "block" and not spec.paces:
         raise CallError(f"protocol {spec.name!r} cannot hold events back; subscribe with on_full='fail'")
     return on_full
+
+
+def _skipped(text: str, lost: Lost, gap: tuple[int, int] | None) -> SkippedError:
+    gone = sum(last - first + 1 for ranges in lost.values() for first, last in ranges)
+    what, are, them = f"{gone:,} events", "are", "them"
+    if gap is not None:
+        what = f"{gone:,} events, and an unknown number before them," if gone else "an unknown number of events"
+    elif gone == 1:
+        what, are, them = "1 event", "is", "it"
+    message = f"{what} that {text!r} may match {are} gone: no broker holds {them} any more"
+    return SkippedError(message, lost, gap)
 
 
 class Subscriber(Protocol):
@@ -307,9 +320,14 @@ class BaseSubscription(ABC, Generic[T]):
                 self._confirmations.untaken(event)
         self._took()
 
-    def _skip(self, number: int, error: SkippedError) -> None:
-        """Something is missing before the delivery of that number."""
-        self._skips.append((number, error))
+    def _skip(self, number: int, lost: Lost, gap: tuple[int, int] | None) -> None:
+        """Something is missing before the delivery of that number. What is missing in one place is one error."""
+        if self._skips and self._skips[-1][0] == number:
+            before = self._skips.pop()[1]
+            lost = {name: [*before.lost.get(name, ()), *lost.get(name, ())] for name in {**before.lost, **lost}}
+            gaps = [each for each in (before.gap, gap) if each is not None]
+            gap = (min(gaps)[0], max(each[1] for each in gaps)) if gaps else None
+        self._skips.append((number, _skipped(self.filter, lost, gap)))
         self._wake()
 
     def _give_up(self) -> None:

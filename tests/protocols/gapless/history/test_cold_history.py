@@ -190,7 +190,7 @@ def test_the_age_is_told_by_waves() -> None:
     bench.history.mirror = None
     for seq in range(1, 11):
         bench.history.keep("b0", run("p", seq, 10 * seq))
-    library.note(Interval(0, 100, {}), 0)
+    library.note(Interval(0, 100, {}))
     assert library.dropped() == 50
 
 

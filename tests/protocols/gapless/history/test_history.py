@@ -93,8 +93,6 @@ def test_the_chain_ends_where_an_interval_is_not_known() -> None:
     index.learn(intervals(20, 30))
     assert index.chain(5) == intervals(0, 10, 20, 30, 40, 50)
     assert index.chain(10) == intervals(10, 20, 30, 40, 50)
-    index.forget(30)
-    assert index.chain(0) == intervals(30, 40, 50)
 
 
 # ---- reading from others
@@ -228,6 +226,31 @@ def test_the_memory_of_who_is_out_is_lost() -> None:
     retrieval = desk.begin(0, 50)
     assert desk.read(retrieval) == []
     assert retrieval.lost == {"p": [(1, 1)]}
+
+
+def test_what_there_is_begins_behind_the_last_that_is_missing_of_anybody() -> None:
+    desk = Desk()
+    desk.others["b1"].keep("b1", run("p", 3, 20, count=2))
+    desk.others["b2"].keep("b2", [*run("q", 1, 15), *run("q", 2, 25)])
+    desk.library.index.note(between(0, 50, b1={"p": [(1, 4)]}, b2={"q": [(1, 2)]}))
+    retrieval = desk.begin(0, 50)
+    desk.library.go_on(desk, retrieval)
+    assert retrieval.find_beginning() is None, "nobody has answered"
+    desk.answer()
+    assert retrieval.find_beginning() == 19
+    assert retrieval.lost == {}
+    assert desk.read(retrieval) == ["p:3", "p:4", "q:2"], "q:1 may be an effect of p:2"
+
+
+def test_who_has_nothing_left_is_missing_up_to_the_end_of_the_stretch() -> None:
+    desk = Desk()
+    desk.others["b1"].keep("b1", run("p", 1, 20))
+    desk.library.index.note(between(0, 50, b1={"p": [(1, 1)], "q": [(1, 1)]}))
+    retrieval = desk.begin(0, 50)
+    desk.library.go_on(desk, retrieval)
+    desk.answer()
+    assert retrieval.find_beginning() == 50
+    assert desk.read(retrieval) == []
 
 
 def test_an_answer_to_an_earlier_life_is_no_answer() -> None:

@@ -99,7 +99,7 @@ class Shelf:
     def dropped(self) -> int:
         return 0
 
-    def note(self, interval: Any, dropped: int) -> None:
+    def note(self, interval: Any) -> None:
         pass
 
     def reach(self, position: int) -> None:

@@ -18,7 +18,7 @@ class Shelf:
     def dropped(self) -> int:
         return 0
 
-    def note(self, interval: Interval | None, dropped: int) -> None:
+    def note(self, interval: Interval | None) -> None:
         pass
 
     def reach(self, position: int) -> None:

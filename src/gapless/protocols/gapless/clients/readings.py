@@ -337,7 +337,7 @@ class Readings:
 
     def _search(self, reading: Reading, until: int) -> None:
         if reading.is_earliest:
-            reading.position = self._library.index.round_up(self._waves.dropped)
+            reading.position = self._library.index.round_down(self._waves.dropped)
         reading.retrieval = self._library.begin(reading, reading.text, reading.position, until)
         reading.is_searching = reading.retrieval is None
 
@@ -345,25 +345,39 @@ class Readings:
         """Put what has come into the outbox, as far as there is room; tell whether there may be more to do."""
         retrieval, session = reading.retrieval, reading.session
         assert retrieval is not None
-        reading.is_earliest = False
         self._library.go_on(reading, retrieval)
+        if reading.is_earliest and not self._begin(reading, retrieval):
+            return False
         room = self._window - len(session.outbox)
         events = retrieval.take(min(room, PUT_AT_ONCE)) if room > 0 else []
         if retrieval.until <= reading.position:
             reading.stalled_at = self._waves.final
-        if retrieval.lost or retrieval.gaps:
-            self._tell(reading, is_live=False)
-        session.put(self._runs(reading, events))
         is_over = retrieval.is_over
+        misses = bool(retrieval.lost or retrieval.gaps)
+        if misses and (events or is_over):  # all that is missing in one place is told at once
+            self._tell(reading, is_live=False)
+            misses = False
+        session.put(self._runs(reading, events))
         moved = retrieval.position > reading.position
         reading.position = max(reading.position, retrieval.position)
         if is_over:
             reading.retrieval = None
-        if moved:
+        if moved and not misses:
             self._tell(reading, is_live=False)
         if events or moved:
             self._host.flush(session)
         return bool(events) or is_over or (moved and room > 0)
+
+    def _begin(self, reading: Reading, retrieval: Retrieval) -> bool:
+        """Tell whether it is known where it begins that begins with what there is."""
+        if reading.position > 0:
+            beginning = retrieval.find_beginning()
+            if beginning is None:
+                return False
+            reading.position = beginning
+            retrieval.gaps.insert(0, (0, beginning))
+        reading.is_earliest = False
+        return True
 
     def _runs(self, reading: Reading, events: list[Event]) -> list[Outgoing]:
         """The events, with the subscriptions that get them."""

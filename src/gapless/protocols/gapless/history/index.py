@@ -1,6 +1,7 @@
 """What was admitted between final positions, by journal and publisher: the authority on what history must contain.
 
 Every wave tells one interval (see `retention.waves`). A broker that was out does not know some; it asks others.
+Intervals are remembered for longer than their events: so whoever wants what is gone is told its numbers.
 """
 
 from collections import deque
@@ -38,11 +39,6 @@ class Index:
         while self._entries > ENTRIES_MAX and len(self._intervals) > 1:
             self._forget_oldest()
 
-    def forget(self, position: int) -> None:
-        """What lies before this position can be read no more."""
-        while self._intervals and self._intervals[0].until <= position:
-            self._forget_oldest()
-
     def _forget_oldest(self) -> None:
         interval = self._intervals.popleft()
         self._entries -= _entries(interval)
@@ -60,7 +56,13 @@ class Index:
 
     def between(self, since: int, until: int) -> list[Interval]:
         """What is known between two positions."""
-        return [interval for interval in self._intervals if interval.until > since and interval.since < until]
+        found: list[Interval] = []
+        for interval in reversed(self._intervals):
+            if interval.until <= since:
+                break
+            if interval.since < until:
+                found.append(interval)
+        return found[::-1]
 
     @property
     def last(self) -> int:
@@ -70,6 +72,10 @@ class Index:
     def round_up(self, position: int) -> int:
         """The first final position that is not earlier, as far as it is known."""
         return next((i.until for i in self._intervals if i.since < position <= i.until), position)
+
+    def round_down(self, position: int) -> int:
+        """The last final position that is not later, as far as it is known."""
+        return next((i.since for i in self._intervals if i.since <= position < i.until), position)
 
     def chain(self, since: int, until: int = 0) -> list[Interval]:
         """The intervals between two positions (until 0: up to the last), back to the first gap between them."""

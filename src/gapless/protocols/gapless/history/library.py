@@ -98,12 +98,11 @@ class Library:
         """Nothing after this position was dropped here."""
         return self.history.dropped
 
-    def note(self, interval: Interval | None, dropped: int) -> None:
-        """It is known what was admitted everywhere, and what can be read no more."""
+    def note(self, interval: Interval | None) -> None:
+        """It is known what was admitted everywhere."""
         if interval is not None:
             self.index.note(interval)
             self.history.forget(interval.until - self._age_us if self._age_us else 0)
-        self.index.forget(dropped)
 
     def reach(self, position: int) -> None:
         """Everything up to this position has reached everyone."""

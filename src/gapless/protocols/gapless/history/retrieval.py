@@ -168,6 +168,25 @@ class Retrieval:
             self._finish_stretch()
         return list(self.sources)
 
+    def find_beginning(self) -> int | None:
+        """The first position from which on nothing is missing in the first stretch; None while answers are missing.
+
+        When something was dropped, and when what was admitted is not known, but its numbers are: the last that is
+        missing of a publisher came before the next that is there. What lies before the beginning is not lost for
+        whoever wants what there is, and not taken.
+        """
+        if any(not source.is_over for source in self.sources):
+            return None
+        beginning = self._begin
+        for publisher, ranges in self.lost.items():
+            missing = ranges[-1][1]
+            events = (event for source in self.sources for event in source.events)
+            later = (event.stamp - 1 for event in events if event.publisher == publisher and event.seq > missing)
+            beginning = max(beginning, min(later, default=self._end))
+        self.lost = {}
+        self._begin = self.position = min(beginning, max(self._begin, self.until))
+        return self._begin
+
     def divide(self, source: Source, lacking: Ranges) -> Source | None:
         """What one holder lacks is another source; if there is nobody left to ask, it is lost."""
         holders = source.holders[1:]

@@ -61,8 +61,8 @@ class Archive(Protocol):
         """Nothing after this position was dropped here."""
         ...
 
-    def note(self, interval: Interval | None, dropped: int) -> None:
-        """It is known what was admitted everywhere, and what can be read no more."""
+    def note(self, interval: Interval | None) -> None:
+        """It is known what was admitted everywhere."""
         ...
 
     def reach(self, position: int) -> None:
@@ -208,7 +208,7 @@ class Waves:
         if self._names is not None:
             self._named_below, self._keepers_below = self._names.lowest()
             self._names.spare(wave.named)
-        self._archive.note(wave.interval, wave.dropped)
+        self._archive.note(wave.interval)
         self.reached = max(self.reached, wave.reached)
         self._archive.reach(self.reached)
         self._clock.see(wave.number)
@@ -282,7 +282,7 @@ class Waves:
         else:
             self._before_done, self._done, self._completed = self._done, self._completed, echo.number
             self._interval = Interval(self.final, echo.number, echo.admitted)
-            self._archive.note(self._interval, self.dropped)
+            self._archive.note(self._interval)
             self.final = echo.number
         self._patience = PATIENCE_MIN
         self._idle = 1 if echo.busy else min(2 * self._idle, IDLE_MAX)
