@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from gapless import sync
+from gapless.client import Client
 from gapless.client.loop_thread import LoopThread
-from gapless.errors import GaplessError
+from gapless.errors import GaplessError, SkippedError
 from gapless.runtime.fleet import Fleet
 from gapless_spark.stream.committing import Batch, Committing
 from gapless_spark.stream.layout import Layout
@@ -223,29 +224,69 @@ def test_a_directory_in_use_is_waited_for_and_then_told(tmp_path: Path) -> None:
         pass
 
 
-def test_when_nobody_knows_how_much_is_there_the_user_is_asked(tmp_path: Path) -> None:
+def flood(fleet: Fleet) -> None:
+    """Brokers that keep little forget what came before."""
+    for _ in range(4):
+        speak(fleet, "b0", [{"topic": "flood"}] * 100, b"." * 1_000, at_once=10)
+        with sync.connect(fleet.config.url, timeout_s=PATIENCE_S) as client:
+            client.position()
+
+
+def test_what_brokers_have_dropped_is_counted_by_its_numbers(tmp_path: Path) -> None:
     with served(tmp_path / "brokers", 1, history_bytes=100_000) as small:
         folder = tmp_path / "staging"
         writer = stream(small, folder, "short")
         writer.commit(staged(writer, rows(0, 10)), 0)
-        tasks = staged(writer, rows(10, 300))
-        _half(small, folder, tasks)
-        for _ in range(4):
-            speak(small, "b0", [{"topic": "flood"}] * 100, b"." * 1_000, at_once=10)
-            with sync.connect(small.config.url, timeout_s=PATIENCE_S) as client:
-                client.position()
+        _half(small, folder, staged(writer, rows(10, 300)))
+        flood(small)
         with sync.connect(small.config.url, timeout_s=PATIENCE_S) as client:
             heard = client.subscribe("\"sink.id\" = 'short'")
-            told = refusal(writer, staged(writer, rows(0, 1)), 1)
-            assert "brokers have forgotten what was published since" in told
-            assert "'query-on/1'" in told
-            writer = stream(small, folder, "short", published="100")
             writer.commit(staged(writer, rows(0, 1)), 1)
             events = heard.take(300, timeout_s=PATIENCE_S)
-            while len(events) < 200:
+            while events[-1].attributes["n"] != 309:
                 events += heard.take(300, timeout_s=PATIENCE_S)
-        assert [event.attributes["n"] for event in events] == list(range(110, 310))
-        assert events[-1].seq == 310
+        assert [event.attributes["n"] for event in events] == list(range(310 - len(events), 310))
+        assert 10 < len(events) < 300, "some were there, and dropped"
+        assert [event.seq for event in events] == [*range(311 - len(events), 311)]
+
+
+class Forgotten:
+    """A reading of what brokers forgot so long ago that they do not know its numbers any more."""
+
+    position = 9
+
+    def __init__(self) -> None:
+        self._told = False
+
+    async def take(self, most: int) -> list[Any]:
+        if self._told:
+            return []
+        self._told = True
+        raise SkippedError("an unknown number of events are gone", {}, (1, 9))
+
+
+def test_when_nobody_knows_how_much_is_there_the_user_is_asked(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = stream(fleet, tmp_path, "short")
+    writer.commit(staged(writer, rows(0, 10)), 0)
+    _half(fleet, tmp_path, staged(writer, rows(10, 300)))
+
+    async def forgotten(*_: Any, **__: Any) -> Forgotten:
+        return Forgotten()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Client, "read", forgotten)
+        told = refusal(writer, staged(writer, rows(0, 1)), 1)
+    assert "brokers have forgotten what was published since" in told
+    assert "'query-on/1'" in told
+    there = published(fleet, "short")
+    assert 10 < len(there) < 310
+    with monkeypatch.context() as patch:
+        patch.setattr(Client, "read", forgotten)
+        writer = stream(fleet, tmp_path, "short", published=str(len(there) - 10))
+        writer.commit(staged(writer, rows(0, 1)), 1)
+    assert published(fleet, "short") == list(range(310))
 
 
 def _half(fleet: Fleet, folder: Path, tasks: list[Any]) -> None:
