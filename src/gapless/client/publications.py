@@ -41,6 +41,10 @@ Checked: TypeAlias = tuple[Publish, int]
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
+NAMES_MAX = 1_000
+_names: dict[str, int] = {}
+"""Names of attributes that were looked at, and their bytes: most events have the names of those before."""
+
 
 class Batch:
     """Publications that were checked, in order."""
@@ -100,8 +104,12 @@ def check_all(items: Sequence[Publication], event_max: int) -> tuple[Batch, Even
         except EventError as error:
             return batch, error
         batch.add((call, size))
-        is_text = all(type(value) is str for value in call.attributes.values())
-        latest, base = (call.attributes, size - len(call.payload)) if is_text else (None, 0)
+        latest = call.attributes
+        for value in latest.values():
+            if type(value) is not str:
+                latest = None
+                break
+        base = size - len(call.payload)
     return batch, None
 
 
@@ -109,14 +117,9 @@ def check_publication(item: Publication, event_max: int) -> Checked:
     """The call that publishes it, or an `EventError`."""
     attributes, payload = parts_of(item)
     size = len(payload) + ATTRIBUTE_BYTES * len(attributes)
+    known = _names
     for name, value in attributes.items():
-        if type(name) is not str:
-            raise EventError(f"attribute {name!r} has a name that is no string")
-        if not name:
-            raise EventError("an attribute has a name, and this one is empty")
-        size += len(name) if name.isascii() else _bytes_of(name, "the name of an attribute")
-        if "-" in name:
-            hint_at_name(name)
+        size += (known.get(name) if type(name) is str else None) or _size_of_name(name)
         kind = type(value)
         if kind is str:
             size += len(value) if value.isascii() else _bytes_of(value, f"attribute {name!r}")
@@ -134,6 +137,19 @@ def check_publication(item: Publication, event_max: int) -> Checked:
             "in the network's file"
         )
     return Publish({**attributes}, payload), size
+
+
+def _size_of_name(name: object) -> int:
+    if type(name) is not str:
+        raise EventError(f"attribute {name!r} has a name that is no string")
+    if not name:
+        raise EventError("an attribute has a name, and this one is empty")
+    size = len(name) if name.isascii() else _bytes_of(name, "the name of an attribute")
+    if "-" in name:
+        hint_at_name(name)
+    if len(_names) < NAMES_MAX:
+        _names[name] = size
+    return size
 
 
 def parts_of(item: Any) -> tuple[Mapping[str, Any], bytes]:
