@@ -13,7 +13,7 @@ from gapless.errors import CallError
 
 __all__ = [
     "check_choice", "check_count", "check_flag", "check_kind", "check_name", "check_path", "check_printable",
-    "check_seconds", "check_text", "check_timeout", "shown", "surrogate_in",
+    "check_seconds", "check_text", "check_timeout", "kind_of", "shown", "surrogate_in",
 ]  # fmt: skip
 
 NAME_MAX = 150
@@ -46,7 +46,7 @@ def surrogate_in(text: str) -> str:
 def check_text(what: str, value: object) -> str:
     """The text, if it is text that can travel."""
     if not isinstance(value, str):
-        raise CallError(f"{what} is text, but this is {_kind(value)}")
+        raise CallError(f"{what} is text, but this is {kind_of(value)}")
     half = surrogate_in(value)
     if half:
         raise CallError(f"{what} contains {half}, half of a surrogate pair, which cannot be sent; leave it out")
@@ -71,20 +71,20 @@ def check_printable(what: str, name: str) -> str:
 def check_flag(what: str, value: object) -> bool:
     """True or false, and nothing that may be taken for one of them."""
     if not isinstance(value, bool):
-        raise CallError(f"{what} is True or False, but this is {_kind(value)}")
+        raise CallError(f"{what} is True or False, but this is {kind_of(value)}")
     return value
 
 
 def check_kind(what: str, value: object, kind: type, made_by: str) -> None:
     """Something that another call has returned."""
     if not isinstance(value, kind):
-        raise CallError(f"{what} is what {made_by} returned, but this is {_kind(value)}")
+        raise CallError(f"{what} is what {made_by} returned, but this is {kind_of(value)}")
 
 
 def check_path(what: str, value: object) -> Path:
     """A place among the files of this machine."""
     if not isinstance(value, str | os.PathLike):
-        raise CallError(f"{what} is a path, but this is {_kind(value)}")
+        raise CallError(f"{what} is a path, but this is {kind_of(value)}")
     path = os.fspath(value)
     if not isinstance(path, str) or "\0" in path or surrogate_in(path):
         raise CallError(f"{what} is {shown(path)}, which is no path")
@@ -99,7 +99,7 @@ def check_timeout(value: object) -> float | None:
 def check_seconds(value: object) -> float:
     """A time to wait."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CallError(f"timeout_s is a number of seconds, but this is {_kind(value)}")
+        raise CallError(f"timeout_s is a number of seconds, but this is {kind_of(value)}")
     if isnan(value) or value < 0:
         raise CallError(f"timeout_s is {value:g}, but nobody can wait for less than 0 seconds")
     return float(value)
@@ -108,7 +108,7 @@ def check_seconds(value: object) -> float:
 def check_count(what: str, value: object) -> int:
     """A number of things, at least one."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise CallError(f"{what} is a whole number, but this is {_kind(value)}")
+        raise CallError(f"{what} is a whole number, but this is {kind_of(value)}")
     if value < 1:
         raise CallError(f"{what} must be positive, but is {value}")
     return value
@@ -120,5 +120,6 @@ def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
         raise CallError(f"{what} is {' or '.join(map(repr, choices))}, not {shown(value)}")
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """What it is instead, for a complaint."""
     return "None" if value is None else f"of type {type(value).__name__}"

@@ -13,6 +13,7 @@ from typing import ClassVar
 from msgspec.structs import force_setattr
 
 from gapless.client.unsafe import fulfil, refuse
+from gapless.client.arguments import kind_of
 from gapless.errors import CallError, GaplessError, GivenAwayError
 from gapless.events import Event
 from gapless.names import Confirm
@@ -130,7 +131,7 @@ class Confirmations:
         if upto is None:
             return self._last
         if isinstance(upto, bool) or not isinstance(upto, Event | int):
-            raise CallError(f"confirm an event, or a position, or nothing for all; this is of type {_kind(upto)}")
+            raise CallError(f"confirm an event, or a position, or nothing for all; this is {kind_of(upto)}")
         if not self._is_manual:
             return self._last
         number = 0
@@ -176,7 +177,3 @@ class Confirmations:
         for _, future in self._waiting:
             refuse(future, error)
         self._waiting = []
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__

@@ -14,7 +14,7 @@ import time
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from gapless.client.arguments import shown
+from gapless.client.arguments import kind_of, shown
 from gapless.errors import CallError
 
 __all__ = ["Since", "position_of"]
@@ -33,7 +33,7 @@ def position_of(what: str, value: Since) -> int:
     if value == "earliest":
         return 0
     if isinstance(value, bool) or not isinstance(value, str | int | datetime | timedelta):
-        raise CallError(f"{what} is a position, a time, an age or 'earliest', but this is {_kind(value)}")
+        raise CallError(f"{what} is a position, a time, an age or 'earliest', but this is {kind_of(value)}")
     position = value if isinstance(value, int) else int(_seconds(what, value) * 1e6)
     if position < 0:
         raise CallError(f"{what} is {shown(value)}, which lies before all positions; 'earliest' is everything there is")
@@ -64,7 +64,3 @@ def _timestamp(value: datetime) -> float:
         return value.timestamp()
     except (ValueError, OverflowError, OSError):  # at the ends of the calendar, where zones have no room
         return -1.0 if value.year < 1970 else float("inf")
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else f"of type {type(value).__name__}"

@@ -9,8 +9,6 @@ from gapless.runtime.tls import why_dialling_failed
 __all__ = ["DEFAULT_PORT", "is_tls", "parse_url", "split_address", "why_unreachable"]
 
 DEFAULT_PORT = 7400
-ADDRESS_MAX = 300
-"""So much of it is told."""
 SCHEME = "gapless://"
 TLS_SCHEME = "gapless+tls://"
 
@@ -22,7 +20,7 @@ def split_address(address: str) -> tuple[str, int]:
         host, port = address, str(DEFAULT_PORT)
     host = host.removeprefix("[").removesuffix("]")
     if not _may_be_host(host) or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
-        raise ConfigError(f"{address[:ADDRESS_MAX]!r} is no address; write host:port")
+        raise ConfigError(f"{address!r} is no address; write host:port")
     return host, int(port)
 
 

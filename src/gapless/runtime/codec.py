@@ -112,8 +112,8 @@ class Codec:
         for message in messages:
             events = events_of(message) if message.__class__ in self._carrying else None
             if isinstance(events, EventRun):
-                shared = [part for part in bounds_of(events.alike) if part[2] - part[1] > 1]
-                size += sum((end - begin - 1) * size_of(each, b"") for each, begin, end in shared)
+                bounds = bounds_of(events.alike)
+                size += sum((end - begin - 1) * size_of(each, b"") for each, begin, end in bounds if end > begin + 1)
         if size > self._run_max:
             raise WireError(
                 f"a batch of messages has {size:,} bytes if each event in it is told for itself, but "

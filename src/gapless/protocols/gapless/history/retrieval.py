@@ -171,20 +171,20 @@ class Retrieval:
     def find_beginning(self) -> int | None:
         """The first position from which on nothing is missing in the first stretch; None while answers are missing.
 
-        When something was dropped, and when what was admitted is not known, but its numbers are: the last that is
-        missing of a publisher came before the next that is there. What lies before the beginning is not lost for
-        whoever wants what there is, and not taken.
+        Of what is missing only the numbers are known. So it begins behind the last number that is missing of any
+        publisher: that was admitted before the next number that is there, and within the stretch if there is none.
         """
         if any(not source.is_over for source in self.sources):
             return None
-        beginning = self._begin
-        for publisher, ranges in self.lost.items():
-            missing = ranges[-1][1]
-            events = (event for source in self.sources for event in source.events)
-            later = (event.stamp - 1 for event in events if event.publisher == publisher and event.seq > missing)
-            beginning = max(beginning, min(later, default=self._end))
+        missing = {publisher: ranges[-1][1] for publisher, ranges in self.lost.items()}
+        before_next = dict.fromkeys(missing, self._end)
+        for source in self.sources:
+            for event in source.events:
+                publisher = event.publisher
+                if publisher in missing and event.seq > missing[publisher]:
+                    before_next[publisher] = min(before_next[publisher], event.stamp - 1)
         self.lost = {}
-        self._begin = self.position = min(beginning, max(self._begin, self.until))
+        self._begin = self.position = min(max([self._begin, *before_next.values()]), max(self._begin, self.until))
         return self._begin
 
     def divide(self, source: Source, lacking: Ranges) -> Source | None:

@@ -159,7 +159,8 @@ class JournalCopy:
             dropped += count
             last = run.first + count - 1
             event = run.events[count - 1]
-            latest[event.publisher] = event
+            if event.publisher not in latest or latest[event.publisher].seq < event.seq:
+                latest[event.publisher] = event
             if count < len(run.events):
                 entries.appendleft(run.without(count))
         self._length -= dropped
