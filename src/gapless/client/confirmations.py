@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from msgspec.structs import force_setattr
 
-from gapless.client.unsafe import fulfil, refuse
 from gapless.client.arguments import kind_of
+from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import CallError, GaplessError, GivenAwayError
 from gapless.events import Event
 from gapless.names import Confirm
