@@ -393,6 +393,19 @@ def test_while_a_client_is_away_no_broker_keeps_more_than_two_windows_and_then_p
     assert result.refusals == ()
 
 
+@pytest.mark.parametrize("place", ["b0", "b2"])
+def test_who_publishes_much_waits_for_round_trips_and_not_for_the_next_wave(place: str) -> None:
+    """A wave a minute, and room for ten: ten windows take seconds, wherever the root is."""
+    scene = Scene(brokers=3, window=10, wave_ms=60_000)
+    scene.publisher("p", place)
+    scene.client("c", "b1")
+    scene.subscribe(1000, "c", "s")
+    scene.publish(2000, "p", 100, 0.0)
+    _, trace = scene.play()
+    assert delivered(trace, "s") == events("p", 1, 100)
+    assert max(row.time_ms for row in trace.history if row.subscription_id == "s") < 10_000
+
+
 def test_a_client_that_publishes_far_ahead_of_what_is_safe_is_refused() -> None:
     scene = Scene(client_window=10, window=5)
     scene.publisher("p", "b0")

@@ -197,6 +197,7 @@ class GaplessBroker(BrokerNode):
         else:
             life.clients.receive(peer, message)
             life.wave_course.echo_if_due()
+            life.wave_course.hurry_if_full()
 
     def _on_body(self, life: Life, peer: str, body: Body) -> None:
         match body:

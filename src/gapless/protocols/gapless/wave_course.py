@@ -16,6 +16,8 @@ __all__ = ["WAVE", "WaveCourse"]
 
 WAVE = "wave"
 """The key of the root's timer."""
+FULL = 2
+"""Which part of the window may be full before a broker asks for a wave: half of it."""
 
 
 class WaveCourse:
@@ -94,6 +96,12 @@ class WaveCourse:
                 self._begin(wave)
         elif parent in self._state.table.links:
             self._send_tree(self._state.table.links[parent], Hurry(again))
+
+    def hurry_if_full(self) -> None:
+        """Clients have published so much that they will soon have to wait for room: what has reached everyone should
+        be forgotten by then."""
+        if FULL * self._state.journal.weight > self._state.options.window:
+            self.hurry()
 
     def receive_echo(self, link: Link, echo: Echo) -> None:
         """An echo comes from below."""

@@ -9,8 +9,8 @@ well, everything before the first has been taken by every client, and the third 
 Two properties of this cut are used elsewhere: an effect is never forgotten before its cause (a cut contains the
 causes of what it contains), and forgetting costs two messages a link and round, however many events there were.
 
-The root starts a wave each interval, and at once after the last one while a broker is pressed: a full window waits
-for round trips, not for the clock.
+The root starts a wave each interval, at once after the last one while a broker is pressed, and when one asks for it
+because half of its window is full: a full window waits for round trips, not for the clock.
 
 A hand-over voids the waves that its members have seen; the root starts another one when no echo comes.
 
