@@ -238,6 +238,9 @@ class SessionRecord(_Message, frozen=True):
     lost: list[tuple[int, int]] = msgspec.field(default_factory=list)
     """What the client published, and nobody holds any more, if it may not have heard that: from the first to the last
     number of each range."""
+    revived: list[str] = msgspec.field(default_factory=list)
+    """Subscriptions that were lost with more than f brokers, and read what they missed: their client knows the cuts that
+    count."""
 
 
 class Admission(_Message, frozen=True):

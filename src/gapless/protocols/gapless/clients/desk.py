@@ -246,6 +246,7 @@ class Desk:
         session.place = record.place
         if record.behind >= 0:
             session.lag(Turn.LACKS, record.behind)
+            session.revived = dict.fromkeys(record.revived)
         session.anew = dict(record.anew)
         session.lost = list(record.lost)
         if self._journal.is_on_disk:
@@ -440,6 +441,7 @@ class Desk:
         session.unready.pop(name, None)
         session.began.pop(name, None)
         session.anew.pop(name, None)
+        session.revived.pop(name, None)
         self.readings.leave(session.client, name)
         self._table.remove_subscription(name)
 

@@ -217,6 +217,7 @@ class Session:
             {name: self.began[name] for name in self.subscriptions if name in self.began},
             dict(self.anew),
             list(self.lost),
+            list(self.revived),
         )
 
     @property

@@ -53,6 +53,7 @@ def without_lost(records: Iterable[SessionRecord], processed: Cuts) -> dict[str,
             awaited={},
             began={},
             anew={},
+            revived=[],
         )
         for record in records
     }
