@@ -4,6 +4,7 @@ which tests."""
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -108,6 +109,20 @@ class _SharedInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
         scope = self._split_scope(self.registered_collections[node][item_index])
         if all(self.assigned_work[node][scope].values()):
             del self.assigned_work[node][scope]
+
+
+WAITING = ("tests/checkers/live/", "tests/cli/", "tests/client/", "tests/deploy/", "tests/runtime/")
+"""Where the tests are that wait for real brokers most of their time."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Several workers get those that wait evenly among those that compute: so the cores always have something to do."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        parts: list[list[pytest.Item]] = [[], []]
+        for item in items:
+            parts[item.nodeid.startswith(WAITING)].append(item)
+        places = [(number / len(part), item) for part in parts for number, item in enumerate(part)]
+        items[:] = [item for _, item in sorted(places, key=itemgetter(0))]
 
 
 @pytest.hookimpl(optionalhook=True)
