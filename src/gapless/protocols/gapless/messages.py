@@ -239,8 +239,8 @@ class SessionRecord(_Message, frozen=True):
     """What the client published, and nobody holds any more, if it may not have heard that: from the first to the last
     number of each range."""
     revived: list[str] = msgspec.field(default_factory=list)
-    """Subscriptions that were lost with more than f brokers, and read what they missed: their client knows the cuts that
-    count."""
+    """Subscriptions that were lost with more than f brokers, and read what they missed: the cuts that count are
+    those that their client knows."""
 
 
 class Admission(_Message, frozen=True):
