@@ -48,10 +48,15 @@ class BeyondPlan:
         return self._rng.choice(["wait", "go on"])
 
     def draw(self, faults: tuple[Fault, ...], *, with_disks: bool) -> tuple[Fault, ...]:
-        """The faults, without those that touch who dies here, and the deaths."""
+        """The faults, without those that touch who dies here, and the deaths.
+
+        Who does not come back is told to somebody who is there, so nobody else stays away for good.
+        """
         dead = self._draw_group()
-        others = [fault for fault in faults if not set(dead) & _names(fault)]
-        drawn = self._draw_deaths(dead, with_disks)
+        touched = {*dead, *_gone_for_good(faults)}
+        others = [fault for fault in faults if not touched & _names(fault)]
+        hurt = {fault.broker for fault in others if isinstance(fault, Crash)}
+        drawn = self._draw_deaths(dead, with_disks, hurt)
         return tuple(sorted([*others, *drawn], key=lambda fault: fault.at_ms))
 
     def _draw_group(self) -> list[str]:
@@ -62,7 +67,7 @@ class BeyondPlan:
         count = min(self._hazards.f + rng.choice([1, 1, 1, 2, 3]), len(overlay.brokers) - 1, len(near))
         return near[:count] if rng.random() < 0.6 else rng.sample(near, count)
 
-    def _draw_deaths(self, dead: list[str], with_disks: bool) -> list[Fault]:
+    def _draw_deaths(self, dead: list[str], with_disks: bool, hurt: set[str]) -> list[Fault]:
         rng, hazards = self._rng, self._hazards
         begin = rng.uniform(0, hazards.until_ms)
         spread = rng.choice([0.0, 0.0, hazards.detection.min_ms, hazards.detection.max_ms])
@@ -72,6 +77,8 @@ class BeyondPlan:
         fate = self._draw_fate(with_disks) if rng.random() < 0.6 else None
         alive = [name for name in self._overlay.brokers if name not in dead]
         fates = {name: fate or self._draw_fate(with_disks) for name in dead}
+        if hurt & set(alive):  # whoever is told may not be there
+            fates = {name: "bare" if fate == "never" else fate for name, fate in fates.items()}
         self._leave_contacts(fates)
         rows: list[Fault] = []
         for name in dead:
@@ -125,6 +132,12 @@ class BeyondPlan:
                 return Restart(at_ms, name, disk="lost")
             case "never":
                 return Forget(at_ms, name, told)
+
+
+def _gone_for_good(faults: tuple[Fault, ...]) -> set[str]:
+    """The brokers that die and do not come back."""
+    last = {fault.broker: fault for fault in faults if isinstance(fault, Crash | Restart)}
+    return {name for name, fault in last.items() if isinstance(fault, Crash)}
 
 
 def _names(fault: Fault) -> set[str]:

@@ -243,10 +243,17 @@ class Connections:
     # ---- coming back
 
     def restore(self, a: Slot, b: Slot) -> None:
-        """Both ends may be able to talk again: if so, they will have a connection soon, or at once."""
+        """Both ends may be able to talk again: if so, they will have a connection soon, or at once.
+
+        If one of them is dead, that is when it restarts; or, if they are not near and have never talked, when they do.
+        """
         pair = pair_of(a, b)
         state = self._down.get(pair)
-        if state is None or pair in self.cut or not (a.alive and b.alive):
+        if state is None or pair in self.cut:
+            return
+        if not (a.alive and b.alive):
+            if b not in self.peers(a):
+                del self._down[pair]
             return
         state.attempt += 1
         settings = self._settings

@@ -60,15 +60,17 @@ _LAG_MS = (1.0, 20.0, 100.0, 500.0)
 _FAR_MS = (40.0, 250.0)
 _READING_MS = 8_000.0
 _LOSSES = (0.02, 0.1, 0.3)
+_FURTHER: tuple[tuple[str, ...], ...] = ((PARTITION,), (BEYOND,), *([()] * 6))
+"""What is drawn besides where all kinds of faults are: mostly nothing."""
 
 
 def generate(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
     limits: GeneratorLimits | None = None, scale: str = "small",
 ) -> Scenario:  # fmt: skip
-    """The scenario of this seed. `faults`: none, all (crash, cut, suspicion, and in some runs disk and blackout), or
-    some of these and of isolation, partition, beyond-f, relink, loss and duplication, with commas between. `scale`:
-    see `generator_scales`; `limits` are those of small scenarios, of which the others heed f alone.
+    """The scenario of this seed. `faults`: none, all (crash, cut, suspicion, in some runs also disk and blackout,
+    partition or beyond-f), or some of these and of isolation, relink, loss and duplication, with commas between.
+    `scale`: see `generator_scales`; `limits` are those of small scenarios, of which the others heed f alone.
     """
     spec = protocols().get(protocol)
     draft = _Draft if spec is None or not spec.topics_only else partial(_TopicDraft, spec)
@@ -79,7 +81,10 @@ def generate(
         drawn, limits=given if chosen == "small" else msgspec.structs.replace(drawn.limits, f=given.f)
     )
     name = f"random-{faults}-{seed}" if chosen == "small" else f"random-{faults}-{chosen}-{seed}"
-    return draft(seed, fault_kinds(faults), drawn).scenario(protocol, name, options or {})
+    kinds = fault_kinds(faults)
+    if faults == "all" and spec is not None and spec.keeps_disks:
+        kinds += random.Random(f"{seed}/whole network").choice(_FURTHER)
+    return draft(seed, kinds, drawn).scenario(protocol, name, options or {})
 
 
 class _Publisher(msgspec.Struct):

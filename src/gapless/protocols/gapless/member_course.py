@@ -187,7 +187,12 @@ class MemberCourse:
         self.refresh()
 
     def timer_fired(self, key: str, broker: str) -> None:
-        """So long a suspicion has lasted, or others could return."""
+        """So long a suspicion has lasted, or others could return.
+
+        While they could, this broker may not have accused anybody. The smallest story: all lose their power, where a
+        majority is needed. b0 does not come back, and the others wait for it. Then each is willing to go on without it,
+        but has not heard that from any other.
+        """
         if key == RENEW:
             if self._membership.suspects(broker):
                 self.suspected(broker)
@@ -196,6 +201,7 @@ class MemberCourse:
             self.refresh()
         else:
             self._membership.is_patient = self._membership.stood_still = False
+            self._news.repeat_accusations()
             self.refresh()
 
     # ---- what follows -------------------------------------------------------------------------------------
