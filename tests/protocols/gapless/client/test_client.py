@@ -324,6 +324,17 @@ def test_once_attached_the_timer_means_nothing() -> None:
     assert bench.step(TimerFired(timer.key)) == []
 
 
+def test_one_that_is_sent_in_a_circle_and_then_away_by_who_served_it_asks_again_after_a_while() -> None:
+    bench = Bench().attach()
+    for attempt, (broker, other) in enumerate([("b", "b1"), ("b1", "b2"), ("b2", "b")], start=2):
+        assert attaches(bench.hear(Redirect(attempt, other), broker))
+    bench.hear(Attached(5, "b/0", [], list(CONTACTS)))
+    effects = bench.hear(Redirect(5, "b1"))
+    assert not attaches(effects)
+    assert retries(effects)
+    assert attaches(bench.step(TimerFired("retry")))
+
+
 def test_a_redirect_is_followed() -> None:
     bench = Bench().attach()
     bench.step(Suspected("b"))

@@ -145,11 +145,18 @@ class SessionSearch:
         self._set_timer()
 
     def redirected(self, message: Redirect) -> None:
-        """Go there; but if brokers send us in a circle, let some time pass before the next step."""
+        """Go there; but if brokers send us in a circle, let some time pass before the next step.
+
+        The one that held the session may be the last of that circle. Its smallest story: c is sent from b1 to b2, on to
+        b3, and back to b2, which grants the session and gives it to b3 a moment later. If c still took b2 for its
+        broker, it would wait for ever.
+        """
         self._redirects += 1
         self._line.broker = message.broker
         if self._redirects <= REDIRECTS_MAX:
             self.attach()
+        else:
+            self.put_off()
 
     def begin(self, home: str) -> None:
         """There is no session: begin one with this life, or, without any, with whoever invites the client."""
