@@ -143,6 +143,7 @@ class Life:
             self.waves,
             self.estates,
             self.clients,
+            has_memory=self._is_first or (found is not None and found.is_used),
         )
         outlets = Outlets(
             send=self.streams.send,

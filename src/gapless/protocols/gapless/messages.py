@@ -341,6 +341,8 @@ class Sync(_Message, frozen=True):
     reached by then."""
     lost: Ranges = msgspec.field(default_factory=dict)
     """By publisher that may not have been told: what is lost of what it published."""
+    has_memory: bool = True
+    """Whether it has what it held when it was there last: it is in its first life, or has come back with its disk."""
 
 
 class Completed(_Message, frozen=True):

@@ -91,6 +91,11 @@ class Handover:
         """Whether every member has contributed."""
         return len(self.syncs) == len(self.region.group)
 
+    def lost_count(self, status: Statuses) -> int:
+        """How many brokers of the region are out, or have come back without what they held."""
+        bare = {member for member, sync in self.syncs.items() if not sync.has_memory}
+        return sum(name in bare or excluded(status, name) for name in self.region.core)
+
     def unheld(self, status: Statuses) -> list[str]:
         """The excluded brokers of the region whose journals no member has, and whose heirs no member knows."""
         held = {(estate.broker, estate.life) for sync in self.syncs.values() for estate in sync.estates}

@@ -153,11 +153,12 @@ class Handovers:
     def unheld(self, handover: Handover) -> list[str]:
         """The excluded brokers that have to return, since nobody has what they had confirmed.
 
-        With up to f in the core, a backup of each is among the members: if it has no journal, nothing was confirmed.
+        If no more than f of the core are out, or have lost their memory, a backup of each is among the members: if it
+        has no journal, nothing was confirmed.
         """
         if self._options.partition != "wait" or "holders" in self._options.switched_off:
             return []
-        if not handover.is_ready or len(handover.region.core) <= self._membership.f:
+        if not handover.is_ready or handover.lost_count(self._membership.status) <= self._membership.f:
             return []
         return [name for name in handover.unheld(self._membership.status) if not self._membership.is_forgotten(name)]
 
@@ -237,6 +238,7 @@ class Handovers:
             gone_round=self._estates.gone_round(region),
             lost={client: list(ranges) for client, ranges in self._estates.lost.items()},
             done={name: seq for name in sorted(self._log.publishers()) if (seq := self._clients.done(name))},
+            has_memory=self._state.has_memory,
         )
 
     def _plan_return(self, broker: str, delay_us: int) -> None:

@@ -33,6 +33,8 @@ class BrokerState:
     waves: Waves
     estates: Estates
     clients: Desk
+    has_memory: bool = True
+    """Whether it has what the broker held when it was there last."""
 
     @property
     def name(self) -> str:
