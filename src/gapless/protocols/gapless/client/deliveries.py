@@ -16,7 +16,7 @@ from gapless.protocols.gapless.client.named_client import NamedClient
 from gapless.protocols.gapless.client_messages import ClientGot, Delivery
 from gapless.protocols.gapless.groups.client import GroupClient
 from gapless.protocols.gapless.messages import Cuts
-from gapless.protocols.gapless.tombstones import has_lost, is_lost
+from gapless.protocols.gapless.tombstones import concerns_anybody, has_lost, is_lost
 
 __all__ = ["Deliveries"]
 
@@ -82,9 +82,10 @@ class Deliveries:
             self._deliver_each(asked, waiting)
             waiting = []
             for name, held, got in asked:
-                if not held.has_history and event.publisher not in held.cuts:
+                is_open = held.is_whole and event.stamp > held.began and concerns_anybody(event.attributes)
+                if not (is_open or held.has_history or event.publisher in held.cuts):
                     continue
-                missed = held.miss({event.publisher: [(event.seq, event.seq)]})
+                missed = held.miss({event.publisher: [(event.seq, event.seq)]}, whatever_cuts_say=is_open)
                 if missed:
                     got[event.publisher] = event.seq
                     self._line.emit(Skipped(name, missed))

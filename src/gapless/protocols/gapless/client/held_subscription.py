@@ -53,9 +53,9 @@ class HeldSubscription(Held):
             return event.stamp > (self._start if self.has_history else self.began)
         return event.seq >= cut
 
-    def miss(self, lost: Ranges) -> Ranges:
+    def miss(self, lost: Ranges, *, whatever_cuts_say: bool = False) -> Ranges:
         """Of what nobody has any more: what is due, has not come, and was not told before."""
-        starts = {} if self.has_history else self.cuts
+        starts = {} if self.has_history or whatever_cuts_say else self.cuts
         past: Ranges = {p: [(1, max(self.got.get(p, 0), starts.get(p, 1) - 1))] for p in lost}
         missed = without(without(lost, past), self.skipped)
         for publisher, ranges in missed.items():

@@ -172,7 +172,10 @@ class Desk:
         passed = self._table.passed.get(session.client, 0)
         accounted = self._unaccounted.accounted(session.client, session.held, message)
         passed_on = self._unaccounted.passed_on(session.client, session.held, message)
-        tombstones = [tombstone(session.client, seq) for seq in range(passed_on + 1, message.first)]
+        advertised = min((first for _, first in message.advertisements.values()), default=NEVER)
+        tombstones = [
+            tombstone(session.client, seq, is_anybodys=seq < advertised) for seq in range(passed_on + 1, message.first)
+        ]
         session.unburied = self._unaccounted.lost(session.client, message)
         session.lose(passed_on + 1, message.first - 1, message.heard)
         last = message.publications[-1].seq if message.publications else message.first - 1
