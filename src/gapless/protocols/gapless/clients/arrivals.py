@@ -43,7 +43,7 @@ class Homes(Protocol):
 
     @property
     def gone(self) -> Mapping[str, None]:
-        """The publishers whose sessions hand-overs found to be lost."""
+        """The publishers whose sessions hand-overs found to be lost, or on disks that may be old."""
         ...
 
     def lose(self, client: str, first: int, last: int) -> None:

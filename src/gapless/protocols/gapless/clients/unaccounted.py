@@ -1,8 +1,9 @@
 """What a client knows of and nobody here does: more than f brokers are gone, or a hand-over is still to come.
 
 - *What it published itself*, and was told to be safe. If nobody has it, it is lost.
-- *What it was delivered* of publishers whose sessions were lost with all who held them. If the publisher's client did
-  not hear that it is safe, that client publishes it again. If it heard so, or is gone as well, the event is lost.
+- *What it was delivered* of publishers whose sessions were lost with all who held them, or came back with old disks. If
+  the publisher's client did not hear that it is safe, that client publishes it again. If it heard so, or is gone as
+  well, the event is lost.
 
 The smallest story of the second: x has got p:1. Its broker dies, and so do all who held p:1, before p's client hears
 that it is safe. x comes to b2 first and publishes x:1, then p comes to b2 and publishes p:1 again. An effect would be
@@ -49,7 +50,8 @@ class Unaccounted:
         tell: Callable[[PutOff], None],
     ) -> None:
         """`done` tells up to which number what a client published has reached everyone, as far as is known here; `gone`
-        has the publishers whose sessions hand-overs found to be lost; `tell` lets the other brokers know who waits."""
+        has those whose sessions hand-overs found to be lost, or on disks that may be old; `tell` lets the other brokers
+        know who waits."""
         self._home = home
         self._window = options.window
         self._counts = "tombstones" not in options.switched_off

@@ -93,6 +93,8 @@ class TakeoverPlan(msgspec.Struct, frozen=True):
     """The member, if any, through which each of them came in."""
     gone: Cuts
     """By publisher whose session was lost: up to which number nothing of it is."""
+    found: list[str]
+    """Publishers that are known from disks alone: if those are old, more of theirs may be lost than anybody knows."""
     adopted: set[Id]
     """Those that this member has to note in its journal, since nobody has the journal that they were in."""
     buried: dict[Id, list[Event]]
@@ -173,9 +175,18 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         pasts=pasts,
         entered=entered,
         gone=gone,
+        found=_known_from_disks(contributions, estates),
         adopted=adopts,
         buried=holes_in_history(events, adopts, gone, contributions, view.window) if view.with_tombstones else {},
     )
+
+
+def _known_from_disks(
+    contributions: Mapping[str, Sync], estates: Mapping[Life, Mapping[str, SessionRecord]]
+) -> list[str]:
+    brought = [estate for sync in contributions.values() for estate in sync.estates]
+    certain = {(estate.broker, estate.life) for estate in brought if not estate.is_found}
+    return sorted({client for life, records in estates.items() if life not in certain for client in records})
 
 
 def _find_links(view: TakeoverView) -> dict[str, str]:
