@@ -341,6 +341,8 @@ class Sync(_Message, frozen=True):
     reached by then."""
     lost: Ranges = msgspec.field(default_factory=dict)
     """By publisher that may not have been told: what is lost of what it published."""
+    unreached: Cuts = msgspec.field(default_factory=dict)
+    """By publisher: the last number that is known to be admitted somewhere, and may not have reached everyone."""
     has_memory: bool = True
     """Whether it has what it held when it was there last: it is in its first life, or has come back with its disk."""
 

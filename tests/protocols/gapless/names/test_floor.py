@@ -96,6 +96,9 @@ class Shelf:
     def admitted(self, since: int, until: int) -> dict[str, Any]:
         return {}
 
+    def last_admitted(self, since: int, until: int) -> dict[str, int]:
+        return {}
+
     def dropped(self) -> int:
         return 0
 

@@ -15,6 +15,9 @@ class Shelf:
     def admitted(self, since: int, until: int) -> dict[str, Ranges]:
         return {}
 
+    def last_admitted(self, since: int, until: int) -> dict[str, int]:
+        return {}
+
     def dropped(self) -> int:
         return 0
 

@@ -94,6 +94,15 @@ class Library:
         found = self._journal(since, until)
         return {self._name: found} if found else {}
 
+    def last_admitted(self, since: int, until: int) -> Cuts:
+        """By publisher: the last number that is known to have been admitted anywhere between two positions."""
+        found: Cuts = {}
+        for interval in self.index.between(since, until):
+            for ranges in interval.admitted.values():
+                for publisher, known in ranges.items():
+                    found[publisher] = max(known[-1][1], found.get(publisher, 0))
+        return found
+
     def dropped(self) -> int:
         """Nothing after this position was dropped here."""
         return self.history.dropped

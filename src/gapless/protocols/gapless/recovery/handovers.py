@@ -238,6 +238,7 @@ class Handovers:
             gone_round=self._estates.gone_round(region),
             lost={client: list(ranges) for client, ranges in self._estates.lost.items()},
             done={name: seq for name in sorted(self._log.publishers()) if (seq := self._clients.done(name))},
+            unreached=self._waves.unreached(),
             has_memory=self._state.has_memory,
         )
 

@@ -6,8 +6,8 @@ from inside the region, and no member knows a session of it. Of what it publishe
 
 - everything up to a number has reached everyone, as some member knows (`Sync.inside`),
 - what left the dead brokers is in the log of a member, through which it went; or it has reached everyone,
-- so what lies between that number and the last that passed any member, and is in no log, is lost. It may also have gone
-  to dead brokers only, which nobody can tell.
+- so what lies between that number and the last that passed any member, or was admitted for all that anybody knows
+  (`Sync.unreached`), and is in no log, is lost. It may also have gone to dead brokers only, which nobody can tell.
 
 Each of these gets a tombstone, right after the event before it. Every effect of what is lost comes after that event,
 too, so nobody sees an effect before it is told that the cause is lost. What the publisher published after the last that
@@ -95,9 +95,12 @@ def fill_holes(
 ) -> list[Event]:
     """The events of the merged log, with tombstones for those of gone publishers that nobody holds.
 
-    They are those before the last that passed any member, or that is in the past of what a journal holds. The smallest
-    story of the second: b1 dies with p:1, and with all who held it. b2 had processed it, and so x:1 comes after it,
-    which is in b2's journal. If p:1 had no tombstone, p would publish it again when it is back, after its effect.
+    They are those before the last that passed any member, that is in the past of what a journal holds, or that is known
+    to be admitted before a final position. The smallest story of the second: b1 dies with p:1, and with all who held
+    it. b2 had processed it, and so x:1 comes after it, which is in b2's journal. If p:1 had no tombstone, p would
+    publish it again when it is back, after its effect. Of the third: b1 and b2 die with p:1, which is on its way to c,
+    at b1. The root knows that it was admitted. If p:1 had no tombstone, the next waves would say that it has reached
+    everyone.
     """
     held: dict[str, dict[int, int]] = {publisher: {} for publisher in gone}
     for event in events:
@@ -109,7 +112,9 @@ def fill_holes(
     first: list[Event] = []
     noted = _noted_before(contributions) if gone else {}
     for publisher in sorted(gone):
-        last = max([noted.get(publisher, 0), *(sync.passed.get(publisher, 0) for sync in contributions.values())])
+        last = noted.get(publisher, 0)
+        for sync in contributions.values():
+            last = max(last, sync.passed.get(publisher, 0), sync.unreached.get(publisher, 0))
         before = max((seq for seq in held[publisher] if seq <= gone[publisher]), default=0)
         place = after.setdefault((publisher, before), []) if before else first
         for seq in range(gone[publisher] + 1, last + 1):

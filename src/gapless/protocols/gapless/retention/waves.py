@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from gapless.protocols.gapless.clock import Clock
-from gapless.protocols.gapless.messages import NOBODY, Echo, Interval, Ranges, Wave
+from gapless.protocols.gapless.messages import NOBODY, Cuts, Echo, Interval, Ranges, Wave
 
 __all__ = ["Archive", "Waves"]
 
@@ -55,6 +55,10 @@ class Archive(Protocol):
 
     def admitted(self, since: int, until: int) -> dict[str, Ranges]:
         """What the journals of this broker got between two positions, by journal."""
+        ...
+
+    def last_admitted(self, since: int, until: int) -> Cuts:
+        """By publisher: the last number that is known to have been admitted anywhere between two positions."""
         ...
 
     def dropped(self) -> int:
@@ -161,6 +165,10 @@ class Waves:
     def _knows_position(self) -> bool:
         """Whether it knows a position up to which it is known what was admitted."""
         return self._knows_beginning or self.final > 0
+
+    def unreached(self) -> Cuts:
+        """By publisher: the last number that is known to be admitted, and may not have reached everyone."""
+        return self._archive.last_admitted(self.reached, self.final)
 
     def see(self, stamp: int) -> None:
         """An earlier life has come so far."""
