@@ -29,6 +29,7 @@ from gapless.protocol import (
     Subscribe,
     Suspected,
     TimerFired,
+    Trusted,
     Unadvertise,
     Unsubscribe,
 )
@@ -305,15 +306,22 @@ def test_while_it_asks_there_already_it_only_waits_longer() -> None:
     assert (attaches(effects), len(retries(effects))) == ([], 1)
 
 
-def test_it_asks_its_contacts_in_turn_when_its_broker_is_lost_or_does_not_answer() -> None:
+def test_it_asks_its_contacts_in_turn_when_its_broker_is_lost_or_does_not_answer_and_the_lost_less_often() -> None:
     bench = Bench().attach()
     [timer] = retries(bench.step(Suspected("b")))
     peers = []
-    for _ in range(4):
+    for _ in range(6):
         [(peer, _)] = attaches(bench.step(TimerFired(timer.key)))
         peers.append(peer)
-    assert peers == ["b2", "b", "b1", "b2"]
+    assert peers == ["b2", "b1", "b2", "b", "b1", "b2"]
     assert bench.step(Suspected("b1")) == [], "that is not the one it talks to"
+
+
+def test_who_is_trusted_again_is_asked_in_turn() -> None:
+    bench = Bench().attach()
+    [timer] = retries(bench.step(Suspected("b")))
+    bench.step(Trusted("b"))
+    assert [attaches(bench.step(TimerFired(timer.key)))[0][0] for _ in range(2)] == ["b2", "b"]
 
 
 def test_once_attached_the_timer_means_nothing() -> None:

@@ -117,7 +117,7 @@ class GaplessClient(ClientNode):
                 else:
                     self._search.timed_out()
             case Trusted():
-                pass
+                self._search.trusted(item.peer)
             case Confirm():
                 (self._groups if item.subscription in self._groups else self._named).confirm(item)
             case ListNames() | MoveName():

@@ -57,6 +57,8 @@ class SessionSearch:
         self._served_at = 0
         """When the broker that holds the session said something last."""
         self._asked = 0
+        self._silent: dict[str, None] = {}
+        """The brokers that seem to be lost."""
         self._redirects = 0
         self._patience = 1
         """How many times longer than usual it waits for an answer: longer each time that none came in time, because the
@@ -82,17 +84,32 @@ class SessionSearch:
         self._line.emit(SetTimer(RETRY, int(self._retry_us * self._patience)))
 
     def _try_next(self) -> None:
-        self._asked = (self._asked + 1) % len(self._contacts)
+        """Ask the next contact that does not seem to be lost. When all others were asked, the lost are, too: who parts
+        with brokers that it does not need may not hear that one of them is back."""
+        following = [place for place in range(self._asked + 1, len(self._contacts)) if not self._is_silent(place)]
+        if not following:
+            following = [place for place in range(len(self._contacts)) if not self._is_silent(place)] or [0]
+            self._silent.clear()
+        self._asked = following[0]
         self._line.broker = self._contacts[self._asked]
         self.attach()
 
+    def _is_silent(self, place: int) -> bool:
+        return self._contacts[place] in self._silent
+
     def connected(self, peer: str) -> None:
         """The connection to a broker is fresh."""
+        self.trusted(peer)
         if peer == self._line.broker:
             self.attach()
 
+    def trusted(self, peer: str) -> None:
+        """A broker is there, after all."""
+        self._silent.pop(peer, None)
+
     def suspected(self, peer: str) -> None:
         """A broker seems to be lost."""
+        self._silent[peer] = None
         if peer == self._line.broker:
             self._try_next()
 

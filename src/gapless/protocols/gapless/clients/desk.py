@@ -133,9 +133,11 @@ class Desk:
         session = self.sessions[client] = Session(client, epoch_of(0))
         session.place = self._broker
         known = self._table.passed.get(client, 0)
-        if message.home == self._home:
+        if message.home == self._home and client not in self._homes.gone:
             known = max(known, message.first - 1)
         else:
+            # Also one that begins anew: p:1 was safe, and is lost with p's session. If p comes so late that it is told
+            # that its session has expired, whoever reads history still has to hear that p:1 is lost.
             self._table.moved[client] = None
             known = max(known, min(self.done(client), message.first - 1))
         self._table.passed[client] = known
