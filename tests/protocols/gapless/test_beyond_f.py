@@ -178,9 +178,9 @@ def test_whoever_published_what_subscriptions_are_told_to_be_lost_learns_it_once
 ) -> None:
     buried: set[tuple[str, int]] = set()
 
-    def noted(publisher: str, seq: int, stamp: int = 0) -> Event:
+    def noted(publisher: str, seq: int, stamp: int = 0, *, is_anybodys: bool = False) -> Event:
         buried.add((publisher, seq))
-        return tombstone(publisher, seq, stamp)
+        return tombstone(publisher, seq, stamp, is_anybodys=is_anybodys)
 
     for module in (desk, publications):
         monkeypatch.setattr(module, "tombstone", noted)
