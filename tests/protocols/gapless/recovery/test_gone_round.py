@@ -2,7 +2,7 @@
 
 from gapless.overlay import star
 from gapless.protocols.gapless.members.status import alive_status
-from gapless.protocols.gapless.messages import Admission, Estate
+from gapless.protocols.gapless.messages import Admission, Cuts, Estate
 from gapless.protocols.gapless.recovery.gone_round import when_gone_round
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan, TakeoverView, plan_takeover
 from tests.protocols.gapless.recovery.bench import contribution, event, record, region_at
@@ -13,7 +13,7 @@ REGION = region_at(STAR, BACK, "b1")
 """b0, in the middle, has returned; b1, b2 and b3 are there."""
 
 
-def plan(**gone_round: int) -> TakeoverPlan:
+def plan(processed: Cuts | None = None, **gone_round: int) -> TakeoverPlan:
     """b0 brings a session of p, which had published 1 to 3, and subscribed s. b2 has processed 2."""
     admissions = [Admission(seq, event("p", seq), {}, False) for seq in (1, 2, 3)]
     session = record(
@@ -28,7 +28,7 @@ def plan(**gone_round: int) -> TakeoverPlan:
     )
     found = Estate("b0", 0, {"p": session}, {}, admissions, 3, True)
     given = {member: contribution(REGION) for member in REGION.group}
-    given["b0"] = contribution(REGION, estates=[found])
+    given["b0"] = contribution(REGION, estates=[found], passed=processed or {})
     given["b2"] = contribution(REGION, passed={"p": 2})
     given["b3"] = contribution(REGION, gone_round={f"{name}/0": at for name, at in gone_round.items()})
     return plan_takeover(TakeoverView("b1", STAR, BACK, REGION, {}), given)
@@ -40,6 +40,11 @@ def test_what_somebody_has_processed_counts_and_the_rest_is_as_if_it_had_not_bee
     assert share.record.admitted == made.estates["b0", 0]["p"].admitted == 2
     assert share.record.advertisements == {"p/a": ("TRUE", 3, True)}
     assert [item.event.seq for item in made.admissions["b0", 0]] == [1, 2]
+    assert [item.seq for item in made.events] == [1, 2]
+
+
+def test_that_one_who_comes_back_has_processed_it_does_not_count() -> None:
+    made = plan(b0=7, processed={"p": 3})
     assert [item.seq for item in made.events] == [1, 2]
 
 

@@ -6,8 +6,9 @@ what is in the journal, and no way leads from or to whoever was there any more.
 **Events.** If they came back now, it would be too late: whoever has read history beyond them would not take them, and
 who subscribed would not be reached. The smallest story: b2 and b6 die with p:1, which c on the other side subscribes
 to, and the others go round them. b2 and b6 come back with their disks, and p publishes 2. c would get p:2, and never
-hear of p:1. So what nobody else has processed is lost, as if they had come back without it. When its publisher comes,
-it is told, and so is everybody else (`clients.desk`).
+hear of p:1. So what nobody who went on has processed is lost, as if they had come back without it. When its publisher
+comes, it is told, and so is everybody else (`clients.desk`). That one of those who come back has processed it does not
+count: b2 may only have stood still, and have taken b6 in before it heard that it is out.
 
 **Subscriptions.** What was published meanwhile did not come their way. The smallest story: s comes back with its cut
 p:1, and its client reads p:2 to p:9 out of history. t is covered by s, and would start with p:2 as s did. So they are
@@ -22,7 +23,7 @@ from gapless.protocols.gapless.lives import Home
 from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, Sync
 from gapless.protocols.gapless.recovery.merge import merge_cuts
 
-__all__ = ["processed_by_any", "still_counts", "when_gone_round", "without_lost"]
+__all__ = ["processed_by_any", "processed_by_others", "still_counts", "when_gone_round", "without_lost"]
 
 
 def when_gone_round(contributions: Mapping[str, Sync]) -> dict[Home, int]:
@@ -42,8 +43,13 @@ def processed_by_any(contributions: Mapping[str, Sync]) -> Cuts:
     return found
 
 
+def processed_by_others(contributions: Mapping[str, Sync]) -> Cuts:
+    """The same, of the members that do not come back themselves."""
+    return processed_by_any({member: sync for member, sync in contributions.items() if member not in sync.core})
+
+
 def without_lost(records: Iterable[SessionRecord], processed: Cuts) -> dict[str, SessionRecord]:
-    """The sessions of such a life, by client: as if each had published no more than somebody processed."""
+    """The sessions of such a life, by client: as if each had published no more than others processed."""
     return {
         record.client: msgspec.structs.replace(
             record,
@@ -60,5 +66,5 @@ def without_lost(records: Iterable[SessionRecord], processed: Cuts) -> dict[str,
 
 
 def still_counts(item: Admission, processed: Cuts) -> bool:
-    """Whether somebody has processed what such a life had admitted."""
+    """Whether others have processed what such a life had admitted."""
     return item.event.seq <= processed.get(item.event.publisher, 0)

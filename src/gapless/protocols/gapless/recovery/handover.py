@@ -33,7 +33,7 @@ from gapless.protocols.gapless.members.contraction import Region, excluded, stan
 from gapless.protocols.gapless.members.status import Statuses, life_of
 from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, Sync, TreeBody
 from gapless.protocols.gapless.pieces import Pieces
-from gapless.protocols.gapless.recovery.gone_round import processed_by_any, when_gone_round, without_lost
+from gapless.protocols.gapless.recovery.gone_round import processed_by_others, when_gone_round, without_lost
 
 __all__ = [
     "Handover",
@@ -143,7 +143,7 @@ def divide_estates(
             owned[client] = max(epoch, owned.get(client, 0))
         for estate in sync.estates:
             _unite(records.setdefault((estate.broker, estate.life), {}), estate)
-    processed = processed_by_any(syncs) if gone_round else {}
+    processed = processed_by_others(syncs) if gone_round else {}
     for key, estate_records in records.items():
         if name_life(*key) in gone_round:
             records[key] = without_lost(estate_records.values(), processed)

@@ -14,11 +14,16 @@ from gapless.overlay import Overlay
 from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.members.contraction import Region, effective_links, path_inside
 from gapless.protocols.gapless.members.status import Statuses
-from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, Sync
+from gapless.protocols.gapless.messages import Admission, Cuts, LogEntry, SessionRecord, Sync
 from gapless.protocols.gapless.pieces import Pieces, finish
 from gapless.protocols.gapless.recovery.contribution import MERGED
 from gapless.protocols.gapless.recovery.found import without_outdated
-from gapless.protocols.gapless.recovery.gone_round import processed_by_any, still_counts, when_gone_round
+from gapless.protocols.gapless.recovery.gone_round import (
+    processed_by_any,
+    processed_by_others,
+    still_counts,
+    when_gone_round,
+)
 from gapless.protocols.gapless.recovery.handover import (
     Inheritance,
     claimant,
@@ -132,8 +137,8 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     yield sum(len(records) for records in estates.values())
     patterns = Patterns(view.filters.values())
     known_cuts = yield from _collect_known_cuts(contributions, inherited)
-    admissions, doubtful = yield from _join_all_admissions(contributions, estates)
-    logs = [sync.log for sync in contributions.values()]
+    admissions, doubtful, lost = yield from _join_all_admissions(contributions, estates)
+    logs = [_without(sync.log, lost) for sync in contributions.values()]
     events: list[Event] = []
     pasts: dict[Id, Cuts] = {}
     if view.with_logs:
@@ -242,22 +247,24 @@ def _collect_filters(
 
 def _join_all_admissions(
     contributions: Mapping[str, Sync], estates: Mapping[Life, dict[str, SessionRecord]]
-) -> Pieces[tuple[dict[Life, list[Admission]], Cuts]]:
-    """What each life had admitted, and from where on that is doubtful.
+) -> Pieces[tuple[dict[Life, list[Admission]], Cuts, set[Id]]]:
+    """What each life had admitted, from where on that is doubtful, and what of it others went on without.
 
     Up to the last event that anybody is known to have processed, a life had admitted everything.
     """
     processed = processed_by_any(contributions)
-    gone_round, passed = when_gone_round(contributions), dict(processed)
+    gone_round, passed = when_gone_round(contributions), processed_by_others(contributions)
     held = [estate for sync in contributions.values() for estate in sync.estates]
     publishers = {item.event.publisher for estate in held for item in estate.admissions}
     publishers |= {entry.event.publisher for sync in contributions.values() for entry in sync.log}
     yield 1
     joined: dict[Life, list[Admission]] = {}
+    lost: set[Id] = set()
     for life in estates:
         copies = [estate for estate in held if (estate.broker, estate.life) == life]
         joined[life] = yield from join_admissions(copies, publishers)
         if name_life(*life) in gone_round:
+            lost.update((i.event.publisher, i.event.seq) for i in joined[life] if not still_counts(i, passed))
             joined[life] = [item for item in joined[life] if still_counts(item, passed)]
         for place, item in enumerate(joined[life]):
             merge_cuts(processed, item.after)
@@ -271,7 +278,11 @@ def _join_all_admissions(
                 certain = place + 1
         for item in items[certain:]:
             doubtful.setdefault(item.event.publisher, item.event.seq)
-    return joined, doubtful
+    return joined, doubtful, lost
+
+
+def _without(log: list[LogEntry], lost: set[Id]) -> list[LogEntry]:
+    return [entry for entry in log if (entry.event.publisher, entry.event.seq) not in lost] if lost else log
 
 
 def _find_late(estates: Mapping[Life, Mapping[str, SessionRecord]], contributions: Mapping[str, Sync]) -> Late:

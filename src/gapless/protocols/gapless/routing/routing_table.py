@@ -42,9 +42,12 @@ from gapless.protocols.gapless.routing.records import Advertisement, Link, Subsc
 from gapless.protocols.gapless.routing.representation import Representation
 from gapless.protocols.gapless.tombstones import is_lost
 from gapless.protocols.parts.filter_pairs import cover, overlap
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["RoutingTable"]
 
+LOST_MAX = 10_000
+"""Publishers that were lost with their sessions and are remembered."""
 SILENT_MAX = 10_000
 """Publishers that advertise nothing any more and are remembered: clients come and go all the time. One that comes back
 after so many others is taken for a new one, whose events were all still to come."""
@@ -73,6 +76,8 @@ class RoutingTable:
         """Whether every stable advertisement is known here; a broker that returns has to learn them first."""
         self.has_former = False
         """Whether any subscription has cuts of publishers that have left."""
+        self._lost: dict[str, None] = {}
+        """The publishers whose sessions were lost with more than f brokers."""
         self._publishers: dict[str, dict[str, Advertisement]] = {}
         self._index: FilterIndex[str] = FilterIndex()
         self._send = send
@@ -365,9 +370,18 @@ class RoutingTable:
                 return list(self.subscriptions.values())
         return []
 
-    def remove_advertisement(self, name: str) -> None:
-        """The publisher will publish nothing more under the advertisement."""
+    def remove_advertisement(self, name: str, *, is_lost: bool = False) -> None:
+        """The publisher will publish nothing more under the advertisement; or it `is_lost` with its session.
+
+        Then the cuts of subscriptions that were told them are kept for longer. The smallest story: p:1 is on its way to
+        c, and p's session is lost with more than f brokers. Far from there, c's broker hears that p has left. The
+        session is found on a disk, with p:1, and is entered again. If c's cut were that of a new publisher, c would
+        not get p:1.
+        """
         advertisement = self.advertisements.pop(name)
+        if is_lost:
+            self._lost[advertisement.publisher] = None
+            forget_oldest(self._lost, LOST_MAX)
         others = self._publishers[advertisement.publisher]
         del others[name]
         if not others:
@@ -376,7 +390,7 @@ class RoutingTable:
             advertisement.origin.advertisements.pop(name, None)
         for link in self.links.values():
             if link is not advertisement.origin:
-                self._send(link, RemoveAdvertisement(name))
+                self._send(link, RemoveAdvertisement(name, is_lost))
         for subscription in self.subscriptions.values():
             if advertisement.publisher in subscription.cuts and not any(
                 overlap(other.filter, subscription.filter) for other in others.values()
@@ -400,10 +414,12 @@ class RoutingTable:
                 del self.passed[publisher]
 
     def forget_former(self) -> None:
-        """Nothing of publishers that left is under way any more."""
+        """Nothing of publishers that left is under way any more. Those that were lost may be found again."""
         self.has_former = False
         for subscription in self.subscriptions.values():
-            subscription.former.clear()
+            former = subscription.former
+            for publisher in [name for name in former if name not in self._lost]:
+                del former[publisher]
 
     # ---- links --------------------------------------------------------------------------------------------
 
