@@ -400,9 +400,10 @@ class Session:
         """The subscriptions that their client must read again out of history, and from which position on.
 
         The client knows which of them lie behind, if it was told. If the session is an orphan, or nothing is known here
-        of what the client was told, all others may lie behind, too, from the position in the session's record on. The
-        client lacks nothing up to that position, whatever it says. If the record has none, it lacks nothing that has
-        reached everyone.
+        of what the client was told, all others may lie behind, too, from the position in the session's record on. If
+        the record has none, the client lacks nothing that has reached everyone, whatever it says. If it has one, the
+        client may still lack more. The smallest story: c lies behind, its broker is gone round, and comes back with an
+        old disk, which does not know that c lay behind: no wave had waited for c before its broker was gone.
         """
         self.lag(Turn.ASKED_ABOUT)
         is_unsure = not self.is_live and (self.is_orphan or not known)
@@ -412,7 +413,7 @@ class Session:
             if name not in anew and (progress.is_behind or is_unsure or name in known):
                 late.append(name)
                 position = min(position, progress.since if progress.is_behind else self.behind)
-        return late, max(position, reached if self.is_live else self.behind)
+        return late, max(position, reached) if self.is_live else position
 
     def claim(self, message: Attach, voided: Container[str], late: Container[str] = ()) -> None:
         """The client is back: keep of the deliveries what it lacks, and number them anew.
