@@ -47,9 +47,7 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
     """
     has_lost_journal = _has_lost_journal(contributions)
     known = set(inherited) | (_last_heard_outside(contributions) if has_lost_journal else set())
-    for sync in contributions.values():
-        known |= sync.owned.keys() | sync.homes.keys()
-        known |= {item.publisher for item in sync.advertisements}
+    known |= _present(contributions)
     found: Cuts = {}
     for sync in contributions.values():
         for publisher, reached in sync.inside.items():
@@ -58,6 +56,14 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
                     found[publisher] = max(reached, found.get(publisher, 0))
             elif inherited.get(publisher, NEVER) < sync.passed.get(publisher, 0):
                 found[publisher] = max(reached, inherited[publisher], found.get(publisher, 0))
+    return found
+
+
+def _present(contributions: Mapping[str, Sync]) -> set[str]:
+    """The publishers whose sessions the members have, or that advertise something outside the region."""
+    found: set[str] = set()
+    for sync in contributions.values():
+        found |= sync.owned.keys() | sync.homes.keys() | {item.publisher for item in sync.advertisements}
     return found
 
 
@@ -160,9 +166,14 @@ def holes_in_history(
 
     What has reached everyone is in an interval, so whoever reads it is told that nobody has it. Nobody lets out more
     than a window before all of it has reached everyone.
+
+    The journals of those who are there are not lost. The smallest story: b1 and b3 are out, and b0 is the only member.
+    Its log has p:4, out of the merged log of an earlier hand-over, and p is at b4. If p:1 to p:3 had tombstones now,
+    they would stand beside the events themselves, in b4's journal.
     """
     if not _has_lost_journal(contributions):
         return {}
+    present = _present(contributions)
     reached: Cuts = {}
     for sync in contributions.values():
         merge_cuts(reached, sync.done)
@@ -170,7 +181,7 @@ def holes_in_history(
     for event in events:
         publisher, seq = event.publisher, event.seq
         before = max(reached.get(publisher, 0), seq - 1 - window)
-        if (publisher, seq) in adopts and publisher not in gone and before < seq - 1:
+        if (publisher, seq) in adopts and publisher not in present and publisher not in gone and before < seq - 1:
             found[publisher, seq] = [tombstone(publisher, other, event.stamp) for other in range(before + 1, seq)]
         reached[publisher] = max(seq, before)
     return found
