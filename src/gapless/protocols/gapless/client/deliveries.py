@@ -102,6 +102,7 @@ class Deliveries:
             or held.skipped
             or held.got.get(publisher, 0) >= first.seq
             or held.begins_after >= first.stamp
+            or held.stands_before(publisher, first.seq)
         ):
             return False
         if held.was_behind and publisher not in held.cuts and not held.has_history:
@@ -124,7 +125,9 @@ class Deliveries:
                 self.clock = event.stamp
             for name, held, got in asked:
                 if got.get(publisher, 0) < seq and (not held.is_behind or self._is_due(held, event)):
-                    if event.stamp <= held.begins_after or (held.skipped and held.was_told_lost(publisher, seq)):
+                    if event.stamp <= held.begins_after or held.stands_before(publisher, seq):
+                        continue
+                    if held.skipped and held.was_told_lost(publisher, seq):
                         continue
                     if held.was_behind and publisher not in held.cuts and not held.has_history:
                         self._begin_with(held, event)

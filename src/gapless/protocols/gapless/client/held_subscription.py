@@ -53,6 +53,14 @@ class HeldSubscription(Held):
             return event.stamp > (self._start if self.has_history else self.began)
         return event.seq >= cut
 
+    def stands_before(self, publisher: str, seq: int) -> bool:
+        """Whether an event stands before the cut that the application was told.
+
+        The smallest story: p:1 comes by, and s starts with p:2. All who held p:1 are lost, before p's client hears that
+        it is safe: it publishes p:1 again.
+        """
+        return not self.has_history and seq < self.cuts.get(publisher, 0)
+
     def miss(self, lost: Ranges, *, whatever_cuts_say: bool = False) -> Ranges:
         """Of what nobody has any more: what is due, has not come, and was not told before."""
         starts = {} if self.has_history or whatever_cuts_say else self.cuts
