@@ -256,8 +256,18 @@ OFFER = SideAdvertisement("a", "p", "x >= 0", 1, False)
 def test_who_knew_all_stable_advertisements_starts_with_the_first_event_of_a_new_one() -> None:
     bench = Bench("b1", STAR)
     subscribed(bench, "mine", "x >= 0")
-    complete(bench, b2=contribution(REGION, advertisements=[OFFER], known_cuts={"mine": {"p": 4}}, passed={"p": 9}))
+    log = logged(event("p", 1))
+    offered = contribution(REGION, advertisements=[OFFER], known_cuts={"mine": {"p": 4}}, log=log, passed={"p": 1})
+    complete(bench, b2=offered)
     assert bench.state.table.subscriptions["mine"].cuts == {"p": 1}
+
+
+def test_or_with_the_next_if_that_came_by_and_is_in_no_log_any_more() -> None:
+    """Then it was found on an old disk."""
+    bench = Bench("b1", STAR)
+    subscribed(bench, "mine", "x >= 0")
+    complete(bench, b2=contribution(REGION, advertisements=[OFFER], passed={"p": 9}))
+    assert bench.state.table.subscriptions["mine"].cuts == {"p": 10}
 
 
 def test_a_subscription_that_was_not_told_takes_the_cuts_of_what_covers_it() -> None:

@@ -31,11 +31,13 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
+import msgspec
+
 from gapless.events import Event
 from gapless.protocols.gapless.messages import Admission, Cuts, LogEntry
 from gapless.protocols.gapless.pieces import Pieces
 
-__all__ = ["find_pasts", "merge_cuts", "merge_logs"]
+__all__ = ["NextNumbers", "find_next_numbers", "find_pasts", "merge_cuts", "merge_logs"]
 
 
 Id = tuple[str, int]
@@ -239,3 +241,30 @@ def merge_cuts(into: Cuts, cuts: Cuts) -> None:
     for publisher, cut in cuts.items():
         if cut > into.get(publisher, 0):
             into[publisher] = cut
+
+
+class NextNumbers(msgspec.Struct, frozen=True):
+    """From which number on a publisher's events are still to come, if an advertisement says so and may be old.
+
+    After more than f have failed, it may have been found on an old disk. The smallest story: p publishes 1 and takes
+    its advertisement back, and c subscribes. p's broker comes back with a disk that knows neither. c is not to wait for
+    1, which came by before.
+    """
+
+    merged: dict[str, list[int]]
+    """By publisher: what is in the merged log."""
+    processed: Cuts
+    """By publisher: the last that any member has processed."""
+
+    def of(self, publisher: str, first: int) -> int:
+        """The first from that one on that is in the merged log; or else that nobody has processed."""
+        merged = [seq for seq in self.merged.get(publisher, ()) if seq >= first]
+        return min(merged, default=max(first, self.processed.get(publisher, 0) + 1))
+
+
+def find_next_numbers(events: Iterable[Event], processed: Cuts) -> NextNumbers:
+    """Of the merged log, and of what any member has processed."""
+    merged: dict[str, list[int]] = {}
+    for event in events:
+        merged.setdefault(event.publisher, []).append(event.seq)
+    return NextNumbers(merged, processed)

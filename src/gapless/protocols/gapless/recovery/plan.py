@@ -35,7 +35,7 @@ from gapless.protocols.gapless.recovery.handover import (
 )  # fmt: skip
 from gapless.protocols.gapless.recovery.holes import adopted, fill_holes, gone_publishers, holes_in_history
 from gapless.protocols.gapless.recovery.inference import Inference
-from gapless.protocols.gapless.recovery.merge import find_pasts, merge_cuts, merge_logs
+from gapless.protocols.gapless.recovery.merge import NextNumbers, find_next_numbers, find_pasts, merge_cuts, merge_logs
 from gapless.protocols.gapless.recovery.patterns import Patterns
 
 __all__ = ["TakeoverPlan", "TakeoverView", "plan_in_pieces", "plan_takeover"]
@@ -96,6 +96,7 @@ class TakeoverPlan(msgspec.Struct, frozen=True):
     """For each of them: how far its past reaches."""
     entered: dict[Id, str]
     """The member, if any, through which each of them came in."""
+    next_numbers: NextNumbers
     gone: Cuts
     """By publisher whose session was lost: up to which number nothing of it is."""
     found: list[str]
@@ -149,7 +150,10 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         gone = gone_publishers(contributions, {share.record.client: share.record.admitted for share in inherited})
         events = fill_holes(events, pasts, gone, contributions)
     late = _find_late(estates, contributions)
-    yield from _note_later_publishers(contributions, inherited, late, known_cuts, patterns, events if is_return else [])
+    next_numbers = find_next_numbers(events, processed_by_any(contributions))
+    yield from _note_later_publishers(
+        contributions, inherited, late, known_cuts, patterns, next_numbers, events if is_return else []
+    )
     filters = yield from _collect_filters(view, contributions, inherited, patterns)
     inference = Inference(contributions, inherited, events, pasts, filters, known_cuts, patterns)
     inferred = yield from inference.infer_cuts()
@@ -179,6 +183,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         events=events,
         pasts=pasts,
         entered=entered,
+        next_numbers=next_numbers,
         gone=gone,
         found=_known_from_disks(contributions, estates),
         adopted=adopts,
@@ -305,6 +310,7 @@ def _note_later_publishers(
     late: Late,
     known_cuts: dict[str, Cuts],
     patterns: Patterns,
+    next_numbers: NextNumbers,
     events: list[Event],
 ) -> Pieces[None]:
     """Give inherited subscriptions their cuts of publishers that came later than they did.
@@ -333,8 +339,9 @@ def _note_later_publishers(
                 continue
             known = share.record.cuts.get(name, {}).keys() | set(awaited)
             began = share.record.began.get(name)
-            for publisher, offer, first in offers:
+            for publisher, offer, advertised in offers:
                 if publisher not in known and patterns.of(offer).overlaps(patterns.of(text)):
+                    first = next_numbers.of(publisher, advertised)
                     cuts = known_cuts.setdefault(name, {})
                     later = [] if began is None else [e.seq for e in published.get(publisher, ()) if e.stamp > began]
                     cuts[publisher] = min(first, *later, cuts.get(publisher, first))

@@ -208,12 +208,10 @@ class Takeover:
         """Enter an advertisement that is not known here.
 
         If all stable ones were known, it was not stable yet, and what subscribes on this side was there before it.
-        But after more than f have failed, it may come from an old disk. Its smallest story: p publishes 1 and takes its
-        advertisement back, and c subscribes. p's broker comes back with a disk that knows neither. c is not to wait for
-        1, which came by before.
+        But after more than f have failed, it may come from an old disk (`NextNumbers`).
         """
         if name not in self._table.advertisements:
-            first = max(first, self._table.passed.get(publisher, 0) + 1)
+            first = self.plan.next_numbers.of(publisher, max(first, self._table.passed.get(publisher, 0) + 1))
             advertisement = self._table.enter_advertisement(name, publisher, text, link, first)
             if self._table.is_complete:
                 own = [item for item in self._table.subscriptions.values() if not self._is_inside(item.origin)]
