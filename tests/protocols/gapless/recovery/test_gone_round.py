@@ -29,8 +29,9 @@ def plan(processed: Cuts | None = None, **gone_round: int) -> TakeoverPlan:
     found = Estate("b0", 0, {"p": session}, {}, admissions, 3, True)
     given = {member: contribution(REGION) for member in REGION.group}
     given["b0"] = contribution(REGION, estates=[found], passed=processed or {})
-    given["b2"] = contribution(REGION, passed={"p": 2})
-    given["b3"] = contribution(REGION, gone_round={f"{name}/0": at for name, at in gone_round.items()})
+    known = {f"{name}/0": at for name, at in gone_round.items()}
+    given["b2"] = contribution(REGION, passed={"p": 2}, gone_round=known)
+    given["b3"] = contribution(REGION, gone_round=known)
     return plan_takeover(TakeoverView("b1", STAR, BACK, REGION, {}), given)
 
 

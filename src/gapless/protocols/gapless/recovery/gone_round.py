@@ -44,8 +44,8 @@ def processed_by_any(contributions: Mapping[str, Sync]) -> Cuts:
 
 
 def processed_by_others(contributions: Mapping[str, Sync]) -> Cuts:
-    """The same, of the members that do not come back themselves."""
-    return processed_by_any({member: sync for member, sync in contributions.items() if member not in sync.core})
+    """The same, of the members that went round some life."""
+    return processed_by_any({member: sync for member, sync in contributions.items() if sync.gone_round})
 
 
 def without_lost(records: Iterable[SessionRecord], processed: Cuts) -> dict[str, SessionRecord]:
