@@ -34,6 +34,7 @@ from gapless.protocols.gapless.clients.session_state import (
 from gapless.protocols.gapless.epochs import Epoch, epoch_of
 from gapless.protocols.gapless.messages import Cuts, SessionRecord
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
+from gapless.protocols.gapless.tombstones import is_lost
 
 __all__ = ["Session"]
 
@@ -322,9 +323,12 @@ class Session:
                 self.last_cuts.setdefault(name, {}).setdefault(publisher, cut)
 
     def _keep_cuts_of_outbox(self) -> None:
-        """Note a cut for all that is in the outbox. It was due when it came, even if its publisher has left since."""
+        """Note a cut for all that is in the outbox. It was due when it came, even if its publisher has left since.
+
+        Tombstones do not count: they come to all.
+        """
         for run in self.outbox:
-            if run.is_history:
+            if run.is_history or is_lost(run.events[0].attributes):
                 continue
             publisher = run.events[0].publisher
             for name in run.names:
@@ -438,7 +442,8 @@ class Session:
             if run.is_history:
                 continue  # a reading begins again where the client says
             publisher = run.events[0].publisher
-            dues = [(name, due[name].get(publisher, NEVER)) for name in run.names if name in due]
+            unknown = 0 if is_lost(run.events[0].attributes) else NEVER
+            dues = [(name, due[name].get(publisher, unknown)) for name in run.names if name in due]
             for event in run.events:
                 lacking = [name for name, first in dues if event.seq >= first]
                 if lacking:
