@@ -90,8 +90,14 @@ def contradiction() -> Trace:
     return recorder.finish(quiesced=True)
 
 
-TRIED = ["no single step 1", "ann:1 is listed twice", "filter 'x =' "]
-"""One of each stage: every one of them takes an audit. In a worker all are tried, see below."""
+TRIED = [
+    "no single step 1",
+    "ann:1 is listed twice",
+    "s9, which is not listed",
+    "filter 'x =' ",
+    "are not a JSON object",
+]
+"""One of each table and of each stage: every one of them takes an audit. In a worker all are tried, see below."""
 
 
 @pytest.mark.parametrize("sentence", TRIED)
