@@ -86,7 +86,7 @@ class RemoveAdvertisement(_Message, frozen=True):
     """The publisher will publish nothing more under this advertisement."""
 
     advertisement: str
-    is_lost: bool = False
+    was_lost: bool = False
     """Whether it was not taken back, but lost with its publisher's session: that may be found again."""
 
 

@@ -101,5 +101,5 @@ class TreeCourse:
     def _remove_advertisement(self, link: Link, body: RemoveAdvertisement) -> None:
         advertisement = self._table.advertisements.get(body.advertisement)
         if advertisement is not None and advertisement.origin is link:
-            self._table.remove_advertisement(body.advertisement, is_lost=body.is_lost)
+            self._table.remove_advertisement(body.advertisement, was_lost=body.was_lost)
             self._clients.readiness.check()

@@ -138,7 +138,8 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     yield sum(len(records) for records in estates.values())
     patterns = Patterns(view.filters.values())
     known_cuts = yield from _collect_known_cuts(contributions, inherited)
-    admissions, doubtful, lost = yield from _join_all_admissions(contributions, estates)
+    processed = processed_by_any(contributions)
+    admissions, doubtful, lost = yield from _join_all_admissions(contributions, estates, processed)
     logs = [_without(sync.log, lost) for sync in contributions.values()]
     events: list[Event] = []
     pasts: dict[Id, Cuts] = {}
@@ -150,7 +151,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         gone = gone_publishers(contributions, {share.record.client: share.record.admitted for share in inherited})
         events = fill_holes(events, pasts, gone, contributions)
     late = _find_late(estates, contributions)
-    next_numbers = find_next_numbers(events, processed_by_any(contributions))
+    next_numbers = find_next_numbers(events, processed)
     yield from _note_later_publishers(
         contributions, inherited, late, known_cuts, patterns, next_numbers, events if is_return else []
     )
@@ -251,14 +252,15 @@ def _collect_filters(
 
 
 def _join_all_admissions(
-    contributions: Mapping[str, Sync], estates: Mapping[Life, dict[str, SessionRecord]]
+    contributions: Mapping[str, Sync], estates: Mapping[Life, dict[str, SessionRecord]], passed: Cuts
 ) -> Pieces[tuple[dict[Life, list[Admission]], Cuts, set[Id]]]:
     """What each life had admitted, from where on that is doubtful, and what of it others went on without.
 
-    Up to the last event that anybody is known to have processed, a life had admitted everything.
+    Up to the last event that anybody is known to have processed, a life had admitted everything: members have
+    processed what they `passed`, and whoever admitted something what stands before it.
     """
-    processed = processed_by_any(contributions)
-    gone_round, passed = when_gone_round(contributions), processed_by_others(contributions)
+    processed = dict(passed)
+    gone_round, by_others = when_gone_round(contributions), processed_by_others(contributions)
     held = [estate for sync in contributions.values() for estate in sync.estates]
     publishers = {item.event.publisher for estate in held for item in estate.admissions}
     publishers |= {entry.event.publisher for sync in contributions.values() for entry in sync.log}
@@ -269,8 +271,8 @@ def _join_all_admissions(
         copies = [estate for estate in held if (estate.broker, estate.life) == life]
         joined[life] = yield from join_admissions(copies, publishers)
         if name_life(*life) in gone_round:
-            lost.update((i.event.publisher, i.event.seq) for i in joined[life] if not still_counts(i, passed))
-            joined[life] = [item for item in joined[life] if still_counts(item, passed)]
+            lost.update((i.event.publisher, i.event.seq) for i in joined[life] if not still_counts(i, by_others))
+            joined[life] = [item for item in joined[life] if still_counts(item, by_others)]
         for place, item in enumerate(joined[life]):
             merge_cuts(processed, item.after)
             if place % LOOKED_AT == 0:

@@ -70,8 +70,8 @@ class Takeover:
         yield from self._answer_all()
         yield from self._remove_subscriptions(gone_subscriptions)
         for name in gone_advertisements:
-            is_lost = self._table.advertisements[name].publisher in self.plan.gone
-            self._table.remove_advertisement(name, is_lost=is_lost)
+            was_lost = self._table.advertisements[name].publisher in self.plan.gone
+            self._table.remove_advertisement(name, was_lost=was_lost)
             yield 1 + len(self._table.subscriptions) // LOOKED_AT
         yield from self._install()
         yield from self._remove_subscriptions(lasting)

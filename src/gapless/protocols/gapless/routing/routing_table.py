@@ -370,8 +370,8 @@ class RoutingTable:
                 return list(self.subscriptions.values())
         return []
 
-    def remove_advertisement(self, name: str, *, is_lost: bool = False) -> None:
-        """The publisher will publish nothing more under the advertisement; or it `is_lost` with its session.
+    def remove_advertisement(self, name: str, *, was_lost: bool = False) -> None:
+        """The publisher will publish nothing more under the advertisement; or it `was_lost` with its session.
 
         Then the cuts of subscriptions that were told them are kept for longer. The smallest story: p:1 is on its way to
         c, and p's session is lost with more than f brokers. Far from there, c's broker hears that p has left. The
@@ -379,7 +379,7 @@ class RoutingTable:
         not get p:1.
         """
         advertisement = self.advertisements.pop(name)
-        if is_lost:
+        if was_lost:
             self._lost[advertisement.publisher] = None
             forget_oldest(self._lost, LOST_MAX)
         others = self._publishers[advertisement.publisher]
@@ -390,7 +390,7 @@ class RoutingTable:
             advertisement.origin.advertisements.pop(name, None)
         for link in self.links.values():
             if link is not advertisement.origin:
-                self._send(link, RemoveAdvertisement(name, is_lost))
+                self._send(link, RemoveAdvertisement(name, was_lost))
         for subscription in self.subscriptions.values():
             if advertisement.publisher in subscription.cuts and not any(
                 overlap(other.filter, subscription.filter) for other in others.values()
