@@ -1,6 +1,7 @@
 """What all tests share: the command line, run in this process as the shell would; a session of Spark; and who runs
 which tests."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -123,6 +124,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             parts[item.nodeid.startswith(WAITING)].append(item)
         places = [(number / len(part), item) for part in parts for number, item in enumerate(part)]
         items[:] = [item for _, item in sorted(places, key=itemgetter(0))]
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: the collector of garbage need not walk through thousands of tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
