@@ -89,6 +89,8 @@ class Chaos:
         self._is_publishing = True
         self._begun = 0
         self._subscriptions = 0
+        self._subscribing = 0
+        """How many wait for `subscribe`."""
         self.deliveries = 0
         """So far."""
         self.faults: list[str] = []
@@ -164,7 +166,11 @@ class Chaos:
 
     async def _subscribe(self, client: Client, text: str) -> Subscription:
         self._subscriptions += 1
-        return await client.subscribe(text)
+        self._subscribing += 1
+        try:
+            return await client.subscribe(text)
+        finally:
+            self._subscribing -= 1
 
     async def _guarded(self, work: Any, who: str) -> None:
         try:
@@ -298,10 +304,14 @@ class Chaos:
             self._peaks[name] = max(self._peaks.get(name, 0), self._fleet.memory_kib(name)[1])
 
     async def _grow_quiet(self) -> None:
-        """Until nothing has been delivered for a while, and everything published is safe."""
+        """Until nothing has been delivered for a while, everything published is safe, and all who asked are served."""
         deadline = time.monotonic() + SETTLE_S
-        while time.monotonic() - self._last_delivery < QUIET_S or not all(c.is_all_confirmed for c in self._clients):
-            assert time.monotonic() < deadline, "it does not come to rest"
+        while (
+            time.monotonic() - self._last_delivery < QUIET_S
+            or self._subscribing
+            or not all(client.is_all_confirmed for client in self._clients)
+        ):
+            assert time.monotonic() < deadline, f"it does not come to rest: {self._subscribing} wait for subscribe()"
             await asyncio.sleep(0.05)
         self._note_memory()
         await self._note_turns()

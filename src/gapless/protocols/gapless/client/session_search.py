@@ -61,8 +61,10 @@ class SessionSearch:
         """The brokers that seem to be lost."""
         self._redirects = 0
         self._patience = 1
-        """How many times longer than usual it waits for an answer: longer each time that none came in time, because the
-        way may be long, or what it has to tell large."""
+        """How many times longer than usual it waits for an answer: longer after each round in which none came in time,
+        because the way may be long, or what it has to tell large."""
+        self._was_answered = False
+        """Whether anybody has answered in this round."""
 
     # ---- asking -------------------------------------------------------------------------------------------
 
@@ -83,13 +85,23 @@ class SessionSearch:
     def _set_timer(self) -> None:
         self._line.emit(SetTimer(RETRY, int(self._retry_us * self._patience)))
 
+    def _be_patient(self) -> None:
+        self._patience = min(2 * self._patience, PATIENCE_MAX)
+
     def _try_next(self) -> None:
         """Ask the next contact that does not seem to be lost. When all others were asked, the lost are, too: who parts
-        with brokers that it does not need may not hear that one of them is back."""
+        with brokers that it does not need may not hear that one of them is back.
+
+        Only if nobody answers in a whole round, the client waits longer in the next. Its smallest story: b0 and b3 are
+        dead, and b2 could let c in. c asks b0, b3 and b0 again, waits longer each time, and comes to b2 seconds later.
+        """
         following = [place for place in range(self._asked + 1, len(self._contacts)) if not self._is_silent(place)]
         if not following:
             following = [place for place in range(len(self._contacts)) if not self._is_silent(place)] or [0]
             self._silent.clear()
+            if not self._was_answered:
+                self._be_patient()
+            self._was_answered = False
         self._asked = following[0]
         self._line.broker = self._contacts[self._asked]
         self.attach()
@@ -117,7 +129,6 @@ class SessionSearch:
         """The time for an answer is over. If the session was not found, ask the next contact."""
         self._redirects = 0
         if not self.is_attached:
-            self._patience = min(2 * self._patience, PATIENCE_MAX)
             self._try_next()
 
     # ---- answers ------------------------------------------------------------------------------------------
@@ -148,7 +159,7 @@ class SessionSearch:
         if not self.is_attached and message.attempt > max(self._heard, self._late):
             self._late = message.attempt
             self.home = message.home
-            self._patience = min(2 * self._patience, PATIENCE_MAX)
+            self._be_patient()
             if peer == self._line.broker:
                 self._set_timer()
             else:
@@ -158,8 +169,8 @@ class SessionSearch:
     def put_off(self) -> None:
         """Nobody can grant it now: ask again in a while."""
         self.is_attached = self._line.is_attached = False
-        self._patience = 1
-        self._set_timer()
+        self._was_answered = True
+        self._line.emit(SetTimer(RETRY, int(self._retry_us)))
 
     def redirected(self, message: Redirect) -> None:
         """Go there; but if brokers send us in a circle, let some time pass before the next step.
@@ -169,6 +180,7 @@ class SessionSearch:
         broker, it would wait for ever.
         """
         self._redirects += 1
+        self._was_answered = True
         self._line.broker = message.broker
         if self._redirects <= REDIRECTS_MAX:
             self.attach()
