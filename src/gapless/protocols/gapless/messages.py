@@ -74,12 +74,16 @@ class AddAdvertisement(_Message, frozen=True):
     publisher: str
     filter: str
     first: int
+    number: int = 0
+    """How the sender counts it: one that is taken back may come again under its name."""
 
 
 class AdvertisementStable(_Message, frozen=True):
     """Whoever lies behind the sender has passed all matching subscriptions on to the publisher."""
 
     advertisement: str
+    number: int = 0
+    """As it was told; 0 if the sender knows the advertisement from a hand-over."""
 
 
 class RemoveAdvertisement(_Message, frozen=True):

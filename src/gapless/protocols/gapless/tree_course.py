@@ -75,9 +75,9 @@ class TreeCourse:
             case Marker():
                 self._table.receive_marker(link, body.subscription, body.cuts)
             case AddAdvertisement():
-                self._add_advertisement(link, body)
+                self._table.receive_advertisement(link, body)
             case AdvertisementStable():
-                self._table.receive_stable(link, body.advertisement)
+                self._table.receive_stable(link, body.advertisement, body.number)
             case RemoveAdvertisement():
                 self._remove_advertisement(link, body)
             case _:
@@ -93,10 +93,6 @@ class TreeCourse:
             self._table.remove_subscription(body.subscription)
         if body.answer:
             self._send_tree(link, SubscriptionGone(body.subscription))
-
-    def _add_advertisement(self, link: Link, body: AddAdvertisement) -> None:
-        if body.advertisement not in self._table.advertisements:
-            self._table.add_advertisement(body.advertisement, body.publisher, body.filter, link, body.first)
 
     def _remove_advertisement(self, link: Link, body: RemoveAdvertisement) -> None:
         advertisement = self._table.advertisements.get(body.advertisement)

@@ -281,24 +281,45 @@ def test_an_advertisement_is_answered_when_all_links_behind_have_and_after_the_s
     bench.subscribe("s", "x = 1", bench.u)
     bench.advertise("p", "TRUE", bench.w)
     assert bench.take() == [
-        ("u", AddAdvertisement("p", "p", "TRUE", 1)),
+        ("u", AddAdvertisement("p", "p", "TRUE", 1, 1)),
         ("w", AddSubscription("s", "x = 1", {"p": 1})),
     ]
-    bench.table.receive_stable(bench.w, "p")
+    bench.table.receive_stable(bench.w, "p", 0)
     assert bench.take() == []
-    bench.table.receive_stable(bench.u, "p")
+    bench.table.receive_stable(bench.u, "p", 0)
     assert bench.take() == [("w", AdvertisementStable("p"))]
 
 
 def test_ones_own_is_stable_when_all_links_have_answered() -> None:
     bench = Bench()
     bench.advertise("p", "TRUE", None)
-    bench.table.receive_stable(bench.u, "p")
+    bench.table.receive_stable(bench.u, "p", 0)
     assert bench.stable == []
-    bench.table.receive_stable(bench.w, "p")
+    bench.table.receive_stable(bench.w, "p", 0)
     assert bench.stable == ["p"]
-    bench.table.receive_stable(bench.w, "p")
+    bench.table.receive_stable(bench.w, "p", 0)
     assert bench.stable == ["p"]
+
+
+def test_an_answer_to_an_advertisement_that_was_taken_back_does_not_count_for_the_next_of_its_name() -> None:
+    bench = Bench()
+    bench.advertise("p", "TRUE", None)
+    bench.table.remove_advertisement("p")
+    bench.advertise("p", "TRUE", None)
+    numbers = [body.number for _, body in bench.take() if isinstance(body, AddAdvertisement)]
+    for number in (numbers[0], numbers[-1]):
+        assert bench.stable == []
+        for link in (bench.u, bench.w):
+            bench.table.receive_stable(link, "p", number)
+    assert bench.stable == ["p"]
+
+
+def test_an_answer_has_the_number_that_was_told_last() -> None:
+    bench = Bench()
+    for number in (7, 8):
+        bench.table.receive_advertisement(bench.w, AddAdvertisement("p", "p", "TRUE", 1, number))
+    bench.table.receive_stable(bench.u, "p", 1)
+    assert bench.take()[-1] == ("w", AdvertisementStable("p", 8))
 
 
 def test_nothing_is_answered_while_a_part_of_the_tree_is_handed_over() -> None:
@@ -308,7 +329,7 @@ def test_nothing_is_answered_while_a_part_of_the_tree_is_handed_over() -> None:
     bench.take()
     bench.table.set_intact(False)
     for link, name in ((bench.u, "p"), (bench.u, "own"), (bench.w, "own")):
-        bench.table.receive_stable(link, name)
+        bench.table.receive_stable(link, name, 0)
     assert bench.take() == []
     assert bench.stable == []
     bench.table.set_intact(True)
@@ -322,7 +343,7 @@ def test_a_new_advertisement_finds_those_who_subscribed_before() -> None:
     bench = Bench()
     bench.subscribe("s", "x = 1", bench.u)
     bench.advertise("own", "TRUE", None, first=4)
-    assert ("u", AddAdvertisement("own", "own", "TRUE", 4)) in bench.take(), "which tells u the cut, too"
+    assert ("u", AddAdvertisement("own", "own", "TRUE", 4, 1)) in bench.take(), "which tells u the cut, too"
     assert bench.cuts("s") == {"own": 4}
 
 

@@ -29,6 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from gapless.events import Event
 from gapless.protocols.gapless.lives import broker_of
 from gapless.protocols.gapless.messages import Admission, Cuts, Sync
+from gapless.protocols.gapless.recovery.gone_round import processed_by_any, processed_by_others
 from gapless.protocols.gapless.recovery.merge import merge_cuts
 from gapless.protocols.gapless.tombstones import tombstone
 
@@ -43,7 +44,10 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
 
     First those whose sessions were lost in the region: everything up to the number has reached everyone. Then those
     that are `inherited` in a state that is older than what is known to have passed. They were found on an old disk:
-    everything up to the number is in that journal, or has reached everyone.
+    everything up to the number is in that journal, or has reached everyone. Those who have taken their advertisements
+    back count as well. The smallest story: p publishes 1 and 2, and takes its advertisement back. b1, where p is, comes
+    back with an old disk that has neither. b2 has got 2, and 1 did not concern it. Who reads history gets 2, and has to
+    hear that 1 is lost.
     """
     has_lost_journal = _has_lost_journal(contributions)
     known = set(inherited) | (_last_heard_outside(contributions) if has_lost_journal else set())
@@ -56,6 +60,12 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
                     found[publisher] = max(reached, found.get(publisher, 0))
             elif inherited.get(publisher, NEVER) < sync.passed.get(publisher, 0):
                 found[publisher] = max(reached, inherited[publisher], found.get(publisher, 0))
+    went_on = any(sync.gone_round for sync in contributions.values())
+    passed = processed_by_others(contributions) if went_on else processed_by_any(contributions)
+    for publisher in sorted(inherited.keys() - found.keys()):
+        reached = max(inherited[publisher], *(sync.done.get(publisher, 0) for sync in contributions.values()))
+        if reached < passed.get(publisher, 0):
+            found[publisher] = reached
     return found
 
 

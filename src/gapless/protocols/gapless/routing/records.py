@@ -67,5 +67,9 @@ class Advertisement:
         self.first = first
         """The first number that relies on it."""
         self.waiting: dict[str, None] = {}
+        self.number = 0
+        """How it is counted here."""
+        self.told_number = 0
+        """How whoever told it counts it; 0 if it is known from a hand-over."""
         self.is_deferred = False
         """Its answer waits for a hand-over."""

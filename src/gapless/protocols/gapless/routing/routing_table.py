@@ -76,6 +76,8 @@ class RoutingTable:
         """Whether every stable advertisement is known here; a broker that returns has to learn them first."""
         self.has_former = False
         """Whether any subscription has cuts of publishers that have left."""
+        self._entered = 0
+        """How many advertisements were entered."""
         self._lost: dict[str, None] = {}
         """The publishers whose sessions were lost with more than f brokers."""
         self._publishers: dict[str, dict[str, Advertisement]] = {}
@@ -272,20 +274,34 @@ class RoutingTable:
 
     # ---- advertisements -----------------------------------------------------------------------------------
 
-    def add_advertisement(self, name: str, publisher: str, text: str, origin: Link | None, first: int) -> Advertisement:
+    def receive_advertisement(self, link: Link, told: AddAdvertisement) -> None:
+        """A peer has told an advertisement."""
+        known = self.advertisements.get(told.advertisement)
+        if known is None:
+            self.add_advertisement(
+                told.advertisement, told.publisher, told.filter, link, told.first, told_number=told.number
+            )
+        elif known.origin is link:
+            known.told_number = told.number
+
+    def add_advertisement(
+        self, name: str, publisher: str, text: str, origin: Link | None, first: int, *, told_number: int = 0
+    ) -> None:
         """A new advertisement: flood it, send what subscribes to it towards it, answer when all others have."""
         advertisement = self.enter_advertisement(name, publisher, text, origin, first)
+        advertisement.told_number = told_number
         self.start_with(advertisement, list(self.subscriptions.values()))
         self.flood(advertisement)
         self.attract(advertisement)
         self.conclude(advertisement)
-        return advertisement
 
     def enter_advertisement(
         self, name: str, publisher: str, text: str, origin: Link | None, first: int
     ) -> Advertisement:
         """Make an advertisement known, and no more."""
         advertisement = self.advertisements[name] = Advertisement(name, publisher, parse(text), origin, first)
+        self._entered += 1
+        advertisement.number = self._entered
         self._publishers.setdefault(publisher, {})[name] = advertisement
         if origin is not None:
             origin.advertisements[name] = advertisement
@@ -314,6 +330,8 @@ class RoutingTable:
 
     def move_advertisement(self, advertisement: Advertisement, origin: Link | None) -> None:
         """The advertisement comes over another link now."""
+        if origin is not advertisement.origin:
+            advertisement.told_number = 0
         advertisement.origin = origin
         if origin is not None:
             origin.advertisements[advertisement.name] = advertisement
@@ -329,7 +347,7 @@ class RoutingTable:
     def send_advertisement(self, link: Link, advertisement: Advertisement) -> None:
         """Send the advertisement over one link."""
         ad = advertisement
-        self._send(link, AddAdvertisement(ad.name, ad.publisher, ad.filter.text, ad.first))
+        self._send(link, AddAdvertisement(ad.name, ad.publisher, ad.filter.text, ad.first, ad.number))
 
     def attract(self, advertisement: Advertisement) -> None:
         """Send matching subscriptions towards the publisher, or, if it is ours, answer them."""
@@ -342,10 +360,17 @@ class RoutingTable:
                     self._representation.offer(link, subscription)
                 self.answer(subscription)
 
-    def receive_stable(self, link: Link, name: str) -> None:
-        """The peer has answered the advertisement."""
+    def receive_stable(self, link: Link, name: str, number: int) -> None:
+        """The peer has answered the advertisement; or an earlier one of that name.
+
+        The smallest story: b1 answers p's advertisement. Meanwhile it was lost with p's session, p comes to b0, and
+        advertises again. b0 gets the answer. If it counted, p would publish before those who subscribe behind b1 are
+        known at b0.
+        """
         advertisement = self.advertisements.get(name)
-        if advertisement is not None and link.peer in advertisement.waiting:
+        if advertisement is None or (number and number != advertisement.number):
+            return
+        if link.peer in advertisement.waiting:
             del advertisement.waiting[link.peer]
             self.conclude(advertisement)
 
@@ -357,7 +382,7 @@ class RoutingTable:
         if advertisement.origin is None:
             self._advertisement_stable(advertisement)
         elif advertisement.origin.peer in self.links:
-            self._send(advertisement.origin, AdvertisementStable(advertisement.name))
+            self._send(advertisement.origin, AdvertisementStable(advertisement.name, advertisement.told_number))
 
     def set_intact(self, is_intact: bool) -> list[Subscription]:
         """A hand-over began, or none is left: what was deferred is answered then. Returns whom to `answer`, too."""
