@@ -19,11 +19,20 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from gapless.protocols.gapless.lives import Home
+from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, Sync
 from gapless.protocols.gapless.recovery.merge import merge_cuts
 
-__all__ = ["processed_by_any", "processed_by_others", "still_counts", "when_gone_round", "without_lost"]
+__all__ = [
+    "lost_in_logs",
+    "processed_by_any",
+    "processed_by_others",
+    "still_counts",
+    "when_gone_round",
+    "without_lost",
+]
+
+Id = tuple[str, int]
 
 
 def when_gone_round(contributions: Mapping[str, Sync]) -> dict[Home, int]:
@@ -46,6 +55,26 @@ def processed_by_any(contributions: Mapping[str, Sync]) -> Cuts:
 def processed_by_others(contributions: Mapping[str, Sync]) -> Cuts:
     """The same, of the members that went round some life."""
     return processed_by_any({member: sync for member, sync in contributions.items() if sync.gone_round})
+
+
+def lost_in_logs(contributions: Mapping[str, Sync], gone: Cuts) -> set[Id]:
+    """Events of publishers that are `gone`, in the logs of those who come back, that the others went on without.
+
+    Nobody has the journal that they were in. The smallest story: b6 stands still and has p:1 from p, whose broker b3
+    dies without memory. b6 takes in b8, which comes back, and b8's log has p:1, too. Then both hear that the others
+    have gone round b6 and b3, and c, there, does not know p any more. If p:1 counted, c would get p:2, and never hear
+    of p:1.
+    """
+    core = {name for sync in contributions.values() for name in sync.core}
+    if not any(broker_of(home) in core for home in when_gone_round(contributions)):
+        return set()
+    processed = processed_by_others(contributions)
+    return {
+        (entry.event.publisher, entry.event.seq)
+        for sync in contributions.values()
+        for entry in sync.log
+        if entry.event.publisher in gone and entry.event.seq > processed.get(entry.event.publisher, 0)
+    }
 
 
 def without_lost(records: Iterable[SessionRecord], processed: Cuts) -> dict[str, SessionRecord]:

@@ -19,6 +19,7 @@ from gapless.protocols.gapless.pieces import Pieces, finish
 from gapless.protocols.gapless.recovery.contribution import MERGED
 from gapless.protocols.gapless.recovery.found import without_outdated
 from gapless.protocols.gapless.recovery.gone_round import (
+    lost_in_logs,
     processed_by_any,
     processed_by_others,
     still_counts,
@@ -140,15 +141,17 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     known_cuts = yield from _collect_known_cuts(contributions, inherited)
     processed = processed_by_any(contributions)
     admissions, doubtful, lost = yield from _join_all_admissions(contributions, estates, processed)
+    gone: Cuts = {}
+    if view.with_logs and view.with_tombstones:
+        gone = gone_publishers(contributions, {share.record.client: share.record.admitted for share in inherited})
+    lost |= lost_in_logs(contributions, gone)
     logs = [_without(sync.log, lost) for sync in contributions.values()]
     events: list[Event] = []
     pasts: dict[Id, Cuts] = {}
     if view.with_logs:
         events = yield from merge_logs(logs, list(admissions.values()))
         pasts = yield from find_pasts(events, logs, list(admissions.values()))
-    gone: Cuts = {}
-    if view.with_logs and view.with_tombstones:
-        gone = gone_publishers(contributions, {share.record.client: share.record.admitted for share in inherited})
+    if gone:
         events = fill_holes(events, pasts, gone, contributions)
     late = _find_late(estates, contributions)
     next_numbers = find_next_numbers(events, processed)
