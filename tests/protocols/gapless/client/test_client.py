@@ -25,6 +25,7 @@ from gapless.protocol import (
     Rejected,
     Send,
     SetTimer,
+    Skipped,
     Start,
     Subscribe,
     Suspected,
@@ -56,6 +57,7 @@ from gapless.protocols.gapless.client_messages import (
     Unsubscribed,
 )
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.tombstones import tombstone
 
 CONTACTS = ("b", "b1", "b2")
 
@@ -447,3 +449,12 @@ def test_what_is_lost_is_told_once_though_several_brokers_say_so() -> None:
     [(broker, asked)] = attaches(bench.step(Suspected(broker)))
     told = bench.hear(Attached(asked.attempt, f"{broker}/0", [], list(CONTACTS), [(1, 3), (6, 6)]), broker)
     assert PublicationsLost([(1, 1), (6, 6)]) in told
+
+
+def test_what_is_lost_of_a_publisher_without_a_cut_is_told_when_its_cut_is_known() -> None:
+    bench = Bench().attach().active("s", p=4)
+    told = bench.hear(Delivery(2, 1, [tombstone("q", 3), tombstone("q", 1)], ["s"]))
+    assert not any(isinstance(effect, Skipped) for effect in told)
+    told = bench.hear(Cut(2, "s", {"q": 2}))
+    assert told == [CutFixed("s", "q", 2), Skipped("s", {"q": [(3, 3)]})]
+    assert bench.hear(Delivery(2, 3, [Event("q", 4, {})], ["s"]))[0] == Deliver(Event("q", 4, {}), "s")

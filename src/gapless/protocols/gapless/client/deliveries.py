@@ -84,6 +84,7 @@ class Deliveries:
             for name, held, got in asked:
                 is_open = held.is_whole and event.stamp > held.began and concerns_anybody(event.attributes)
                 if not (is_open or held.has_history or event.publisher in held.cuts):
+                    held.keep_unplaced(event.publisher, event.seq)
                     continue
                 missed = held.miss({event.publisher: [(event.seq, event.seq)]}, whatever_cuts_say=is_open)
                 if missed:

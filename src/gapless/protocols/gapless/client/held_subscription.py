@@ -7,9 +7,13 @@ from gapless.protocols.gapless.client_messages import SubscriptionProgress
 from gapless.protocols.gapless.groups.dealer import Dealer
 from gapless.protocols.gapless.messages import Cuts, Ranges
 from gapless.protocols.gapless.ranges import add_range, without
+from gapless.protocols.parts.forgetting import forget_oldest
 from gapless.protocols.parts.held import Held
 
 __all__ = ["HeldSubscription"]
+
+UNPLACED_MAX = 1_000
+"""Publishers without a cut of which something is lost."""
 
 
 class HeldSubscription(Held):
@@ -39,6 +43,8 @@ class HeldSubscription(Held):
         """Of publishers without a cut, what has a larger stamp is due: they came after the subscription."""
         self.skipped: Ranges = {}
         """What will not come, and the application was told so."""
+        self._unplaced: Ranges = {}
+        """What is lost of publishers that have no cut yet."""
         self.is_ending = False
         self.named: Named | None = None
         self.dealer: Dealer | None = None
@@ -69,6 +75,23 @@ class HeldSubscription(Held):
         for publisher, ranges in missed.items():
             for first, last in ranges:
                 add_range(self.skipped, publisher, first, last)
+        return missed
+
+    def keep_unplaced(self, publisher: str, seq: int) -> None:
+        """An event is lost of a publisher that has no cut yet, so nobody can tell whether it is due.
+
+        The smallest story: p is lost with p:1, which c had got before. s begins. c's broker makes a tombstone of p:1,
+        and it comes to s. Then p is back, and s starts with p:1.
+        """
+        add_range(self._unplaced, publisher, seq, seq)
+        forget_oldest(self._unplaced, UNPLACED_MAX)
+
+    def start_with(self, publisher: str, cut: int) -> Ranges:
+        """Its cut is known. Return what the application misses, of what is lost."""
+        self.cuts[publisher] = cut
+        missed = self.miss({publisher: self._unplaced.pop(publisher, [])})
+        for ranges in missed.values():
+            self.got[publisher] = max(ranges[-1][1], self.got.get(publisher, 0))
         return missed
 
     def was_told_lost(self, publisher: str, seq: int) -> bool:

@@ -159,9 +159,11 @@ class Subscriptions:
             return
         for publisher, cut in message.cuts.items():
             if publisher not in held.cuts:
-                held.cuts[publisher] = cut
+                missed = held.start_with(publisher, cut)
                 if not held.has_history:
                     self._line.emit(CutFixed(message.subscription, publisher, cut))
+                if missed:
+                    self._line.emit(Skipped(message.subscription, missed))
         if message.is_whole and not held.is_whole:
             held.is_whole, held.began = True, message.began
         if not held.is_active and held.dealer is None and (message.is_whole or held.ready == "first"):
