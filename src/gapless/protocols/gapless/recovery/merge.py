@@ -251,20 +251,26 @@ class NextNumbers(msgspec.Struct, frozen=True):
     1, which came by before.
     """
 
-    merged: dict[str, list[int]]
-    """By publisher: what is in the merged log."""
+    merged: dict[str, list[tuple[int, int]]]
+    """By publisher: what is in the merged log, each with its stamp."""
     processed: Cuts
     """By publisher: the last that any member has processed."""
 
-    def of(self, publisher: str, first: int) -> int:
-        """The first from that one on that is in the merged log; or else that nobody has processed."""
-        merged = [seq for seq in self.merged.get(publisher, ()) if seq >= first]
-        return min(merged, default=max(first, self.processed.get(publisher, 0) + 1))
+    def of(self, publisher: str, first: int, began: int | None = None) -> int:
+        """The first from that one on that is in the merged log; or else that nobody has processed.
+
+        What has no larger stamp than a subscription `began` with came by before, too. Another story: c, which
+        subscribed when p had taken its advertisement back, has got an answer to p:1. p:1 is still in a log.
+        """
+        known = [(seq, stamp) for seq, stamp in self.merged.get(publisher, ()) if seq >= first]
+        before = max((seq for seq, stamp in known if began is not None and stamp <= began), default=0)
+        later = [seq for seq, _ in known if seq > before]
+        return min(later, default=max(first, before + 1, self.processed.get(publisher, 0) + 1))
 
 
 def find_next_numbers(events: Iterable[Event], processed: Cuts) -> NextNumbers:
     """Of the merged log, and of what any member has processed."""
-    merged: dict[str, list[int]] = {}
+    merged: dict[str, list[tuple[int, int]]] = {}
     for event in events:
-        merged.setdefault(event.publisher, []).append(event.seq)
+        merged.setdefault(event.publisher, []).append((event.seq, event.stamp))
     return NextNumbers(merged, processed)

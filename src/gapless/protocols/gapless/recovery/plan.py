@@ -346,7 +346,7 @@ def _note_later_publishers(
             began = share.record.began.get(name)
             for publisher, offer, advertised in offers:
                 if publisher not in known and patterns.of(offer).overlaps(patterns.of(text)):
-                    first = next_numbers.of(publisher, advertised)
+                    first = next_numbers.of(publisher, advertised, began if events else None)
                     cuts = known_cuts.setdefault(name, {})
                     later = [] if began is None else [e.seq for e in published.get(publisher, ()) if e.stamp > began]
                     cuts[publisher] = min(first, *later, cuts.get(publisher, first))
