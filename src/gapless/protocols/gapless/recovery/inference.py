@@ -14,7 +14,7 @@ Two kinds of cuts are inferred. Both are the first event that comes after what t
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from gapless.events import Event
 from gapless.filters import Filter, FilterIndex
@@ -56,6 +56,8 @@ class Inference:
         for sync in contributions.values():
             for publisher, seq in sync.passed.items():
                 self._passed[publisher] = max(seq, self._passed.get(publisher, 0))
+        self._advertising = {item.publisher for sync in contributions.values() for item in sync.advertisements}
+        self._advertising.update(share.record.client for share in inherited if share.record.advertisements)
         self._unseen = self._find_unseen(events)
         self._had: dict[str, dict[str, Cuts]] = {}
         self._index: FilterIndex[str] | None = None
@@ -63,15 +65,16 @@ class Inference:
     def infer_cuts(self) -> Pieces[dict[str, Cuts]]:
         """Note the inferred cuts among the known ones; return, by subscription, how early each of them may be."""
         inferred: dict[str, Cuts] = {}
-        candidates = [
-            (item.subscription, item.filter, item.cuts, member)
+        candidates: list[tuple[str, str, Cuts, str, Sequence[str]]] = [
+            (item.subscription, item.filter, item.cuts, member, ())
             for member, sync in self._contributions.items()
             for item in sync.subscriptions
         ]
         for share in self._inherited:
             for name, text in share.record.subscriptions.items():
-                candidates.append((name, text, share.record.cuts.get(name, {}), share.broker))
-        for name, text, cuts, home in candidates:
+                awaited: Sequence[str] = share.record.awaited.get(name) or ()
+                candidates.append((name, text, share.record.cuts.get(name, {}), share.broker, awaited))
+        for name, text, cuts, home, awaited in candidates:
             known = {**cuts, **self._known_cuts.get(name, {})}
             pattern = self._patterns.of(text)
             unprocessed = self._unprocessed(pattern, known)
@@ -83,6 +86,7 @@ class Inference:
             bounds = dict(unprocessed)
             if known:
                 bounds |= yield from self._bounds(pattern, known, home)
+                bounds |= self._left(awaited, known.keys() | bounds.keys())
             for publisher, bound in bounds.items() if had else ():
                 gets = had if publisher in unprocessed else known
                 events = self._from(publisher, bound.least)
@@ -152,6 +156,20 @@ class Inference:
                 if bounds:
                     following = max(min(bounds), self._passed.get(publisher, 0) + 1)
                     found[publisher] = Bound(min(bounds), following)
+        return found
+
+    def _left(self, awaited: Iterable[str], others: Container[str]) -> dict[str, Bound]:
+        """For publishers that have left since, and whose cut the subscription was waiting for: between which numbers
+        lies what is in the merged log.
+
+        The smallest story: s waits for its cut of q, and has one of p. q answers p:1, and takes its advertisement back.
+        All who know of s die, and come back with their disks. s gets p:1, and has to get the answer.
+        """
+        found = {}
+        for publisher in awaited:
+            events = self._by_publisher.get(publisher)
+            if events and publisher not in others and publisher not in self._advertising:
+                found[publisher] = Bound(events[0].seq, events[-1].seq + 1)
         return found
 
     def _covering(self, pattern: Filter, sync: Sync) -> Pieces[list[Cuts]]:
