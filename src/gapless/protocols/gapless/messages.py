@@ -455,6 +455,13 @@ class Fetch(_Message, frozen=True):
     filter: str
 
 
+class Fetching(_Message, frozen=True):
+    """It has to be read from a disk, which may take long."""
+
+    life: int
+    request: int
+
+
 class Fetched(_Message, frozen=True):
     """A part of it, by stamp: all that matches up to `upto`."""
 
@@ -468,10 +475,10 @@ class Fetched(_Message, frozen=True):
     events: list[Event]
 
 
-HistoryMessage: TypeAlias = FetchIntervals | FetchedIntervals | Fetch | Fetched
+HistoryMessage: TypeAlias = FetchIntervals | FetchedIntervals | Fetch | Fetching | Fetched
 
 
 BROKER_MESSAGES = (
-    Frame, Ack, Resume, Fenced, FetchIntervals, FetchedIntervals, Fetch, Fetched,
+    Frame, Ack, Resume, Fenced, FetchIntervals, FetchedIntervals, Fetch, Fetching, Fetched,
 )  # fmt: skip
 """All that a broker says to another, but for what is said about names; the rest travels in frames."""

@@ -12,7 +12,7 @@ from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.history.mirror import Mirror
 from gapless.protocols.gapless.history.store import RUN_BYTES, History
-from gapless.protocols.gapless.messages import Fetch, Fetched, HistoryMessage, Interval
+from gapless.protocols.gapless.messages import Fetch, Fetched, Fetching, HistoryMessage, Interval
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.recovery.found import read_disk
 from gapless.simulator import check_scenario, generate, run_scenario
@@ -135,13 +135,17 @@ class Answers:
 
     def __init__(self, bench: Bench) -> None:
         self.told: list[tuple[str, HistoryMessage]] = []
+        self.put_off: list[tuple[str, HistoryMessage]] = []
         self.asked: list[ReadHistory] = []
         self.bench = bench
         self.library = Library(
             "b0", 0, 1, lambda since, until: {}, chain(2), 2, lambda name: False,
-            lambda peer, message: self.told.append((peer, message)), lambda timer: None, self.asked.append,
+            self._send, lambda timer: None, self.asked.append,
         )  # fmt: skip
         self.library.history = bench.history
+
+    def _send(self, peer: str, message: HistoryMessage) -> None:
+        (self.put_off if isinstance(message, Fetching) else self.told).append((peer, message))
 
     def answer(self) -> None:
         asked = self.asked.pop()
@@ -164,6 +168,22 @@ def test_who_asks_for_it_is_answered_when_the_disk_has_answered() -> None:
     assert answers.events() == [f"p:{seq}" for seq in range(2, 11)]
     answers.library.looked_up(HistoryRead(ReadHistory(1, "b0", 0, 70), []))
     assert len(answers.told) == 1, "once"
+
+
+def test_who_asks_again_while_the_disk_is_slow_is_told_that_it_takes_a_while() -> None:
+    bench = Bench()
+    for seq in range(1, 11):
+        bench.keep("p", seq, 10 * seq)
+    answers = Answers(bench)
+    for peer, request in (("b1", 1), ("b1", 2), ("b2", 1)):
+        answers.library.receive(peer, Fetch(0, request, "b0", 0, 100, "TRUE"))
+    assert answers.put_off == [("b1", Fetching(0, 1)), ("b1", Fetching(0, 2)), ("b2", Fetching(0, 1))]
+    assert [asked.request for asked in answers.asked] == [1, 2], "one for each who asks"
+    answers.answer()
+    answers.answer()
+    assert sorted(peer for peer, _ in answers.told) == ["b1", "b2"]
+    answers.library.receive("b1", Fetch(0, 3, "b0", 0, 100, "TRUE"))
+    assert len(answers.asked) == 1
 
 
 def test_what_the_memory_drops_meanwhile_is_looked_up_as_well() -> None:

@@ -8,7 +8,7 @@ from gapless.protocols.gapless.history.index import Index
 from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.history.retrieval import Retrieval
 from gapless.protocols.gapless.history.store import PAGE_BYTES, RUN_BYTES, History
-from gapless.protocols.gapless.messages import Fetch, Fetched, FetchIntervals, HistoryMessage, Interval
+from gapless.protocols.gapless.messages import Fetch, Fetched, Fetching, FetchIntervals, HistoryMessage, Interval
 
 
 def run(publisher: str, seq: int, stamp: int, size: int = 0, count: int = 1) -> list[Event]:
@@ -110,6 +110,7 @@ class Desk:
         self.begun: list[Retrieval] = []
         self.others = {name: History(1 << 20) for name in ("b1", "b2", "b3") if name not in out}
         self.silent: set[str] = set()
+        self.slow: set[str] = set()
 
     def advance(self, retrieval: Retrieval) -> None:
         self.begun.append(retrieval)
@@ -123,7 +124,9 @@ class Desk:
         """All that is asked is answered by those who are there."""
         while self.asked:
             peer, message = self.asked.pop(0)
-            if peer in self.others and peer not in self.silent and isinstance(message, Fetch):
+            if peer in self.slow and isinstance(message, Fetch):
+                self.library.receive(peer, Fetching(message.life, message.request))
+            elif peer in self.others and peer not in self.silent and isinstance(message, Fetch):
                 page = self.others[peer].read(message.journal, message.since, message.until, everything)
                 fetched = Fetched(message.life, message.request, page.held, page.passed, page.upto, page.events)
                 self.library.receive(peer, fetched)
@@ -191,6 +194,18 @@ def test_who_is_silent_is_waited_for_if_nobody_else_has_it() -> None:
     assert (retrieval.lost, retrieval.waits_for()) == ({}, ["b2"])
     desk.silent.clear()
     assert desk.read(retrieval, ticks=200) == ["p:1"]
+
+
+def test_who_has_a_slow_disk_is_waited_for_however_long_it_takes() -> None:
+    desk = Desk()
+    desk.others["b2"].keep("b2", run("p", 1, 20))
+    desk.library.index.note(between(0, 50, b2={"p": [(1, 1)]}))
+    desk.slow.add("b2")
+    retrieval = desk.begin(0, 50)
+    assert desk.read(retrieval, ticks=1_000) == []
+    assert (retrieval.lost, retrieval.waits_for()) == ({}, ["b2"])
+    desk.slow.clear()
+    assert desk.read(retrieval, ticks=100) == ["p:1"]
 
 
 def test_who_is_silent_for_long_is_dead() -> None:

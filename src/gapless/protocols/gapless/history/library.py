@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from gapless.disk import HistoryRow
 from gapless.filters import parse
 from gapless.overlay import Overlay
@@ -16,6 +18,7 @@ from gapless.protocols.gapless.messages import (
     Fetch,
     Fetched,
     FetchedIntervals,
+    Fetching,
     FetchIntervals,
     HistoryMessage,
     Interval,
@@ -76,8 +79,10 @@ class Library:
         self._set_timer = set_timer
         self._read_disk = read_disk
         self._age_us = age_us
-        self._looked_up: dict[ReadHistory, tuple[Fetch, Callable[[Fetched], None]]] = {}
-        """What the disk was asked for, for what, and who is to be told."""
+        self._looked_up: dict[ReadHistory, tuple[str, Fetch]] = {}
+        """What the disk was asked for: who is to be told, and what."""
+        self._open: dict[tuple[str, Fetch], None] = {}
+        """The same, whatever the number of the request."""
         self._requests: dict[int, tuple[Reader, Retrieval, Fetch]] = {}
         """What other brokers were asked for. An answer may be late: others may have been asked by then."""
         self._searches: dict[int, tuple[Reader, IntervalSearch]] = {}
@@ -192,11 +197,11 @@ class Library:
         self._number += 1
         fetch = Fetch(self._life, self._number, source.journal, source.since, source.until, retrieval.text)
         if holder == self._name and not self.history.cold(fetch.journal, fetch.since):
-            self._answer(fetch, lambda page: self._take_page(reader, retrieval, source, holder, page))
+            self._take_page(reader, retrieval, source, holder, self._page(fetch, ()))
             return True
         self._requests[self._number] = reader, retrieval, fetch
         if holder == self._name:
-            self._answer(fetch, lambda page: self._on_fetched(holder, page))
+            self._answer(holder, fetch)
         else:
             self._send(holder, fetch)
         self._keep_ticking()
@@ -209,30 +214,41 @@ class Library:
             if other is not None:
                 self._ask(reader, retrieval, other)
 
-    def _answer(self, fetch: Fetch, tell: Callable[[Fetched], None]) -> None:
-        """Tell a page of what is here; if the memory does not have all of it, when the disk has answered."""
+    def _answer(self, peer: str, fetch: Fetch) -> None:
+        """Tell a page of what is here; if the memory does not have all of it, when the disk has answered. Who asks for
+        the same again is told that it takes a while."""
         cold = self.history.cold(fetch.journal, fetch.since)
         if not cold:
-            tell(self._page(fetch, ()))
-        elif len(self._looked_up) < LOOKED_UP_MAX:
-            self._look_up(fetch, min(fetch.until, cold), tell)
+            self._tell(peer, self._page(fetch, ()))
+            return
+        if (peer, _what(fetch)) not in self._open and len(self._looked_up) < LOOKED_UP_MAX:
+            self._look_up(peer, fetch, min(fetch.until, cold))
+        self._tell(peer, Fetching(fetch.life, fetch.request))
 
-    def _look_up(self, fetch: Fetch, until: int, tell: Callable[[Fetched], None]) -> None:
+    def _tell(self, peer: str, answer: Fetching | Fetched) -> None:
+        if peer == self._name:
+            self.receive(peer, answer)
+        else:
+            self._send(peer, answer)
+
+    def _look_up(self, peer: str, fetch: Fetch, until: int) -> None:
         self.history.reads += 1
         effect = ReadHistory(self.history.reads, fetch.journal, fetch.since, until)
-        self._looked_up[effect] = fetch, tell
+        self._looked_up[effect] = peer, fetch
+        self._open[peer, _what(fetch)] = None
         self._read_disk(effect)
 
     def looked_up(self, item: HistoryRead) -> None:
         """The disk has answered, perhaps to an earlier life. The memory may have dropped more meanwhile."""
         if item.asked not in self._looked_up:
             return
-        fetch, tell = self._looked_up.pop(item.asked)
+        peer, fetch = self._looked_up.pop(item.asked)
+        del self._open[peer, _what(fetch)]
         cold = min(fetch.until, self.history.cold(fetch.journal, fetch.since))
         if cold > item.asked.until:
-            self._look_up(fetch, cold, tell)
+            self._look_up(peer, fetch, cold)
         else:
-            tell(self._page(fetch, item.rows))
+            self._tell(peer, self._page(fetch, item.rows))
 
     def _page(self, fetch: Fetch, rows: Sequence[HistoryRow]) -> Fetched:
         page = self.history.read(fetch.journal, fetch.since, fetch.until, parse(fetch.filter).test, rows)
@@ -244,7 +260,9 @@ class Library:
         """Another broker asks, or answers."""
         match message:
             case Fetch():
-                self._answer(message, lambda page: self._send(peer, page))
+                self._answer(peer, message)
+            case Fetching():
+                self._on_fetching(message)
             case Fetched():
                 self._on_fetched(peer, message)
             case FetchIntervals():
@@ -255,6 +273,13 @@ class Library:
                 search = self._searches.get(message.request)
                 if search is not None and message.life == self._life and search[1].hear(peer, message.intervals):
                     self._go_on_searching(message.request)
+
+    def _on_fetching(self, message: Fetching) -> None:
+        request = self._requests.get(message.request) if message.life == self._life else None
+        if request is not None:
+            for source in request[1].sources:
+                if source.fits(request[2]):
+                    source.heard()
 
     def _on_fetched(self, peer: str, message: Fetched) -> None:
         if message.life != self._life or message.request not in self._requests:
@@ -283,3 +308,8 @@ class Library:
         if not self._is_ticking:
             self._is_ticking = True
             self._set_timer(SetTimer(LIBRARY, TICK_US))
+
+
+def _what(fetch: Fetch) -> Fetch:
+    """What is asked for, whatever the number of the request."""
+    return msgspec.structs.replace(fetch, request=0)

@@ -25,7 +25,9 @@ STRETCH = 4_096
 PATIENCE = 3
 """After so many turns of the clock without an answer others are asked; then, after twice as many, all again."""
 PATIENCE_MAX = 40
-"""After so many turns without an answer a broker is asked no more. It is dead, and too far away to be known as out."""
+SILENCE_MAX = 85
+"""After so many turns without a word from any holder they are asked no more. They are dead, and too far away to be
+known as out. Who is there and has a slow disk says so."""
 
 
 class Source:
@@ -49,6 +51,7 @@ class Source:
         """Who was asked for the next page."""
         self._waited = 0
         self._patience = PATIENCE
+        self._silence = 0
 
     @property
     def is_over(self) -> bool:
@@ -70,15 +73,24 @@ class Source:
     def wait(self) -> None:
         """Time passes: after a while others are asked, then all again. Late answers count, too."""
         self._waited += 1
+        self._silence += 1
+        if self._silence >= SILENCE_MAX:
+            self.holders = []
         if self._waited < self._patience:
             return
-        if self._waited >= PATIENCE_MAX:
-            self.holders = []
         self._waited = 0
         self._patience = min(2 * self._patience, PATIENCE_MAX)
         if self.is_wide:
             self._asked = {}
         self.is_wide = True
+
+    def heard(self) -> None:
+        """A holder has said that it takes a while.
+
+        The smallest story: p:1 is on one disk alone that is there, and other programs keep that disk busy. Who reads
+        history is not told that p:1 is lost.
+        """
+        self._silence = 0
 
     def fits(self, fetch: Fetch) -> bool:
         """Whether this is what was asked for, and has not come yet."""
@@ -102,7 +114,7 @@ class Source:
             return {}
         self.holders.insert(0, holder)
         self._asked, self.is_wide = {}, False
-        self._waited, self._patience = 0, PATIENCE
+        self._waited, self._silence, self._patience = 0, 0, PATIENCE
         self.missing = without(self.missing, lacking)
         self.events += _those_in(self.missing, page.events)
         self.missing = without(self.missing, page.passed)
