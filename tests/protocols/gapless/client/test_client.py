@@ -38,6 +38,7 @@ from gapless.protocols.gapless.client import GaplessClient
 from gapless.protocols.gapless.client_messages import (
     Attach,
     Attached,
+    Behind,
     ClientAdvertise,
     ClientGot,
     ClientPublish,
@@ -50,6 +51,7 @@ from gapless.protocols.gapless.client_messages import (
     Gone,
     Invite,
     NotYet,
+    Reached,
     Redirect,
     Safe,
     Stable,
@@ -458,3 +460,13 @@ def test_what_is_lost_of_a_publisher_without_a_cut_is_told_when_its_cut_is_known
     told = bench.hear(Cut(2, "s", {"q": 2}))
     assert told == [CutFixed("s", "q", 2), Skipped("s", {"q": [(3, 3)]})]
     assert bench.hear(Delivery(2, 3, [Event("q", 4, {})], ["s"]))[0] == Deliver(Event("q", 4, {}), "s")
+
+
+def test_what_was_lost_before_a_subscription_began_does_not_concern_it_though_it_reads_from_there() -> None:
+    bench = Bench().attach()
+    bench.step(Subscribe("s", "TRUE"))
+    bench.hear(Cut(2, "s", {"p": 4}, is_whole=True, began=50))
+    bench.hear(Behind(2, 10, ["s"]))
+    lost = {"gone": [(1, 2)], "p": [(3, 5)]}
+    assert Skipped("s", {"p": [(4, 5)]}) in bench.hear(Reached(2, "", 40, False, lost))
+    assert Skipped("s", {"gone": [(3, 3)]}) in bench.hear(Reached(2, "", 60, False, {"gone": [(3, 3)]}))

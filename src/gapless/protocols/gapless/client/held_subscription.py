@@ -67,6 +67,16 @@ class HeldSubscription(Held):
         """
         return not self.has_history and seq < self.cuts.get(publisher, 0)
 
+    def may_be_due(self, lost: Ranges, position: int) -> Ranges:
+        """Of what is lost up to a position: not what came before the subscription, of publishers without a cut.
+
+        The smallest story: p has left. s begins, falls behind, and its broker, which was restarted, knows only an old
+        position that everything had reached: so s is read from there on. That p:1 is gone does not concern s.
+        """
+        if self.has_history or position > self.began:
+            return lost
+        return {publisher: ranges for publisher, ranges in lost.items() if publisher in self.cuts}
+
     def miss(self, lost: Ranges, *, whatever_cuts_say: bool = False) -> Ranges:
         """Of what nobody has any more: what is due, has not come, and was not told before."""
         starts = {} if self.has_history or whatever_cuts_say else self.cuts

@@ -189,7 +189,7 @@ class Subscriptions:
             held = self._held[name]
             held.since = -1 if message.is_live else message.position
             held.is_behind = held.is_behind and not message.is_live
-            missed = held.miss(message.lost)
+            missed = held.miss(held.may_be_due(message.lost, message.position))
             if missed or message.gap:
                 told = name if held.dealer is None else held.dealer.call.subscription
                 self._line.emit(Skipped(told, missed, message.gap))
