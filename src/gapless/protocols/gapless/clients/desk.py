@@ -167,9 +167,11 @@ class Desk:
         late, position = session.find_late(brought.values(), known_late, begins, self.readings.reached)
         if revived:
             # Waves do not wait for a lost session: its client may lack what came after the last position before that.
+            # If the session was found without them, it may have fallen behind later.
             behind = [brought[name].since for name in revived if brought[name].is_behind]
-            lost_at = self._homes.lost_at(Home(message.home)) if session.is_live else session.behind
-            late, position = [*late, *revived], min([lost_at, *behind])
+            if not session.is_live:
+                behind.append(session.behind)
+            late, position = [*late, *revived], min([self._homes.lost_at(Home(message.home)), *behind])
             session.revived.update(revived)
         passed = self._table.passed.get(session.client, 0)
         accounted = self._unaccounted.accounted(session.client, session.held, message)
