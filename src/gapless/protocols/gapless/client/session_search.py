@@ -61,10 +61,10 @@ class SessionSearch:
         """The brokers that seem to be lost."""
         self._redirects = 0
         self._patience = 1
-        """How many times longer than usual it waits for an answer: longer after each round in which none came in time,
-        because the way may be long, or what it has to tell large."""
-        self._was_answered = False
-        """Whether anybody has answered in this round."""
+        """How many times longer than usual it waits for an answer: longer each time that none came in time, because the
+        way may be long, or what it has to tell large."""
+        self._lost: dict[str, None] = {}
+        """The brokers that were not heard again since they seemed to be lost."""
 
     # ---- asking -------------------------------------------------------------------------------------------
 
@@ -90,18 +90,11 @@ class SessionSearch:
 
     def _try_next(self) -> None:
         """Ask the next contact that does not seem to be lost. When all others were asked, the lost are, too: who parts
-        with brokers that it does not need may not hear that one of them is back.
-
-        Only if nobody answers in a whole round, the client waits longer in the next. Its smallest story: b0 and b3 are
-        dead, and b2 could let c in. c asks b0, b3 and b0 again, waits longer each time, and comes to b2 seconds later.
-        """
+        with brokers that it does not need may not hear that one of them is back."""
         following = [place for place in range(self._asked + 1, len(self._contacts)) if not self._is_silent(place)]
         if not following:
             following = [place for place in range(len(self._contacts)) if not self._is_silent(place)] or [0]
             self._silent.clear()
-            if not self._was_answered:
-                self._be_patient()
-            self._was_answered = False
         self._asked = following[0]
         self._line.broker = self._contacts[self._asked]
         self.attach()
@@ -118,17 +111,24 @@ class SessionSearch:
     def trusted(self, peer: str) -> None:
         """A broker is there, after all."""
         self._silent.pop(peer, None)
+        self._lost.pop(peer, None)
 
     def suspected(self, peer: str) -> None:
         """A broker seems to be lost."""
-        self._silent[peer] = None
+        self._silent[peer] = self._lost[peer] = None
         if peer == self._line.broker:
             self._try_next()
 
     def timed_out(self) -> None:
-        """The time for an answer is over. If the session was not found, ask the next contact."""
+        """The time for an answer is over. If the session was not found, ask the next contact.
+
+        Of one that seems to be lost, no answer was expected. Its smallest story: b0 and b3 are dead, and b2 could let c
+        in. c asks b0, b3, and b0 again. If it waited longer each time, it would come to b2 seconds later.
+        """
         self._redirects = 0
         if not self.is_attached:
+            if self._line.broker not in self._lost:
+                self._be_patient()
             self._try_next()
 
     # ---- answers ------------------------------------------------------------------------------------------
@@ -169,7 +169,6 @@ class SessionSearch:
     def put_off(self) -> None:
         """Nobody can grant it now: ask again in a while."""
         self.is_attached = self._line.is_attached = False
-        self._was_answered = True
         self._line.emit(SetTimer(RETRY, int(self._retry_us)))
 
     def redirected(self, message: Redirect) -> None:
@@ -180,7 +179,6 @@ class SessionSearch:
         broker, it would wait for ever.
         """
         self._redirects += 1
-        self._was_answered = True
         self._line.broker = message.broker
         if self._redirects <= REDIRECTS_MAX:
             self.attach()
