@@ -63,6 +63,8 @@ class SessionSearch:
         self._patience = 1
         """How many times longer than usual it waits for an answer: longer each time that none came in time, because the
         way may be long, or what it has to tell large."""
+        self._is_put_off = False
+        """Whether the last answer was to wait."""
         self._lost: dict[str, None] = {}
         """The brokers that were not heard again since they seemed to be lost."""
 
@@ -70,7 +72,7 @@ class SessionSearch:
 
     def attach(self) -> None:
         """Ask the broker that should hold the session."""
-        self.is_attached = self._line.is_attached = False
+        self.is_attached = self._line.is_attached = self._is_put_off = False
         self._line.attempt += 1
         brought = self._pack()
         self._line.send(
@@ -127,7 +129,7 @@ class SessionSearch:
         """
         self._redirects = 0
         if not self.is_attached:
-            if self._line.broker not in self._lost:
+            if not self._is_put_off and self._line.broker not in self._lost:
                 self._be_patient()
             self._try_next()
 
@@ -169,7 +171,9 @@ class SessionSearch:
     def put_off(self) -> None:
         """Nobody can grant it now: ask again in a while."""
         self.is_attached = self._line.is_attached = False
-        self._line.emit(SetTimer(RETRY, int(self._retry_us)))
+        self._is_put_off = True
+        self._patience = 1
+        self._set_timer()
 
     def redirected(self, message: Redirect) -> None:
         """Go there; but if brokers send us in a circle, let some time pass before the next step.
