@@ -20,11 +20,11 @@ from gapless.simulator.scenario_run import run_scenario
 from gapless.simulator.search import Finding, Progress, SearchReport, search
 from gapless.simulator.settings import NodeModel, Settings
 from gapless.simulator.shrink import shrink
-from gapless.simulator.trial import Outcome, try_scenario
+from gapless.simulator.trial import Outcome, excuse, try_scenario
 
 __all__ = [
     "Entry", "Figures", "Finding", "GeneratorLimits", "Latency", "NodeError", "NodeModel", "Outcome", "Progress",
     "ReplyRule", "Result", "RunawayError", "Scenario", "SearchReport", "Settings", "Simulation", "SimulationError",
-    "check_scenario", "compare", "generate", "load_scenario", "parse_scenario", "run_scenario", "search", "shrink",
-    "try_scenario",
+    "check_scenario", "compare", "excuse", "generate", "load_scenario", "parse_scenario", "run_scenario", "search",
+    "shrink", "try_scenario",
 ]  # fmt: skip

@@ -72,7 +72,7 @@ from gapless.simulator.options import convert_options, refusal
 from gapless.simulator.queueing import BrokerQueues
 from gapless.simulator.recording import MessageLog, Recording
 from gapless.simulator.replies import Replies, ReplyRule
-from gapless.simulator.result import Refusal, Result, StateSizes
+from gapless.simulator.result import LostPublications, Refusal, Result, StateSizes
 from gapless.simulator.settings import Settings
 from gapless.trace import Recorder
 
@@ -102,7 +102,7 @@ class Simulation:
         self.agenda = Agenda()
         self.slots = {name: Slot(name, number) for number, name in enumerate(overlay.brokers)}
         self.refusals: list[Refusal] = []
-        self._lost_publications = 0
+        self._lost_publications: list[LostPublications] = []
         self._brokers = list(self.slots.values())
         self._nodes: dict[str, BrokerNode] = {}
         self._clients: list[Slot] = []
@@ -226,7 +226,7 @@ class Simulation:
             state_sizes_by_broker=self._sizes.by_broker(),
             queues={} if queues is None else queues.lengths(),
             refusals=tuple(self.refusals),
-            lost_publications=self._lost_publications,
+            lost_publications=tuple(self._lost_publications),
         )
 
     # ---- the loop
@@ -318,7 +318,8 @@ class Simulation:
         }  # fmt: skip
 
     def _lose_publications(self, slot: Slot, effect: PublicationsLost, now: int) -> None:
-        self._lost_publications += sum(last - first + 1 for first, last in effect.ranges)
+        for first, last in effect.ranges:
+            self._lost_publications.append(LostPublications(slot.name, first, last, now / 1000))
 
     def _publish_many(self, slot: Slot, effect: PublishedMany, now: int) -> None:
         for event in effect.events:

@@ -7,7 +7,7 @@ import msgspec
 from gapless.simulator.queueing import QueueLength
 from gapless.trace import Trace
 
-__all__ = ["Refusal", "Result", "SizeSummary", "StateSizes"]
+__all__ = ["LostPublications", "Refusal", "Result", "SizeSummary", "StateSizes"]
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -17,6 +17,15 @@ class Refusal(msgspec.Struct, frozen=True):
     client: str
     call: str
     reason: str
+
+
+class LostPublications(msgspec.Struct, frozen=True):
+    """Numbers of what a client published that it was told to be lost, and when."""
+
+    publisher: str
+    first: int
+    last: int
+    time_ms: float
 
 
 class SizeSummary(msgspec.Struct, frozen=True):
@@ -47,7 +56,7 @@ class Result(msgspec.Struct, frozen=True):
     queues: dict[str, QueueLength]
     """By broker; empty without a node model."""
     refusals: tuple[Refusal, ...]
-    lost_publications: int = 0
+    lost_publications: tuple[LostPublications, ...] = ()
     """What publishers were told to be lost, though it was confirmed."""
 
     @property

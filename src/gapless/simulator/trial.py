@@ -3,6 +3,10 @@
 A run can go wrong in two ways, by a verdict or by breaking down, and both get a short name, the symptom: the kind of
 the first anomaly, or the kind of the breakdown. The shrinker holds on to the symptom. A trace that the recorder or
 the checkers refuse (an event that is published twice, for example) is a breakdown too.
+
+One anomaly is none, and a trace alone does not show it: more than f brokers fail with a cause, a subscription gets an
+effect of it and ends, and only then the publisher of the cause is back, without which nobody knows of the loss. The
+publisher is told, and so is everybody who is still there.
 """
 
 import traceback
@@ -10,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from gapless.checkers import Verdict, check
+from gapless.checkers import Anomaly, Verdict, check
 from gapless.errors import TraceError
 from gapless.protocol import ProtocolSpec
 from gapless.simulator.failures import NodeError, RunawayError
@@ -18,7 +22,7 @@ from gapless.simulator.result import Result
 from gapless.simulator.scenario import Scenario
 from gapless.simulator.scenario_run import run_scenario
 
-__all__ = ["Outcome", "try_run", "try_scenario"]
+__all__ = ["Outcome", "excuse", "try_run", "try_scenario"]
 
 LOST = "told-loss"
 """The symptom of a run in which something was lost, and told, though no more went wrong than the protocol claims."""
@@ -62,7 +66,39 @@ def try_run(
     except (TraceError, AssertionError) as error:
         text = "".join(traceback.format_exception(error))
         return Outcome("broken", ("bad trace",), None, str(error), text), None
+    verdict = excuse(verdict, result)
     if result.lost_publications and not scenario.run.may_lose:
-        lost = f"{result.lost_publications} publications were confirmed and are lost, which was told"
+        count = sum(lost.last - lost.first + 1 for lost in result.lost_publications)
+        lost = f"{count} publications were confirmed and are lost, which was told"
         return Outcome("invalid", (*verdict.counts, LOST), verdict, lost), result
     return Outcome(verdict.status, tuple(verdict.counts), verdict), result
+
+
+def excuse(verdict: Verdict, result: Result) -> Verdict:
+    """The verdict without causes whose loss became known when the subscription had ended."""
+    if not verdict.anomalies or not result.lost_publications or result.trace is None:
+        return verdict
+    ended = {row.subscription_id: row.ended_ms for row in result.trace.subscriptions}
+    came = {(row.subscription_id, row.event_id) for row in result.trace.history}
+
+    def became_known_later(anomaly: Anomaly) -> bool:
+        end = ended.get(anomaly.subscription or "")
+        if anomaly.kind != "causal-inversion" or end is None or (anomaly.subscription, anomaly.event) in came:
+            return False
+        return any(
+            anomaly.event == f"{lost.publisher}:{seq}" and lost.time_ms >= end
+            for lost in result.lost_publications
+            for seq in range(lost.first, lost.last + 1)
+        )
+
+    left = tuple(anomaly for anomaly in verdict.anomalies if not became_known_later(anomaly))
+    if len(left) == len(verdict.anomalies):
+        return verdict
+    if left:
+        return msgspec.structs.replace(verdict, anomalies=left)
+    return msgspec.structs.replace(
+        verdict,
+        anomalies=(),
+        status="valid",
+        reason="of what is lost, all who were still there when that was known were told",
+    )

@@ -74,7 +74,7 @@ class Estates:
         self.lost: Ranges = {}
         """By client: what it had published and is known to be lost, until it comes and is told."""
         self.gone: dict[str, None] = {}
-        """The publishers whose sessions hand-overs found to be lost, or on disks that may be old."""
+        """The publishers whose sessions hand-overs found to be lost, perhaps lost, or on disks that may be old."""
         self._over: dict[Home, None] = {}
         """The lives of which the disk knows that they are over, and that what they held is secured elsewhere."""
 
@@ -287,7 +287,7 @@ class Estates:
                 for first, last in ranges:
                     self.lose(client, first, last)
         self.gone.update(dict.fromkeys(plan.gone))
-        self.gone.update(dict.fromkeys(plan.found))
+        self.gone.update(dict.fromkeys(sorted(plan.unsure)))
         forget_oldest(self.gone, REMEMBERED_MAX)
 
     def lose(self, client: str, first: int, last: int) -> None:

@@ -33,7 +33,7 @@ from gapless.protocols.gapless.recovery.gone_round import processed_by_any, proc
 from gapless.protocols.gapless.recovery.merge import merge_cuts
 from gapless.protocols.gapless.tombstones import tombstone
 
-__all__ = ["adopted", "fill_holes", "gone_publishers", "holes_in_history"]
+__all__ = ["adopted", "fill_holes", "gone_publishers", "holes_in_history", "perhaps_gone"]
 
 Id = tuple[str, int]
 NEVER = 1 << 62
@@ -67,6 +67,21 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
         if reached < passed.get(publisher, 0):
             found[publisher] = reached
     return found
+
+
+def perhaps_gone(contributions: Mapping[str, Sync], inherited: Mapping[str, int]) -> set[str]:
+    """The publishers that have left in good order, or were lost with the heir of their broker: nobody knows which.
+
+    The smallest story: b5 dies with p:1, which x, at b4, has got. b4 is its heir, says so, and dies before anybody else
+    holds what it inherited. x comes to b1. If it were let in at once, x:1 would be there before p publishes p:1 again.
+    """
+    core = {name for sync in contributions.values() for name in sync.core}
+    brought = {estate.broker for sync in contributions.values() for estate in sync.estates}
+    heirs = {broker_of(life): broker_of(heir) for sync in contributions.values() for life, heir in sync.heirs.items()}
+    if not any(name not in brought and heirs.get(name) in core for name in core):
+        return set()
+    known = inherited.keys() | _present(contributions)
+    return {publisher for sync in contributions.values() for publisher in sync.inside if publisher not in known}
 
 
 def _present(contributions: Mapping[str, Sync]) -> set[str]:

@@ -34,7 +34,13 @@ from gapless.protocols.gapless.recovery.handover import (
     give_up_sessions,
     join_admissions,
 )  # fmt: skip
-from gapless.protocols.gapless.recovery.holes import adopted, fill_holes, gone_publishers, holes_in_history
+from gapless.protocols.gapless.recovery.holes import (
+    adopted,
+    fill_holes,
+    gone_publishers,
+    holes_in_history,
+    perhaps_gone,
+)
 from gapless.protocols.gapless.recovery.inference import Inference
 from gapless.protocols.gapless.recovery.merge import NextNumbers, find_next_numbers, find_pasts, merge_cuts, merge_logs
 from gapless.protocols.gapless.recovery.patterns import Patterns
@@ -100,8 +106,8 @@ class TakeoverPlan(msgspec.Struct, frozen=True):
     next_numbers: NextNumbers
     gone: Cuts
     """By publisher whose session was lost: up to which number nothing of it is."""
-    found: list[str]
-    """Publishers that are known from disks alone: if those are old, more of theirs may be lost than anybody knows."""
+    unsure: set[str]
+    """Publishers of which more may be lost than anybody knows: known from disks alone, or with an heir that is lost."""
     adopted: set[Id]
     """Those that this member has to note in its journal, since nobody has the journal that they were in."""
     buried: dict[Id, list[Event]]
@@ -141,9 +147,10 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     known_cuts = yield from _collect_known_cuts(contributions, inherited)
     processed = processed_by_any(contributions)
     admissions, doubtful, lost = yield from _join_all_admissions(contributions, estates, processed)
+    admitted = {share.record.client: share.record.admitted for share in inherited}
     gone: Cuts = {}
     if view.with_logs and view.with_tombstones:
-        gone = gone_publishers(contributions, {share.record.client: share.record.admitted for share in inherited})
+        gone = gone_publishers(contributions, admitted)
     lost |= lost_in_logs(contributions, gone)
     logs = [_without(sync.log, lost) for sync in contributions.values()]
     events: list[Event] = []
@@ -189,7 +196,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         entered=entered,
         next_numbers=next_numbers,
         gone=gone,
-        found=_known_from_disks(contributions, estates),
+        unsure=_known_from_disks(contributions, estates) | perhaps_gone(contributions, admitted),
         adopted=adopts,
         buried=holes_in_history(events, adopts, gone, contributions, view.window) if view.with_tombstones else {},
     )
@@ -197,10 +204,10 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
 
 def _known_from_disks(
     contributions: Mapping[str, Sync], estates: Mapping[Life, Mapping[str, SessionRecord]]
-) -> list[str]:
+) -> set[str]:
     brought = [estate for sync in contributions.values() for estate in sync.estates]
     certain = {(estate.broker, estate.life) for estate in brought if not estate.is_found}
-    return sorted({client for life, records in estates.items() if life not in certain for client in records})
+    return {client for life, records in estates.items() if life not in certain for client in records}
 
 
 def _find_links(view: TakeoverView) -> dict[str, str]:
