@@ -1,0 +1,141 @@
+"""The states of one attribute as rows of pages (see `pages`).
+
+    ABSENT, NAN, FALSE, TRUE, OTHER_STRING      one row each, as in an alphabet
+    then                                        one row for each listed string
+    then                                        buckets of numbers: bucket i from cuts[i - 1] up to, but without, cuts[i]
+
+Strings and cuts never change: who asks for another string stays in segments. Cuts lie within EXACT, where integers are
+floats: there a number is on the same side of a cut as the float next to it, so that events are compared as floats.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.filters.alphabet import ABSENT, FALSE, NAN, OTHER_STRING, TRUE, choose_cuts
+from gapless.filters.arithmetic import number_of
+from gapless.filters.constraints import FALSE_ONLY, TRUE_ONLY, Constraint
+from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, Number, NumberSet
+
+EXACT = 2**53 - 1
+"""Integers up to this one are floats, and no integer beyond becomes one of them."""
+
+FIRST_STRING = OTHER_STRING + 1
+
+Rows = npt.NDArray[np.intp]
+Floats = npt.NDArray[np.float64]
+Run = tuple[int, int]
+"""A first row, and the one after the last."""
+
+
+class PageColumn:
+    """Rows of one attribute."""
+
+    __slots__ = ("_cuts", "_cuts_array", "_first_number", "_strings", "base", "end", "name")
+
+    def __init__(self, name: str, base: int, strings: Iterable[str], numbers: Iterable[NumberSet]) -> None:
+        """For filters that ask for these strings and numbers; the first row is `base`."""
+        self.name = name
+        self.base = base
+        listed = sorted(set(strings))
+        self._strings = {value: base + FIRST_STRING + place for place, value in enumerate(listed)}
+        self._first_number = base + FIRST_STRING + len(listed)
+        self._cuts = [float(cut) for cut in choose_cuts(numbers) if -EXACT <= cut <= EXACT]
+        self._cuts_array = np.array(self._cuts, dtype=np.float64)
+        self.end = self._first_number + len(self._cuts) + 1
+
+    def row(self, value: Any) -> int:
+        """The row of the state in which the attribute has this value."""
+        kind = type(value)
+        if kind is str:
+            return self._strings.get(value, self.base + OTHER_STRING)
+        if kind is int or kind is float:
+            return self._first_number + bisect_right(self._cuts, value) if value == value else self.base + NAN
+        return self.base + ((TRUE if value else FALSE) if kind is bool else ABSENT)
+
+    def read(self, values: Sequence[Any], rows: Rows, numbers: Floats) -> None:
+        """Note the rows of these values, and the values themselves where they are numbers."""
+        kinds = set(map(type, values))
+        if kinds == {str}:
+            listed, other = self._strings, self.base + OTHER_STRING
+            rows[:] = [listed.get(value, other) for value in values]
+        elif kinds == {int} and max(values) <= EXACT and min(values) >= -EXACT:
+            numbers[:] = values
+            rows[:] = self._cuts_array.searchsorted(numbers, "right")
+            rows += self._first_number
+        else:
+            rows[:] = list(map(self.row, values))
+            numbers[:] = list(map(as_float, values))
+
+    def lists(self, constraint: Constraint) -> bool:
+        """Whether rows say all about it, but for one interval of numbers within EXACT."""
+        numbers, strings = constraint.numbers, constraint.strings
+        if strings.patterned or not strings.values <= self._strings.keys():
+            return False
+        if numbers in (EVERY_NUMBER, NO_NUMBER):
+            return True
+        return len(numbers) == 1 and is_plain(constraint) and not strings.values
+
+    def touched(self, constraint: Constraint) -> list[Run]:
+        """Runs of rows in which it may be satisfied, ascending."""
+        base, strings, numbers = self.base, constraint.strings, constraint.numbers
+        states = (
+            (ABSENT, constraint.absent),
+            (NAN, constraint.nan),
+            (FALSE, constraint.booleans & FALSE_ONLY),
+            (TRUE, constraint.booleans & TRUE_ONLY),
+            (OTHER_STRING, strings.complement),
+        )
+        found = [(base + state, base + state + 1) for state, allowed in states if allowed]
+        named = sorted(map(self._strings.__getitem__, strings.values))
+        if strings.complement:
+            ends = [base + OTHER_STRING, *named, self._first_number]
+            found += [(low + 1, high) for low, high in zip(ends, ends[1:], strict=False)]
+        else:
+            found += [(row, row + 1) for row in named]
+        if numbers:
+            first, last = self._bucket(numbers[0][0]), self._bucket(numbers[-1][1])
+            found.append((first, last + 1))
+        return found
+
+    def share(self, run: Run) -> float:
+        """Which part of the strings, or of the numbers, a run of rows has."""
+        first, end = run
+        if first < self._first_number:
+            return (end - first) / max(1, len(self._strings))
+        return (end - first) / (self.end - self._first_number)
+
+    def cell(self, run: Run, width: int) -> tuple[int, int]:
+        """Runs that lie side by side and are about as long have the same one; those at either end only by length."""
+        first, end = run
+        if first < self._first_number:
+            return first, end
+        length = (end - first) // width
+        if first == self._first_number:
+            return -1, length
+        if end == self.end:
+            return -2, length
+        return first // width, length
+
+    def _bucket(self, value: Number) -> int:
+        return self._first_number + bisect_right(self._cuts, value)
+
+
+def is_plain(constraint: Constraint) -> bool:
+    """Whether it asks for numbers within EXACT and nothing else."""
+    if constraint.absent or constraint.booleans or constraint.nan or constraint.strings.complement:
+        return False
+    low, high = constraint.numbers[0][0], constraint.numbers[-1][1]
+    return (low >= -EXACT or low == -inf) and (high <= EXACT or high == inf)
+
+
+def as_float(value: Any) -> float:
+    """The float next to a number; 0 for what is none, and nobody compares."""
+    kind = type(value)
+    return float(number_of(value)) if kind is int else value if kind is float else 0.0

@@ -1,0 +1,250 @@
+"""Very many conjunctions as bits of pages, of which an event opens few.
+
+A page has SLOTS conjunctions that are alike: all demand the same string, or numbers of the same range, of one
+attribute. An event whose value of that attribute lies elsewhere matches none of them. So bounds of all pages are
+compared first, at once, and only some pages are opened: an event that meets a hundred thousand filters opens an eighth.
+
+A page has a row of bits for each state of each attribute (`page_column`): the conjunctions that fail in that state. The
+rows of the event's states are fetched from all open pages and joined by OR; what no row fails is compared with the
+event's numbers, as floats. That decides: whoever asks for more than listed strings and single intervals is not taken.
+
+All of it is done by numpy, for an event in some twenty calls, for a batch of events in not many more. Entering and
+removing change bits of one page. Columns, and how many pages there are, stay as they are (see `store`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.filters.evaluation import Attributes
+from gapless.filters.member import Member
+from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER
+from gapless.filters.page_column import PageColumn, Rows, Run, as_float
+
+WORDS = 4
+SLOTS = 64 * WORDS
+"""Conjunctions of one page. With fewer more pages are to be chosen from, with more more are opened in vain."""
+
+CELL = 16
+"""Buckets of numbers that one page spans, beside the length of intervals."""
+
+INTERVALS_MAX = 5
+"""Intervals of one conjunction that a page holds."""
+
+BATCH = 256
+"""Events that are matched together, so that what belongs to them fits caches."""
+
+OPENED = 4096
+"""Pages that are opened together, likewise."""
+
+Bits = npt.NDArray[np.uint64]
+Key = tuple[int, int, int]
+"""An attribute's place and a cell of its rows."""
+
+_FULL = (1 << 64) - 1
+
+
+class Pages:
+    """Conjunctions in numbered slots; slot i is in page i // SLOTS."""
+
+    def __init__(self, columns: list[PageColumn], count: int) -> None:
+        """So many empty pages."""
+        self._columns = columns
+        self._places = {column.name: place for place, column in enumerate(columns)}
+        self._height = columns[-1].end
+        self.slots = count * SLOTS
+        self.living_count = 0
+        self.came = 0
+        """How many were ever entered."""
+        self.members: list[Member | None] = []
+        self._fails: Bits = np.zeros((count * self._height, WORDS), dtype=np.uint64)
+        """Row r of page p is row p * height + r."""
+        self._alive: Bits = np.zeros((count, WORDS), dtype=np.uint64)
+        self._pages = 0
+        """Pages in use: the first ones."""
+        self._count = count
+        # An event opens a page if its row of the page's attribute is none but these.
+        self._attribute: Rows = np.zeros(count, dtype=np.intp)
+        self._first: Rows = np.zeros(count, dtype=np.intp)
+        self._last: Rows = np.zeros(count, dtype=np.intp)
+        self._open: dict[Key, list[int]] = {}
+        """Pages with room, by what they have in common."""
+        self._keys: list[Key] = []
+        self._orders = np.zeros(self.slots, dtype=np.int64)
+        # Intervals of each conjunction; those it has not are of an attribute that is 0 in all events.
+        self._compared = np.full((self.slots, INTERVALS_MAX), len(columns), dtype=np.uint8)
+        self._lows = np.zeros((self.slots, INTERVALS_MAX), dtype=np.float64)
+        self._highs = np.zeros((self.slots, INTERVALS_MAX), dtype=np.float64)
+
+    # Coming and going.
+
+    def add(self, member: Member) -> bool:
+        """Enter a conjunction; False if it is none for these columns, or there is no room."""
+        if member.conjunction.opaque:
+            return False
+        touched: list[tuple[int, list[Run]]] = []
+        intervals: list[tuple[int, float, float]] = []
+        for name, constraint in member.conjunction.constraints.items():
+            place = self._places.get(name)
+            if place is None or not self._columns[place].lists(constraint):
+                return False
+            touched.append((place, self._columns[place].touched(constraint)))
+            if constraint.numbers not in (EVERY_NUMBER, NO_NUMBER):
+                intervals.append((place, *constraint.numbers[0]))
+        if len(intervals) > INTERVALS_MAX:
+            return False
+        slot = self._take_slot(touched)
+        if slot is None:
+            return False
+        self._write(slot, touched)
+        for number in range(INTERVALS_MAX):
+            place, low, high = intervals[number] if number < len(intervals) else (len(self._columns), 0.0, 0.0)
+            self._compared[slot, number] = place
+            self._lows[slot, number] = low
+            self._highs[slot, number] = high
+        self._orders[slot] = member.order
+        self.members[slot] = member
+        member.segment, member.number = self, slot
+        self.living_count += 1
+        self.came += 1
+        return True
+
+    def kill(self, member: Member) -> None:
+        """Take a conjunction out."""
+        assert member.segment is self
+        page, place = divmod(member.number, SLOTS)
+        if self._is_full(page):
+            self._open[self._keys[page]].append(page)
+        self._alive[page, place >> 6] ^= np.uint64(1 << (place & 63))
+        self.members[member.number] = None
+        member.segment = None
+        self.living_count -= 1
+
+    @property
+    def has_room(self) -> bool:
+        """Whether whoever comes next surely finds a place."""
+        return self._pages < self._count
+
+    def _take_slot(self, touched: list[tuple[int, list[Run]]]) -> int | None:
+        key, place, run = self._key(touched)
+        pages = self._open.setdefault(key, [])
+        if not pages:
+            if not self.has_room:
+                return None
+            page = self._pages
+            self._pages += 1
+            pages.append(page)
+            self._keys.append(key)
+            self.members += [None] * SLOTS
+            self._attribute[page], self._first[page], self._last[page] = place, run[0], run[1] - 1
+        page = pages[-1]
+        self._first[page] = min(int(self._first[page]), run[0])
+        self._last[page] = max(int(self._last[page]), run[1] - 1)
+        for number, word in enumerate(self._alive[page].tolist()):
+            if word != _FULL:
+                free = ~word & (word + 1)
+                self._alive[page, number] |= np.uint64(free)
+                if self._is_full(page):
+                    pages.pop()
+                return page * SLOTS + number * 64 + free.bit_length() - 1
+        raise AssertionError("a page with room is full")
+
+    def _is_full(self, page: int) -> bool:
+        return self._alive[page].tolist() == [_FULL] * WORDS
+
+    def _key(self, touched: list[tuple[int, list[Run]]]) -> tuple[Key, int, Run]:
+        """What the conjunction has in common with those of its page: the attribute that fewest events satisfy."""
+        best: tuple[float, Key, int, Run] | None = None
+        for place, runs in touched:
+            if len(runs) == 1:
+                column, run = self._columns[place], runs[0]
+                cell = column.cell(run, CELL)
+                share = column.share(run)
+                if best is None or share < best[0]:
+                    best = share, (place, *cell), place, run
+        return ((-1, 0, 0), 0, (0, self._height)) if best is None else best[1:]
+
+    def _write(self, slot: int, touched: list[tuple[int, list[Run]]]) -> None:
+        """Set the bits of a slot, which may have been another one's."""
+        page, place = divmod(slot, SLOTS)
+        bit = 1 << (place & 63)
+        column = self._fails[page * self._height : (page + 1) * self._height, place >> 6]
+        column &= np.uint64(_FULL ^ bit)
+        mask = np.uint64(bit)
+        for number, runs in touched:
+            free, end = self._columns[number].base, self._columns[number].end
+            for first, after in runs:
+                column[free:first] |= mask
+                free = after
+            column[free:end] |= mask
+
+    # Matching.
+
+    def match(self, attributes: Attributes) -> list[int]:
+        """Orders of the filters that match the event."""
+        used, get = self._pages, attributes.get
+        values = [get(column.name) for column in self._columns]
+        rows = np.array([column.row(value) for column, value in zip(self._columns, values, strict=True)])
+        own = rows.take(self._attribute[:used])
+        pages = ((self._first[:used] <= own) & (own <= self._last[:used])).nonzero()[0]
+        fails = self._fails.take(rows[:, None] + pages * self._height, axis=0)
+        failed: Bits = np.bitwise_or.reduce(fails, axis=0)
+        survivors = self._alive.take(pages, axis=0) & ~failed
+        opened, words = survivors.nonzero()
+        if not len(words):
+            return []
+        _, slots = _slots(survivors[opened, words], pages[opened], words)
+        numbers = np.array([*map(as_float, values), 0.0])
+        compared = numbers.take(self._compared.take(slots, axis=0))
+        holds = (self._lows.take(slots, axis=0) <= compared) & (compared <= self._highs.take(slots, axis=0))
+        found: list[int] = self._orders[slots[holds.all(axis=1)]].tolist()
+        return found
+
+    def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
+        """Add to each event's list the orders of the filters that match it."""
+        for begin in range(0, len(batch), BATCH):
+            self._match_some(batch[begin : begin + BATCH], found[begin : begin + BATCH])
+
+    def _match_some(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
+        used, width = self._pages, len(batch)
+        rows: Rows = np.empty((len(self._columns), width), dtype=np.intp)
+        numbers = np.zeros((len(self._columns) + 1, width), dtype=np.float64)
+        for place, column in enumerate(self._columns):
+            name = column.name
+            column.read([attributes.get(name) for attributes in batch], rows[place], numbers[place])
+        own = rows.take(self._attribute[:used], axis=0)
+        # Page by page, so that the rows of a page are in the cache for all events that open it.
+        pages, events = ((self._first[:used, None] <= own) & (own <= self._last[:used, None])).nonzero()
+        for begin in range(0, len(pages), OPENED):
+            some = slice(begin, begin + OPENED)
+            event, slots = self._survivors(rows, pages[some], events[some])
+            compared = numbers[self._compared.take(slots, axis=0), event[:, None]]
+            holds = (self._lows.take(slots, axis=0) <= compared) & (compared <= self._highs.take(slots, axis=0))
+            held = holds.all(axis=1)
+            for place, order in zip(event[held].tolist(), self._orders[slots[held]].tolist(), strict=True):
+                found[place].append(order)
+
+    def _survivors(self, rows: Rows, pages: Rows, events: Rows) -> tuple[Rows, Rows]:
+        """Events, and slots in those of the pages they open that no row fails."""
+        left = self._alive.take(pages, axis=0)
+        half = len(self._columns) // 2
+        for columns in (rows[:half], rows[half:]):
+            starts = pages * self._height
+            failed = np.zeros_like(left)
+            for column in columns:
+                failed |= self._fails.take(starts + column.take(events), axis=0)
+            left &= ~failed
+            kept = left.any(axis=1).nonzero()[0]
+            left, pages, events = left.take(kept, axis=0), pages.take(kept), events.take(kept)
+        opened, words = left.nonzero()
+        place, slots = _slots(left[opened, words], pages.take(opened), words)
+        return events.take(opened.take(place)), slots
+
+
+def _slots(bits: Bits, pages: Rows, words: Rows) -> tuple[Rows, Rows]:
+    """For each bit set: the place of its word among these, and its slot."""
+    place, bit = np.unpackbits(bits.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").nonzero()
+    return place, (pages * SLOTS + words * 64).take(place) + bit
