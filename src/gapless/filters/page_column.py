@@ -28,7 +28,7 @@ EXACT = 2**53 - 1
 
 FIRST_STRING = OTHER_STRING + 1
 
-Rows = npt.NDArray[np.intp]
+Rows = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Run = tuple[int, int]
 """A first row, and the one after the last."""
@@ -67,8 +67,7 @@ class PageColumn:
             rows[:] = [listed.get(value, other) for value in values]
         elif kinds == {int} and max(values) <= EXACT and min(values) >= -EXACT:
             numbers[:] = values
-            rows[:] = self._cuts_array.searchsorted(numbers, "right")
-            rows += self._first_number
+            rows[:] = self._cuts_array.searchsorted(numbers, "right") + self._first_number
         else:
             rows[:] = list(map(self.row, values))
             numbers[:] = list(map(as_float, values))
@@ -138,4 +137,6 @@ def is_plain(constraint: Constraint) -> bool:
 def as_float(value: Any) -> float:
     """The float next to a number; 0 for what is none, and nobody compares."""
     kind = type(value)
-    return float(number_of(value)) if kind is int else value if kind is float else 0.0
+    if kind is int:
+        return value if -EXACT <= value <= EXACT else float(number_of(value))  # type: ignore[no-any-return]
+    return value if kind is float else 0.0  # type: ignore[no-any-return]

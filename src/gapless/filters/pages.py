@@ -22,7 +22,7 @@ import numpy.typing as npt
 from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER
-from gapless.filters.page_column import PageColumn, Rows, Run, as_float
+from gapless.filters.page_column import Floats, PageColumn, Rows, Run, as_float
 
 WORDS = 4
 SLOTS = 64 * WORDS
@@ -37,12 +37,16 @@ INTERVALS_MAX = 5
 BATCH = 256
 """Events that are matched together, so that what belongs to them fits caches."""
 
-OPENED = 4096
+OPENED = 8192
 """Pages that are opened together, likewise."""
 
 Bits = npt.NDArray[np.uint64]
+Places = npt.NDArray[np.intp]
 Key = tuple[int, int, int]
 """An attribute's place and a cell of its rows."""
+
+Touched = list[tuple[int, list[Run]]]
+"""For each constraint the attribute's place, and the runs of its rows that do not fail."""
 
 _FULL = (1 << 64) - 1
 
@@ -67,12 +71,14 @@ class Pages:
         """Pages in use: the first ones."""
         self._count = count
         # An event opens a page if its row of the page's attribute is none but these.
-        self._attribute: Rows = np.zeros(count, dtype=np.intp)
-        self._first: Rows = np.zeros(count, dtype=np.intp)
-        self._last: Rows = np.zeros(count, dtype=np.intp)
+        self._attribute: Places = np.zeros(count, dtype=np.intp)
+        self._first: Rows = np.zeros(count, dtype=np.int32)
+        self._last: Rows = np.zeros(count, dtype=np.int32)
         self._open: dict[Key, list[int]] = {}
         """Pages with room, by what they have in common."""
         self._keys: list[Key] = []
+        self._everybody = (-1, 0, 0), 0, (0, self._height)
+        """For those that nothing leads to: pages that every event opens. A third of all pages is kept free for them."""
         self._orders = np.zeros(self.slots, dtype=np.int64)
         # Intervals of each conjunction; those it has not are of an attribute that is 0 in all events.
         self._compared = np.full((self.slots, INTERVALS_MAX), len(columns), dtype=np.uint8)
@@ -81,36 +87,36 @@ class Pages:
 
     # Coming and going.
 
-    def add(self, member: Member) -> bool:
-        """Enter a conjunction; False if it is none for these columns, or there is no room."""
-        if member.conjunction.opaque:
+    def takes(self, member: Member) -> bool:
+        """Whether the conjunction is one for these columns, and there is room."""
+        if member.conjunction.opaque or not self.has_room:
             return False
-        touched: list[tuple[int, list[Run]]] = []
-        intervals: list[tuple[int, float, float]] = []
+        intervals = 0
         for name, constraint in member.conjunction.constraints.items():
             place = self._places.get(name)
             if place is None or not self._columns[place].lists(constraint):
                 return False
+            intervals += constraint.numbers not in (EVERY_NUMBER, NO_NUMBER)
+        return intervals <= INTERVALS_MAX
+
+    def add(self, member: Member) -> None:
+        """Enter a conjunction that it takes."""
+        touched: Touched = []
+        intervals: list[tuple[int, float, float]] = []
+        for name, constraint in member.conjunction.constraints.items():
+            place = self._places[name]
             touched.append((place, self._columns[place].touched(constraint)))
             if constraint.numbers not in (EVERY_NUMBER, NO_NUMBER):
                 intervals.append((place, *constraint.numbers[0]))
-        if len(intervals) > INTERVALS_MAX:
-            return False
+        intervals += [(len(self._columns), 0.0, 0.0)] * (INTERVALS_MAX - len(intervals))
         slot = self._take_slot(touched)
-        if slot is None:
-            return False
         self._write(slot, touched)
-        for number in range(INTERVALS_MAX):
-            place, low, high = intervals[number] if number < len(intervals) else (len(self._columns), 0.0, 0.0)
-            self._compared[slot, number] = place
-            self._lows[slot, number] = low
-            self._highs[slot, number] = high
+        self._compared[slot], self._lows[slot], self._highs[slot] = zip(*intervals, strict=True)
         self._orders[slot] = member.order
         self.members[slot] = member
         member.segment, member.number = self, slot
         self.living_count += 1
         self.came += 1
-        return True
 
     def kill(self, member: Member) -> None:
         """Take a conjunction out."""
@@ -128,12 +134,12 @@ class Pages:
         """Whether whoever comes next surely finds a place."""
         return self._pages < self._count
 
-    def _take_slot(self, touched: list[tuple[int, list[Run]]]) -> int | None:
+    def _take_slot(self, touched: Touched) -> int:
         key, place, run = self._key(touched)
+        if key not in self._open and self._pages >= self._count * 2 // 3:
+            key, place, run = self._everybody
         pages = self._open.setdefault(key, [])
         if not pages:
-            if not self.has_room:
-                return None
             page = self._pages
             self._pages += 1
             pages.append(page)
@@ -155,7 +161,7 @@ class Pages:
     def _is_full(self, page: int) -> bool:
         return self._alive[page].tolist() == [_FULL] * WORDS
 
-    def _key(self, touched: list[tuple[int, list[Run]]]) -> tuple[Key, int, Run]:
+    def _key(self, touched: Touched) -> tuple[Key, int, Run]:
         """What the conjunction has in common with those of its page: the attribute that fewest events satisfy."""
         best: tuple[float, Key, int, Run] | None = None
         for place, runs in touched:
@@ -165,9 +171,9 @@ class Pages:
                 share = column.share(run)
                 if best is None or share < best[0]:
                     best = share, (place, *cell), place, run
-        return ((-1, 0, 0), 0, (0, self._height)) if best is None else best[1:]
+        return self._everybody if best is None else best[1:]
 
-    def _write(self, slot: int, touched: list[tuple[int, list[Run]]]) -> None:
+    def _write(self, slot: int, touched: Touched) -> None:
         """Set the bits of a slot, which may have been another one's."""
         page, place = divmod(slot, SLOTS)
         bit = 1 << (place & 63)
@@ -187,20 +193,17 @@ class Pages:
         """Orders of the filters that match the event."""
         used, get = self._pages, attributes.get
         values = [get(column.name) for column in self._columns]
-        rows = np.array([column.row(value) for column, value in zip(self._columns, values, strict=True)])
+        rows = np.array([column.row(value) for column, value in zip(self._columns, values, strict=True)], np.int32)
         own = rows.take(self._attribute[:used])
         pages = ((self._first[:used] <= own) & (own <= self._last[:used])).nonzero()[0]
         fails = self._fails.take(rows[:, None] + pages * self._height, axis=0)
         failed: Bits = np.bitwise_or.reduce(fails, axis=0)
-        survivors = self._alive.take(pages, axis=0) & ~failed
-        opened, words = survivors.nonzero()
-        if not len(words):
+        place, slots = _slots(self._alive.take(pages, axis=0) & ~failed, pages)
+        if not len(place):
             return []
-        _, slots = _slots(survivors[opened, words], pages[opened], words)
         numbers = np.array([*map(as_float, values), 0.0])
-        compared = numbers.take(self._compared.take(slots, axis=0))
-        holds = (self._lows.take(slots, axis=0) <= compared) & (compared <= self._highs.take(slots, axis=0))
-        found: list[int] = self._orders[slots[holds.all(axis=1)]].tolist()
+        held = self._hold(slots, numbers.take(self._compared.take(slots, axis=0)))
+        found: list[int] = self._orders.take(slots.compress(held)).tolist()
         return found
 
     def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
@@ -210,7 +213,7 @@ class Pages:
 
     def _match_some(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
         used, width = self._pages, len(batch)
-        rows: Rows = np.empty((len(self._columns), width), dtype=np.intp)
+        rows: Rows = np.empty((len(self._columns), width), dtype=np.int32)
         numbers = np.zeros((len(self._columns) + 1, width), dtype=np.float64)
         for place, column in enumerate(self._columns):
             name = column.name
@@ -221,13 +224,11 @@ class Pages:
         for begin in range(0, len(pages), OPENED):
             some = slice(begin, begin + OPENED)
             event, slots = self._survivors(rows, pages[some], events[some])
-            compared = numbers[self._compared.take(slots, axis=0), event[:, None]]
-            holds = (self._lows.take(slots, axis=0) <= compared) & (compared <= self._highs.take(slots, axis=0))
-            held = holds.all(axis=1)
+            held = self._hold(slots, numbers[self._compared.take(slots, axis=0), event[:, None]])
             for place, order in zip(event[held].tolist(), self._orders[slots[held]].tolist(), strict=True):
                 found[place].append(order)
 
-    def _survivors(self, rows: Rows, pages: Rows, events: Rows) -> tuple[Rows, Rows]:
+    def _survivors(self, rows: Rows, pages: Places, events: Places) -> tuple[Places, Places]:
         """Events, and slots in those of the pages they open that no row fails."""
         left = self._alive.take(pages, axis=0)
         half = len(self._columns) // 2
@@ -239,12 +240,21 @@ class Pages:
             left &= ~failed
             kept = left.any(axis=1).nonzero()[0]
             left, pages, events = left.take(kept, axis=0), pages.take(kept), events.take(kept)
-        opened, words = left.nonzero()
-        place, slots = _slots(left[opened, words], pages.take(opened), words)
-        return events.take(opened.take(place)), slots
+        place, slots = _slots(left, pages)
+        return events.take(place), slots
+
+    def _hold(self, slots: Places, compared: Floats) -> npt.NDArray[np.bool_]:
+        """Whether the numbers that each slot compares are in its intervals."""
+        holds = (self._lows.take(slots, axis=0) <= compared) & (compared <= self._highs.take(slots, axis=0))
+        held: npt.NDArray[np.bool_] = holds.all(axis=1)
+        return held
 
 
-def _slots(bits: Bits, pages: Rows, words: Rows) -> tuple[Rows, Rows]:
-    """For each bit set: the place of its word among these, and its slot."""
-    place, bit = np.unpackbits(bits.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").nonzero()
-    return place, (pages * SLOTS + words * 64).take(place) + bit
+def _slots(bits: Bits, pages: Places) -> tuple[Places, Places]:
+    """For each bit set in the words of these pages: the place of its page among them, and its slot."""
+    flat = bits.ravel()
+    words = flat.nonzero()[0]
+    number = np.unpackbits(flat.take(words).view(np.uint8), bitorder="little").nonzero()[0]
+    word = words.take(number >> 6)
+    place = word // WORDS
+    return place, pages.take(place) * SLOTS + (word % WORDS * 64 + (number & 63))
