@@ -22,6 +22,13 @@ CUTS_USUAL = alphabet.CUTS_MAX
 
 SMALL = {
     "gapless.filters.index.FEW": 1,
+    "gapless.filters.store.PAGED_MIN": 4,
+    "gapless.filters.store.MOVED": 1,
+    "gapless.filters.store.LOOKED_AT": 2,
+    "gapless.filters.store.STRINGS_MAX": 2,
+    "gapless.filters.store.COLUMNS_MAX": 5,
+    "gapless.filters.pages.BATCH": 2,
+    "gapless.filters.pages.OPENED": 3,
     "gapless.filters.segments.YOUNG_MIN": 2,
     "gapless.filters.segments.YOUNG_MAX": 3,
     "gapless.filters.segments.SEGMENT_MAX": 8,

@@ -29,7 +29,7 @@ from gapless.filters.filter import Filter
 from gapless.filters.foresight import LONG, Foresight
 from gapless.filters.member import Member
 from gapless.filters.rare_values import RareValues, demands_of
-from gapless.filters.segments import Segments
+from gapless.filters.store import Store
 
 K = TypeVar("K", bound=Hashable)
 
@@ -50,7 +50,7 @@ class FilterIndex(Generic[K]):
         self._tests: list[tuple[K, Test]] = []
         """What to evaluate, as long as there are few."""
         self._rare = RareValues()
-        self._segments = Segments()
+        self._store = Store()
         self._searching = 0
         """Filters that look for something in strings."""
         self._foresight = Foresight()
@@ -89,7 +89,7 @@ class FilterIndex(Generic[K]):
             if member.demand is not None:
                 self._rare.remove(member)
             else:
-                self._segments.remove(member)
+                self._store.remove(member)
         self._note_tests()
 
     def match(self, attributes: Attributes) -> list[K]:
@@ -101,7 +101,7 @@ class FilterIndex(Generic[K]):
     def _match(self, attributes: Attributes) -> list[K]:
         if len(self._orders) <= FEW:
             return [key for key, test in self._tests if test(attributes)]
-        return self._keys_of(self._rare.match(attributes) + self._segments.match(attributes))
+        return self._keys_of(self._rare.match(attributes) + self._store.match(attributes))
 
     def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
         """For each of the events what `match` would say; faster than asking one by one."""
@@ -128,7 +128,7 @@ class FilterIndex(Generic[K]):
             tests = self._tests
             return [[key for key, test in tests if test(attributes)] for attributes in batch]
         orders = [self._rare.match(attributes) for attributes in batch]
-        self._segments.match_many(batch, orders)
+        self._store.match_many(batch, orders)
         return list(map(self._keys_of, orders))
 
     def may_cover(self, narrower: Filter) -> list[K]:
@@ -150,6 +150,6 @@ class FilterIndex(Generic[K]):
     def _place(self, member: Member) -> None:
         demands = demands_of(member.conjunction)
         for moving in self._rare.count(demands):
-            self._segments.add(moving)
+            self._store.add(moving)
         if not self._rare.add(member, demands):
-            self._segments.add(member)
+            self._store.add(member)

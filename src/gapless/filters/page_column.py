@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from math import inf
+from math import isinf
 from typing import Any
 
 import numpy as np
@@ -65,8 +65,7 @@ class PageColumn:
         if kinds == {str}:
             listed, other = self._strings, self.base + OTHER_STRING
             rows[:] = [listed.get(value, other) for value in values]
-        elif kinds == {int} and max(values) <= EXACT and min(values) >= -EXACT:
-            numbers[:] = values
+        elif kinds == {int} and _noted(values, numbers):
             rows[:] = self._cuts_array.searchsorted(numbers, "right") + self._first_number
         else:
             rows[:] = list(map(self.row, values))
@@ -130,8 +129,7 @@ def is_plain(constraint: Constraint) -> bool:
     """Whether it asks for numbers within EXACT and nothing else."""
     if constraint.absent or constraint.booleans or constraint.nan or constraint.strings.complement:
         return False
-    low, high = constraint.numbers[0][0], constraint.numbers[-1][1]
-    return (low >= -EXACT or low == -inf) and (high <= EXACT or high == inf)
+    return all(isinf(bound) or abs(bound) <= EXACT for interval in constraint.numbers for bound in interval)
 
 
 def as_float(value: Any) -> float:
@@ -140,3 +138,12 @@ def as_float(value: Any) -> float:
     if kind is int:
         return value if -EXACT <= value <= EXACT else float(number_of(value))  # type: ignore[no-any-return]
     return value if kind is float else 0.0  # type: ignore[no-any-return]
+
+
+def _noted(values: Sequence[int], numbers: Floats) -> bool:
+    """Note these as floats; False if one is too large."""
+    try:
+        numbers[:] = values
+    except OverflowError:
+        return False
+    return True

@@ -64,8 +64,8 @@ class Pages:
         self.came = 0
         """How many were ever entered."""
         self.members: list[Member | None] = []
-        self._fails: Bits = np.zeros((count * self._height, WORDS), dtype=np.uint64)
-        """Row r of page p is row p * height + r."""
+        self._fails: Bits = np.zeros((self._height * count, WORDS), dtype=np.uint64)
+        """Row r of page p is at r * count + p: an event fetches its row from many pages."""
         self._alive: Bits = np.zeros((count, WORDS), dtype=np.uint64)
         self._pages = 0
         """Pages in use: the first ones."""
@@ -177,7 +177,7 @@ class Pages:
         """Set the bits of a slot, which may have been another one's."""
         page, place = divmod(slot, SLOTS)
         bit = 1 << (place & 63)
-        column = self._fails[page * self._height : (page + 1) * self._height, place >> 6]
+        column = self._fails[page :: self._count, place >> 6]
         column &= np.uint64(_FULL ^ bit)
         mask = np.uint64(bit)
         for number, runs in touched:
@@ -196,7 +196,7 @@ class Pages:
         rows = np.array([column.row(value) for column, value in zip(self._columns, values, strict=True)], np.int32)
         own = rows.take(self._attribute[:used])
         pages = ((self._first[:used] <= own) & (own <= self._last[:used])).nonzero()[0]
-        fails = self._fails.take(rows[:, None] + pages * self._height, axis=0)
+        fails = self._fails.take(rows[:, None] * self._count + pages, axis=0)
         failed: Bits = np.bitwise_or.reduce(fails, axis=0)
         place, slots = _slots(self._alive.take(pages, axis=0) & ~failed, pages)
         if not len(place):
@@ -232,11 +232,11 @@ class Pages:
         """Events, and slots in those of the pages they open that no row fails."""
         left = self._alive.take(pages, axis=0)
         half = len(self._columns) // 2
+        rows = rows * self._count
         for columns in (rows[:half], rows[half:]):
-            starts = pages * self._height
             failed = np.zeros_like(left)
             for column in columns:
-                failed |= self._fails.take(starts + column.take(events), axis=0)
+                failed |= self._fails.take(pages + column.take(events), axis=0)
             left &= ~failed
             kept = left.any(axis=1).nonzero()[0]
             left, pages, events = left.take(kept, axis=0), pages.take(kept), events.take(kept)

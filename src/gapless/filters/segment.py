@@ -30,7 +30,7 @@ FEW = 16
 """So many survivors are looked at faster than the sets of doubts are put together."""
 
 CUT_PER_STEP = 1024
-"""Members and intervals that one step looks at for new cuts: about a millisecond."""
+"""Members and intervals that one step looks at, for new cuts or for somebody living: about a millisecond."""
 
 
 class Plan(NamedTuple):
@@ -98,7 +98,8 @@ class Segment:
 
     def some_living(self, count: int) -> list[Member]:
         """A few of the living, for emptying the segment: callers remove what they get."""
-        while self._drained < len(self.members) and self.members[self._drained].segment is not self:
+        end = min(len(self.members), self._drained + CUT_PER_STEP)
+        while self._drained < end and self.members[self._drained].segment is not self:
             self._drained += 1
         found = self.members[self._drained : self._drained + count]
         return [member for member in found if member.segment is self]

@@ -58,24 +58,31 @@ class Segments:
         self._may_cut = False
         """Whether conjunctions were absorbed since all cuts were last looked at."""
         self._shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self.living_count = 0
+
+    @property
+    def all(self) -> tuple[Segment, ...]:
+        return (*self._old, self._young)
 
     def add(self, member: Member) -> None:
+        """Enter a conjunction; a step is to follow."""
         self._enter(member)
-        self._step()
+        self.living_count += 1
 
     def remove(self, member: Member) -> None:
+        """Take out a conjunction; a step is to follow."""
         self._kill(member)
-        self._step()
+        self.living_count -= 1
 
     def match(self, attributes: Attributes) -> list[int]:
         """Orders of the filters that match the event."""
         found: list[int] = []
-        if self._is_empty():
+        if not self.living_count:
             return found
         names = self._known_names(attributes)
         alphabets = self._alphabets
         codes = [alphabets[name].code(attributes[name]) for name in names]
-        for segment in (*self._old, self._young):
+        for segment in self.all:
             plan = segment.plan(names)
             own = codes if plan.places is None else [codes[place] for place in plan.places]
             found += segment.match(plan, own, attributes)
@@ -83,7 +90,7 @@ class Segments:
 
     def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
         """Add to each event's list the orders of the filters that match it."""
-        if self._is_empty():
+        if not self.living_count:
             return
         by_names: dict[tuple[str, ...], list[int]] = {}
         for place, attributes in enumerate(batch):
@@ -91,14 +98,11 @@ class Segments:
         for names, places in by_names.items():
             columns = [self._alphabets[name].codes([batch[place][name] for place in places]) for name in names]
             rows = list(zip(*columns, strict=True)) if columns else [()] * len(places)
-            for segment in (*self._old, self._young):
+            for segment in self.all:
                 plan = segment.plan(names)
                 for place, row in zip(places, rows, strict=True):
                     codes = row if plan.places is None else [row[i] for i in plan.places]
                     found[place] += segment.match(plan, codes, batch[place])
-
-    def _is_empty(self) -> bool:
-        return not self._old and not len(self._young)
 
     def _known_names(self, attributes: Attributes) -> tuple[str, ...]:
         """Those of the event's names that some conjunction mentions."""
@@ -112,7 +116,7 @@ class Segments:
 
     def _forget_shapes(self) -> None:
         self._shapes.clear()
-        for segment in (*self._old, self._young):
+        for segment in self.all:
             segment.forget_plans()
 
     # Coming.
@@ -128,13 +132,14 @@ class Segments:
                 alphabet.come()
             fresh = alphabet.name(constraint.strings.values)
             if fresh:
-                for segment in (*self._old, self._young):
+                for segment in self.all:
                     segment.give_meaning(name, fresh)
         self._young.add(member)
 
     # Step by step.
 
-    def _step(self) -> None:
+    def step(self) -> None:
+        """Take a step of what is to be done."""
         self._drain()
         if self._task is None:
             self._task = self._next_task()
@@ -186,7 +191,7 @@ class Segments:
         alphabet.cuts = cuts
 
     def _sample(self, name: str) -> Iterator[NumberSet]:
-        segments = (*self._old, self._young)
+        segments = self.all
         stride = 1 + sum(map(len, segments)) // SAMPLE_MAX
         for segment in segments:
             for member in segment.members[::stride]:
@@ -219,9 +224,10 @@ class Segments:
         segment = next((each for each in self._draining if each not in self._absorbing), None)
         if segment is None:
             return
-        for member in segment.some_living(MOVED_PER_CALL):
-            self._kill(member)
-            self._enter(member)
+        if segment.living_count:
+            for member in segment.some_living(MOVED_PER_CALL):
+                self._kill(member)
+                self._enter(member)
         if not segment.living_count:
             self._draining.remove(segment)
             self._old.remove(segment)

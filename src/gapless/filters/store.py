@@ -1,0 +1,210 @@
+"""Conjunctions, in segments while there are some thousands of them, and in pages beyond.
+
+A segment needs no more than Python, takes whatever comes, and is quicker where it is short; pages (`pages`) need numpy,
+and take what their columns were made for. Without numpy all stay in segments.
+
+Columns never change, and pages do not grow. When they are full, or most of what they were made for has gone, others are
+made for what there is now, and all conjunctions move there. That is done like all work on segments: step by step, one
+step with each call that adds or removes. Between two steps each conjunction is in one place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from gapless.filters.constraints import Constraint
+from gapless.filters.evaluation import Attributes
+from gapless.filters.member import Member
+from gapless.filters.segment import Segment
+from gapless.filters.segments import Segments
+
+if TYPE_CHECKING:
+    from gapless.filters.page_column import PageColumn
+    from gapless.filters.pages import Pages
+
+PAGED_MIN = 32_768
+"""Conjunctions from which on pages are worth it: as many as one segment has."""
+
+SPARE = 3
+"""Pages for so many times as many as there are: with a third of each page empty, they are full when these doubled."""
+
+COLUMNS_MAX = 32
+"""Attributes of pages: those that most conjunctions ask for."""
+
+ROWS_MAX = 4096
+"""Rows of all columns. Each costs a bit for each place in a page."""
+
+STRINGS_MAX = 128
+"""Listed strings of one attribute, likewise."""
+
+SAMPLE_MAX = 2048
+"""Conjunctions for which columns are made."""
+
+LOOKED_AT = 256
+"""Conjunctions that one step looks at."""
+
+TO_PAGES, TO_SEGMENTS = 1, 4
+"""What it takes to enter a conjunction there."""
+
+MOVED = 16
+"""What one step spends on moving: about a millisecond."""
+
+
+class Store:
+    """All conjunctions that no rare value leads to."""
+
+    def __init__(self) -> None:
+        self._segments = Segments()
+        self._pages: list[Pages] = []
+        """Two while those of the first move to the second."""
+        self._newest: Pages | None = None
+        """Where conjunctions are entered."""
+        self._made_for = 0
+        """Conjunctions that there were when pages were last made, and those that stayed in segments."""
+        self._left = 0
+        self._task: Iterator[None] | None = None
+
+    def add(self, member: Member) -> None:
+        self._enter(member)
+        self._step()
+
+    def remove(self, member: Member) -> None:
+        self._kill(member)
+        self._step()
+
+    def match(self, attributes: Attributes) -> list[int]:
+        """Orders of the filters that match the event."""
+        found = self._segments.match(attributes)
+        for pages in self._pages:
+            found += pages.match(attributes)
+        return found
+
+    def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
+        """Add to each event's list the orders of the filters that match it."""
+        self._segments.match_many(batch, found)
+        for pages in self._pages:
+            pages.match_many(batch, found)
+
+    def _enter(self, member: Member) -> int:
+        """Returns what it took."""
+        if self._newest is not None and self._newest.takes(member):
+            self._newest.add(member)
+            return TO_PAGES
+        self._segments.add(member)
+        return TO_SEGMENTS
+
+    def _kill(self, member: Member) -> None:
+        for pages in self._pages:
+            if member.segment is pages:
+                pages.kill(member)
+                return
+        self._segments.remove(member)
+
+    # Step by step.
+
+    def _step(self) -> None:
+        if self._task is None:
+            self._task = self._next_task()
+        if self._task is None:
+            self._segments.step()
+        elif next(self._task, self) is self:
+            self._task = None
+
+    def _next_task(self) -> Iterator[None] | None:
+        if self._segments.living_count >= max(PAGED_MIN, 2 * self._left):
+            return self._make_pages()
+        pages = self._newest
+        if pages is None:
+            return None
+        if pages.living_count < min(self._made_for, PAGED_MIN) // 4:
+            return self._give_up_pages()
+        is_full = not pages.has_room and pages.came > self._made_for * 3 // 2
+        is_stale = pages.came > self._made_for * SPARE * 2
+        if is_full or is_stale or pages.living_count < self._made_for // 4:
+            return self._make_pages()
+        return None
+
+    def _make_pages(self) -> Iterator[None]:
+        """Pages for what there is now, and all move there who can."""
+        try:
+            from gapless.filters.pages import SLOTS, Pages
+        except ImportError:
+            self._left = self._segments.living_count
+            return
+        columns = yield from self._columns()
+        before = list(self._pages)
+        self._made_for = self._segments.living_count + sum(pages.living_count for pages in before)
+        if columns:
+            self._newest = Pages(columns, SPARE * (1 + self._made_for // SLOTS))
+            self._pages.append(self._newest)
+            for pages in before:
+                yield from self._empty(pages)
+            # Meanwhile these take no steps of their own, so that nobody moves from one to another.
+            for segment in self._segments.all:
+                yield from self._leave(segment)
+        self._left = self._segments.living_count
+
+    def _give_up_pages(self) -> Iterator[None]:
+        """All move back to segments."""
+        self._newest = None
+        self._left = 0
+        for pages in list(self._pages):
+            yield from self._empty(pages)
+
+    def _empty(self, pages: Pages) -> Iterator[None]:
+        """All members of these pages move."""
+        moved = 0
+        for number, member in enumerate(pages.members):
+            if member is not None:
+                pages.kill(member)
+                moved += self._enter(member)
+            if moved >= MOVED or not number % LOOKED_AT:
+                moved = 0
+                self._segments.step()
+                yield
+        self._pages.remove(pages)
+
+    def _leave(self, segment: Segment) -> Iterator[None]:
+        """The members of a segment move to the newest pages, but for those that these do not take."""
+        assert self._newest is not None
+        moved = 0
+        for number, member in enumerate(segment.members):
+            if member.segment is segment and self._newest.takes(member):
+                self._segments.remove(member)
+                moved += self._enter(member)
+            if moved >= MOVED or not number % LOOKED_AT:
+                moved = 0
+                yield
+
+    def _columns(self) -> Generator[None, None, list[PageColumn]]:
+        """Columns for a sample of all conjunctions, those that are asked for most first."""
+        from gapless.filters.page_column import PageColumn
+
+        kept: list[Sequence[Member | None]] = [segment.members for segment in self._segments.all]
+        kept += [pages.members for pages in self._pages]
+        stride = 1 + sum(map(len, kept)) // SAMPLE_MAX
+        asked: dict[str, list[Constraint]] = {}
+        for number, member in enumerate(chain.from_iterable(members[::stride] for members in kept)):
+            if member is not None and member.segment is not None:
+                for name, constraint in member.conjunction.constraints.items():
+                    asked.setdefault(name, []).append(constraint)
+            if not number % LOOKED_AT:
+                yield
+        columns: list[PageColumn] = []
+        height = 0
+        for name in sorted(asked, key=lambda name: -len(asked[name]))[:COLUMNS_MAX]:
+            named = Counter(value for constraint in asked[name] for value in constraint.strings.values)
+            numbers = [
+                constraint.numbers for constraint in asked[name] if len(constraint.numbers) == 1
+            ]
+            strings = [value for value, _ in named.most_common(STRINGS_MAX)]
+            column = PageColumn(name, height, strings, numbers)
+            if column.end > ROWS_MAX:
+                break
+            columns.append(column)
+            height = column.end
+            yield
+        return columns
