@@ -53,10 +53,10 @@ class PageColumn:
     def row(self, value: Any) -> int:
         """The row of the state in which the attribute has this value."""
         kind = type(value)
-        if kind is str:
-            return self._strings.get(value, self.base + OTHER_STRING)
         if kind is int or kind is float:
             return self._first_number + bisect_right(self._cuts, value) if value == value else self.base + NAN
+        if kind is str:
+            return self._strings.get(value, self.base + OTHER_STRING)
         return self.base + ((TRUE if value else FALSE) if kind is bool else ABSENT)
 
     def read(self, values: Sequence[Any], rows: Rows, numbers: Floats) -> None:
@@ -102,24 +102,29 @@ class PageColumn:
             found.append((first, last + 1))
         return found
 
-    def share(self, run: Run) -> float:
-        """Which part of the strings, or of the numbers, a run of rows has."""
-        first, end = run
-        if first < self._first_number:
-            return (end - first) / max(1, len(self._strings))
-        return (end - first) / (self.end - self._first_number)
+    def cell(self, run: Run, cells: int) -> tuple[float, int, int]:
+        """Where conjunctions are kept that touch this run: those in the same cell touch about the same rows.
 
-    def cell(self, run: Run, width: int) -> tuple[int, int]:
-        """Runs that lie side by side and are about as long have the same one; those at either end only by length."""
+        First comes which part of all events touches them, if strings are equally frequent and numbers evenly spread
+        between the first cut and the last. Runs of numbers that begin or end there only differ by length.
+        """
         first, end = run
         if first < self._first_number:
-            return first, end
-        length = (end - first) // width
+            return (end - first) / max(1, len(self._strings)), first, end
+        low, high = self._position(first - 1), self._position(end - 1)
         if first == self._first_number:
-            return -1, length
+            return high + 0.25 / cells, -1, int(high * cells * 2)
         if end == self.end:
-            return -2, length
-        return first // width, length
+            return 1 - low + 0.25 / cells, -2, int((1 - low) * cells * 2)
+        return high - low + 1 / cells, int(low * cells), int((high - low) * cells)
+
+    def _position(self, row: int) -> float:
+        """Where the cut after this row of numbers lies between the first one (0) and the last (1)."""
+        cuts = self._cuts
+        if not cuts:
+            return 0.0
+        place = min(max(row - self._first_number, 0), len(cuts) - 1)
+        return (cuts[place] - cuts[0]) / (cuts[-1] - cuts[0] or 1.0)
 
     def _bucket(self, value: Number) -> int:
         return self._first_number + bisect_right(self._cuts, value)

@@ -28,8 +28,8 @@ WORDS = 4
 SLOTS = 64 * WORDS
 """Conjunctions of one page. With fewer more pages are to be chosen from, with more more are opened in vain."""
 
-CELL = 16
-"""Buckets of numbers that one page spans, beside the length of intervals."""
+CELLS = 4
+"""Parts of the range of numbers: intervals that begin in the same part, and are about as long, share pages."""
 
 INTERVALS_MAX = 5
 """Intervals of one conjunction that a page holds."""
@@ -58,6 +58,7 @@ class Pages:
         """So many empty pages."""
         self._columns = columns
         self._places = {column.name: place for place, column in enumerate(columns)}
+        self._row_of = [column.row for column in columns]
         self._height = columns[-1].end
         self.slots = count * SLOTS
         self.living_count = 0
@@ -79,6 +80,8 @@ class Pages:
         self._keys: list[Key] = []
         self._everybody = (-1, 0, 0), 0, (0, self._height)
         """For those that nothing leads to: pages that every event opens. A third of all pages is kept free for them."""
+        self._used: set[int] = set()
+        """Free slots that still have the bits of who left them."""
         self._orders = np.zeros(self.slots, dtype=np.int64)
         # Intervals of each conjunction; those it has not are of an attribute that is 0 in all events.
         self._compared = np.full((self.slots, INTERVALS_MAX), len(columns), dtype=np.uint8)
@@ -125,6 +128,7 @@ class Pages:
         if self._is_full(page):
             self._open[self._keys[page]].append(page)
         self._alive[page, place >> 6] ^= np.uint64(1 << (place & 63))
+        self._used.add(member.number)
         self.members[member.number] = None
         member.segment = None
         self.living_count -= 1
@@ -166,11 +170,9 @@ class Pages:
         best: tuple[float, Key, int, Run] | None = None
         for place, runs in touched:
             if len(runs) == 1:
-                column, run = self._columns[place], runs[0]
-                cell = column.cell(run, CELL)
-                share = column.share(run)
+                share, *cell = self._columns[place].cell(runs[0], CELLS)
                 if best is None or share < best[0]:
-                    best = share, (place, *cell), place, run
+                    best = share, (place, cell[0], cell[1]), place, runs[0]
         return self._everybody if best is None else best[1:]
 
     def _write(self, slot: int, touched: Touched) -> None:
@@ -178,7 +180,9 @@ class Pages:
         page, place = divmod(slot, SLOTS)
         bit = 1 << (place & 63)
         column = self._fails[page :: self._count, place >> 6]
-        column &= np.uint64(_FULL ^ bit)
+        if slot in self._used:
+            self._used.remove(slot)
+            column &= np.uint64(_FULL ^ bit)
         mask = np.uint64(bit)
         for number, runs in touched:
             free, end = self._columns[number].base, self._columns[number].end
@@ -192,8 +196,8 @@ class Pages:
     def match(self, attributes: Attributes) -> list[int]:
         """Orders of the filters that match the event."""
         used, get = self._pages, attributes.get
-        values = [get(column.name) for column in self._columns]
-        rows = np.array([column.row(value) for column, value in zip(self._columns, values, strict=True)], np.int32)
+        values = [get(name) for name in self._places]
+        rows = np.array([row(value) for row, value in zip(self._row_of, values, strict=True)], np.int32)
         own = rows.take(self._attribute[:used])
         pages = ((self._first[:used] <= own) & (own <= self._last[:used])).nonzero()[0]
         fails = self._fails.take(rows[:, None] * self._count + pages, axis=0)
