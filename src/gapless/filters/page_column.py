@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import isinf
 from typing import Any
 
@@ -59,13 +60,18 @@ class PageColumn:
             return self._strings.get(value, self.base + OTHER_STRING)
         return self.base + ((TRUE if value else FALSE) if kind is bool else ABSENT)
 
+    @property
+    def reader(self) -> tuple[dict[str, int], int, list[float], int]:
+        """For whoever reads many attributes: rows of strings, the row of others, cuts, and the row before the first."""
+        return self._strings, self.base + OTHER_STRING, self._cuts, self._first_number
+
     def read(self, values: Sequence[Any], rows: Rows, numbers: Floats) -> None:
         """Note the rows of these values, and the values themselves where they are numbers."""
         kinds = set(map(type, values))
         if kinds == {str}:
             listed, other = self._strings, self.base + OTHER_STRING
             rows[:] = [listed.get(value, other) for value in values]
-        elif kinds == {int} and _noted(values, numbers):
+        elif kinds == {int} and note(values, numbers):
             rows[:] = self._cuts_array.searchsorted(numbers, "right") + self._first_number
         else:
             rows[:] = list(map(self.row, values))
@@ -94,7 +100,7 @@ class PageColumn:
         named = sorted(map(self._strings.__getitem__, strings.values))
         if strings.complement:
             ends = [base + OTHER_STRING, *named, self._first_number]
-            found += [(low + 1, high) for low, high in zip(ends, ends[1:], strict=False)]
+            found += [(low + 1, high) for low, high in pairwise(ends)]
         else:
             found += [(row, row + 1) for row in named]
         if numbers:
@@ -141,11 +147,11 @@ def as_float(value: Any) -> float:
     """The float next to a number; 0 for what is none, and nobody compares."""
     kind = type(value)
     if kind is int:
-        return value if -EXACT <= value <= EXACT else float(number_of(value))  # type: ignore[no-any-return]
-    return value if kind is float else 0.0  # type: ignore[no-any-return]
+        return value if -EXACT <= value <= EXACT else float(number_of(value))
+    return value if kind is float else 0.0
 
 
-def _noted(values: Sequence[int], numbers: Floats) -> bool:
+def note(values: Sequence[float], numbers: Floats) -> bool:
     """Note these as floats; False if one is too large."""
     try:
         numbers[:] = values

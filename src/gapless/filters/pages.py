@@ -14,7 +14,9 @@ removing change bits of one page. Columns, and how many pages there are, stay as
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +24,7 @@ import numpy.typing as npt
 from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER
-from gapless.filters.page_column import Floats, PageColumn, Rows, Run, as_float
+from gapless.filters.page_column import Floats, PageColumn, Rows, Run, as_float, note
 
 WORDS = 4
 SLOTS = 64 * WORDS
@@ -58,7 +60,7 @@ class Pages:
         """So many empty pages."""
         self._columns = columns
         self._places = {column.name: place for place, column in enumerate(columns)}
-        self._row_of = [column.row for column in columns]
+        self._readers = [(column.name, *column.reader, column) for column in columns]
         self._height = columns[-1].end
         self.slots = count * SLOTS
         self.living_count = 0
@@ -159,11 +161,11 @@ class Pages:
                 self._alive[page, number] |= np.uint64(free)
                 if self._is_full(page):
                     pages.pop()
-                return page * SLOTS + number * 64 + free.bit_length() - 1
+                return page * SLOTS + number * 64 + int(free).bit_length() - 1
         raise AssertionError("a page with room is full")
 
     def _is_full(self, page: int) -> bool:
-        return self._alive[page].tolist() == [_FULL] * WORDS
+        return bool((self._alive[page] == _FULL).all())
 
     def _key(self, touched: Touched) -> tuple[Key, int, Run]:
         """What the conjunction has in common with those of its page: the attribute that fewest events satisfy."""
@@ -196,8 +198,22 @@ class Pages:
     def match(self, attributes: Attributes) -> list[int]:
         """Orders of the filters that match the event."""
         used, get = self._pages, attributes.get
-        values = [get(name) for name in self._places]
-        rows = np.array([row(value) for row, value in zip(self._row_of, values, strict=True)], np.int32)
+        codes: list[int] = []
+        values: list[float] = []
+        # Spelled out for what is most frequent: a call for each attribute would take as long as all the rest of this.
+        for name, strings, other, cuts, first_number, column in self._readers:
+            value: Any = get(name)
+            kind = type(value)
+            if kind is int:
+                codes.append(first_number + bisect_right(cuts, value))
+                values.append(value)
+            elif kind is str:
+                codes.append(strings.get(value, other))
+                values.append(0.0)
+            else:
+                codes.append(column.row(value))
+                values.append(as_float(value))
+        rows = np.array(codes, np.int32)
         own = rows.take(self._attribute[:used])
         pages = ((self._first[:used] <= own) & (own <= self._last[:used])).nonzero()[0]
         fails = self._fails.take(rows[:, None] * self._count + pages, axis=0)
@@ -205,7 +221,9 @@ class Pages:
         place, slots = _slots(self._alive.take(pages, axis=0) & ~failed, pages)
         if not len(place):
             return []
-        numbers = np.array([*map(as_float, values), 0.0])
+        numbers = np.zeros(len(values) + 1)
+        if not note(values, numbers[:-1]):
+            numbers[:-1] = list(map(as_float, values))
         held = self._hold(slots, numbers.take(self._compared.take(slots, axis=0)))
         found: list[int] = self._orders.take(slots.compress(held)).tolist()
         return found
@@ -250,15 +268,11 @@ class Pages:
     def _hold(self, slots: Places, compared: Floats) -> npt.NDArray[np.bool_]:
         """Whether the numbers that each slot compares are in its intervals."""
         holds = (self._lows.take(slots, axis=0) <= compared) & (compared <= self._highs.take(slots, axis=0))
-        held: npt.NDArray[np.bool_] = holds.all(axis=1)
-        return held
+        return np.logical_and.reduce(holds, axis=1)  # type: ignore[no-any-return]
 
 
 def _slots(bits: Bits, pages: Places) -> tuple[Places, Places]:
     """For each bit set in the words of these pages: the place of its page among them, and its slot."""
-    flat = bits.ravel()
-    words = flat.nonzero()[0]
-    number = np.unpackbits(flat.take(words).view(np.uint8), bitorder="little").nonzero()[0]
-    word = words.take(number >> 6)
-    place = word // WORDS
-    return place, pages.take(place) * SLOTS + (word % WORDS * 64 + (number & 63))
+    number = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_))
+    place = number // SLOTS
+    return place, number + (pages.take(place) - place) * SLOTS
