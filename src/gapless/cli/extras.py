@@ -7,9 +7,9 @@ works with the extras that it needs and no others.
 __all__ = ["missing_extra"]
 
 EXTRAS = {
-    "broker": ("cryptography", "jwt", "prometheus_client", "rich", "typer"),
+    "broker": ("cryptography", "jwt", "numpy", "prometheus_client", "rich", "typer"),
     "cli": ("pyarrow",),
-    "spark": ("matplotlib", "numpy", "pandas", "pyspark"),
+    "spark": ("matplotlib", "pandas", "pyspark"),
 }
 """What each extra adds to the one before it; `pyproject.toml` names the same packages."""
 

@@ -1,19 +1,20 @@
 """Many filters against one event, or a batch of events: which of them match?
 
 Filters are kept as the conjunctions of their normal forms. A conjunction that demands a rare value is found through
-that value (`rare_values`); all others are bits of segments (`segment`), where an event meets a hundred thousand of
-them in one integer operation for each attribute. What bits cannot decide is looked at, so answers are exact.
+that value (`rare_values`). All others are bits: of segments (`segment`), where an event meets thousands of them in one
+integer operation for each attribute, or, from tens of thousands on, of pages (`pages`), of which it opens few. What
+bits cannot decide is looked at, so answers are exact.
 
-Filters come and go all the time. New conjunctions go to a small *young* segment, where setting bits is cheap; when it
-is full the growing segment absorbs it by one shift and OR for each bit set. A removed conjunction is only marked; once
-half of a segment is dead, its living move to the young segment until the old one is empty. All of that is done in small
-steps, one with each call that adds or removes (`segments`).
-With n conjunctions, C the cuts of a column and c constraints in the filter:
+Filters come and go all the time. What has to be done for many of them at once is done in small steps, one with each
+call that adds or removes (`store`, `segments`). With n conjunctions, C the cuts of a column and c constraints in the
+filter:
 
-    add       O(c · C) integer operations on about YOUNG_MAX bits, and a step: O(C) of absorbing, on at most SEGMENT_MAX
-              bits, or of choosing the bounds of number buckets anew, which each attribute needs when it doubles
-    remove    O(n / word) to mark a bit, or O(RARE_MAX) in the hash table; amortised one `add` for moving
-    match     O(a · n / word) for a attributes, and O(1) for each match and each doubtful survivor
+    add       in a segment O(c · C) integer operations on about YOUNG_MAX bits, in a page one bit of up to c · C words;
+              and a step: about a millisecond
+    remove    O(n / word) to mark a bit of a segment, O(1) in a page, or O(RARE_MAX) in the hash table; amortised one
+              `add` for moving
+    match     O(a · n / word) for a attributes, in pages for an eighth of n, and O(1) for each match and each doubtful
+              survivor
 
 Answers come in the order of adding, whatever segments they come from: every filter has an order number.
 """

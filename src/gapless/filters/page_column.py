@@ -1,8 +1,8 @@
 """The states of one attribute as rows of pages (see `pages`).
 
-    ABSENT, NAN, FALSE, TRUE, OTHER_STRING      one row each, as in an alphabet
-    then                                        one row for each listed string
-    then                                        buckets of numbers: bucket i from cuts[i - 1] up to, but without, cuts[i]
+    ABSENT, NAN, FALSE, TRUE, OTHER_STRING    one row each, as in an alphabet
+    then                                      one row for each listed string
+    then                                      buckets of numbers: bucket i from cuts[i - 1] up to, but without, cuts[i]
 
 Strings and cuts never change: who asks for another string stays in segments. Cuts lie within EXACT, where integers are
 floats: there a number is on the same side of a cut as the float next to it, so that events are compared as floats.

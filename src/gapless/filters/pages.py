@@ -260,7 +260,7 @@ class Pages:
             for column in columns:
                 failed |= self._fails.take(pages + column.take(events), axis=0)
             left &= ~failed
-            kept = left.any(axis=1).nonzero()[0]
+            kept = np.flatnonzero(left.any(axis=1))
             left, pages, events = left.take(kept, axis=0), pages.take(kept), events.take(kept)
         place, slots = _slots(left, pages)
         return events.take(place), slots
@@ -273,6 +273,6 @@ class Pages:
 
 def _slots(bits: Bits, pages: Places) -> tuple[Places, Places]:
     """For each bit set in the words of these pages: the place of its page among them, and its slot."""
-    number = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_))
+    number = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
     place = number // SLOTS
     return place, number + (pages.take(place) - place) * SLOTS

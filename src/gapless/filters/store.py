@@ -1,7 +1,8 @@
 """Conjunctions, in segments while there are some thousands of them, and in pages beyond.
 
 A segment needs no more than Python, takes whatever comes, and is quicker where it is short; pages (`pages`) need numpy,
-and take what their columns were made for. Without numpy all stay in segments.
+and take what their columns were made for. Without numpy all stay in segments. Nobody imports it but who has so many
+conjunctions, and a thread does so beforehand, since that takes a tenth of a second.
 
 Columns never change, and pages do not grow. When they are full, or most of what they were made for has gone, others are
 made for what there is now, and all conjunctions move there. That is done like all work on segments: step by step, one
@@ -12,7 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from gapless.filters.constraints import Constraint
@@ -66,6 +69,7 @@ class Store:
         """Conjunctions that there were when pages were last made, and those that stayed in segments."""
         self._left = 0
         self._task: Iterator[None] | None = None
+        self._importing: Thread | None = None
 
     def add(self, member: Member) -> None:
         self._enter(member)
@@ -114,6 +118,9 @@ class Store:
             self._task = None
 
     def _next_task(self) -> Iterator[None] | None:
+        if self._importing is None and self._segments.living_count >= PAGED_MIN // 2:
+            self._importing = Thread(target=_import_pages, daemon=True)
+            self._importing.start()
         if self._segments.living_count >= max(PAGED_MIN, 2 * self._left):
             return self._make_pages()
         pages = self._newest
@@ -131,7 +138,7 @@ class Store:
         """Pages for what there is now, and all move there who can."""
         try:
             from gapless.filters.pages import SLOTS, Pages
-        except ImportError:
+        except ModuleNotFoundError:
             self._left = self._segments.living_count
             return
         columns = yield from self._columns()
@@ -206,3 +213,8 @@ class Store:
             height = column.end
             yield
         return columns
+
+
+def _import_pages() -> None:
+    with suppress(ModuleNotFoundError):
+        import gapless.filters.pages  # noqa: F401
