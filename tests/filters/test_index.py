@@ -23,6 +23,8 @@ CUTS_USUAL = alphabet.CUTS_MAX
 SMALL = {
     "gapless.filters.index.FEW": 1,
     "gapless.filters.store.PAGED_MIN": 4,
+    "gapless.filters.store.WAITING_MAX": 1,
+    "gapless.filters.store.EVENTS_PER_STEP": 1,
     "gapless.filters.store.MOVED": 1,
     "gapless.filters.store.LOOKED_AT": 2,
     "gapless.filters.store.STRINGS_MAX": 2,

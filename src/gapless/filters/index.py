@@ -5,12 +5,11 @@ that value (`rare_values`). All others are bits: of segments (`segment`), where 
 integer operation for each attribute, or, from tens of thousands on, of pages (`pages`), of which it opens few. What
 bits cannot decide is looked at, so answers are exact.
 
-Filters come and go all the time. What has to be done for many of them at once is done in small steps, one with each
-call that adds or removes (`store`, `segments`). With n conjunctions, C the cuts of a column and c constraints in the
-filter:
+Filters come and go all the time. What has to be done for many of them at once is done in small steps: one with each
+call that adds or removes (`segments`), and one for some events, which move conjunctions to pages (`store`). With n
+conjunctions, C the cuts of a column and c constraints in the filter:
 
-    add       in a segment O(c · C) integer operations on about YOUNG_MAX bits, in a page one bit of up to c · C words;
-              and a step: about a millisecond
+    add       O(c · C) integer operations on about YOUNG_MAX bits, and a step: less than a millisecond
     remove    O(n / word) to mark a bit of a segment, O(1) in a page, or O(RARE_MAX) in the hash table; amortised one
               `add` for moving
     match     O(a · n / word) for a attributes, in pages for an eighth of n, and O(1) for each match and each doubtful

@@ -213,10 +213,10 @@ class Pages:
             else:
                 codes.append(column.row(value))
                 values.append(as_float(value))
-        rows = np.array(codes, np.int32)
+        rows = np.array(codes)
         own = rows.take(self._attribute[:used])
         pages = ((self._first[:used] <= own) & (own <= self._last[:used])).nonzero()[0]
-        fails = self._fails.take(rows[:, None] * self._count + pages, axis=0)
+        fails = self._fails.take(np.add.outer(rows * self._count, pages), axis=0)
         failed: Bits = np.bitwise_or.reduce(fails, axis=0)
         place, slots = _slots(self._alive.take(pages, axis=0) & ~failed, pages)
         if not len(place):
@@ -273,6 +273,9 @@ class Pages:
 
 def _slots(bits: Bits, pages: Places) -> tuple[Places, Places]:
     """For each bit set in the words of these pages: the place of its page among them, and its slot."""
-    number = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
-    place = number // SLOTS
-    return place, number + (pages.take(place) - place) * SLOTS
+    words = bits.ravel()
+    some = words.nonzero()[0]
+    number = np.unpackbits(words.take(some).view(np.uint8), bitorder="little").nonzero()[0]
+    word = some.take(number >> 6)
+    place = word // WORDS
+    return place, (word + (pages.take(place) - place) * WORDS << 6) + (number & 63)

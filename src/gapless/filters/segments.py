@@ -64,6 +64,11 @@ class Segments:
     def all(self) -> tuple[Segment, ...]:
         return (*self._old, self._young)
 
+    @property
+    def is_draining(self) -> bool:
+        """Whether steps are to be taken until the dead are gone."""
+        return bool(self._draining)
+
     def add(self, member: Member) -> None:
         """Enter a conjunction; a step is to follow."""
         self._enter(member)

@@ -4,9 +4,12 @@ A segment needs no more than Python, takes whatever comes, and is quicker where 
 and take what their columns were made for. Without numpy all stay in segments. Nobody imports it but who has so many
 conjunctions, and a thread does so beforehand, since that takes a tenth of a second.
 
+All come to segments first, which is quicker. They move to pages as events are matched: step by step, one step for some
+events, so that whoever matches much does so in pages soon, and whoever only takes in filters does not pay for it.
+Between two steps each conjunction is in one place.
+
 Columns never change, and pages do not grow. When they are full, or most of what they were made for has gone, others are
-made for what there is now, and all conjunctions move there. That is done like all work on segments: step by step, one
-step with each call that adds or removes. Between two steps each conjunction is in one place.
+made for what there is now, and all conjunctions move there.
 """
 
 from __future__ import annotations
@@ -55,6 +58,12 @@ TO_PAGES, TO_SEGMENTS = 1, 4
 MOVED = 16
 """What one step spends on moving: about a millisecond."""
 
+EVENTS_PER_STEP = 16
+"""So many events are matched for each step, which take longer than that if nothing is in pages yet."""
+
+WAITING_MAX = 1024
+"""Conjunctions in segments that move to pages together, if there is room."""
+
 
 class Store:
     """All conjunctions that no rare value leads to."""
@@ -70,20 +79,23 @@ class Store:
         self._left = 0
         self._task: Iterator[None] | None = None
         self._importing: Thread | None = None
+        self._matched = 0
+        """Events since the last step."""
 
     def add(self, member: Member) -> None:
-        self._enter(member)
-        self._step()
+        self._segments.add(member)
+        self._segments.step()
 
     def remove(self, member: Member) -> None:
         self._kill(member)
-        self._step()
+        self._segments.step()
 
     def match(self, attributes: Attributes) -> list[int]:
         """Orders of the filters that match the event."""
         found = self._segments.match(attributes)
         for pages in self._pages:
             found += pages.match(attributes)
+        self._move(1)
         return found
 
     def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
@@ -91,9 +103,10 @@ class Store:
         self._segments.match_many(batch, found)
         for pages in self._pages:
             pages.match_many(batch, found)
+        self._move(len(batch))
 
     def _enter(self, member: Member) -> int:
-        """Returns what it took."""
+        """Put a conjunction that moves into the newest pages, if they take it; returns what that took."""
         if self._newest is not None and self._newest.takes(member):
             self._newest.add(member)
             return TO_PAGES
@@ -109,30 +122,38 @@ class Store:
 
     # Step by step.
 
-    def _step(self) -> None:
-        if self._task is None:
-            self._task = self._next_task()
-        if self._task is None:
-            self._segments.step()
-        elif next(self._task, self) is self:
-            self._task = None
+    def _move(self, matched: int) -> None:
+        """Take the steps that are due after so many events."""
+        self._matched += matched
+        while self._matched >= EVENTS_PER_STEP:
+            self._matched -= EVENTS_PER_STEP
+            if self._task is None:
+                self._task = self._next_task()
+                if self._task is None:
+                    self._matched = 0
+                    return
+            if next(self._task, self) is self:
+                self._task = None
 
     def _next_task(self) -> Iterator[None] | None:
-        if self._importing is None and self._segments.living_count >= PAGED_MIN // 2:
+        waiting = self._segments.living_count
+        if self._importing is None and waiting >= PAGED_MIN // 2:
             self._importing = Thread(target=_import_pages, daemon=True)
             self._importing.start()
-        if self._segments.living_count >= max(PAGED_MIN, 2 * self._left):
-            return self._make_pages()
-        pages = self._newest
-        if pages is None:
+        if self._importing is None or self._importing.is_alive():
             return None
-        if pages.living_count < min(self._made_for, PAGED_MIN) // 4:
-            return self._give_up_pages()
-        is_full = not pages.has_room and pages.came > self._made_for * 3 // 2
-        is_stale = pages.came > self._made_for * SPARE * 2
-        if is_full or is_stale or pages.living_count < self._made_for // 4:
-            return self._make_pages()
-        return None
+        pages = self._newest
+        if pages is not None:
+            count = pages.living_count + waiting
+            if count < min(self._made_for, PAGED_MIN) // 4:
+                return self._give_up_pages()
+            is_full = not pages.has_room and pages.came > self._made_for * 3 // 2
+            is_stale = pages.came > self._made_for * SPARE * 2
+            if is_full or is_stale or count < self._made_for // 4:
+                return self._make_pages()
+            if pages.has_room and waiting >= self._left + max(WAITING_MAX, self._left // 4):
+                return self._fill_pages()
+        return self._make_pages() if waiting >= max(PAGED_MIN, 2 * self._left) else None
 
     def _make_pages(self) -> Iterator[None]:
         """Pages for what there is now, and all move there who can."""
@@ -149,9 +170,16 @@ class Store:
             self._pages.append(self._newest)
             for pages in before:
                 yield from self._empty(pages)
-            # Meanwhile these take no steps of their own, so that nobody moves from one to another.
-            for segment in self._segments.all:
-                yield from self._leave(segment)
+            yield from self._fill_pages()
+        self._left = self._segments.living_count
+
+    def _fill_pages(self) -> Iterator[None]:
+        """All who can move from segments to the newest pages."""
+        for segment in self._segments.all:
+            yield from self._leave(segment)
+        while self._segments.is_draining:
+            self._segments.step()
+            yield
         self._left = self._segments.living_count
 
     def _give_up_pages(self) -> Iterator[None]:
