@@ -60,9 +60,6 @@ def check(index: FilterIndex[int], kept: dict[int, Filter], events: list[dict[st
 def settle(index: FilterIndex[int]) -> None:
     """Match until nobody moves any more."""
     index.match({})
-    if index._store._importing is not None:
-        index._store._importing.join()
-    index.match({})
     while index._store._task is not None:
         index.match_many([{}] * 10)
 
@@ -116,9 +113,6 @@ def test_no_call_takes_long_while_filters_move_to_pages_to_others_and_back() -> 
         for key in source.sample(list(kept), len(kept) - rest):
             worst = max(worst, lines_of(lambda key=key: index.remove(key)))  # type: ignore[misc]
             del kept[key]
-        index.match({})
-        assert index._store._importing is not None
-        index._store._importing.join()
         while in_pages(index) != (len(kept) if rest > MANY else 0):
             worst = max(worst, lines_of(lambda: index.match({"s": "v0"})))
         check(index, kept, [interval_event(source) for _ in range(300)])

@@ -1,8 +1,8 @@
 """Conjunctions, in segments while there are some thousands of them, and in pages beyond.
 
 A segment needs no more than Python, takes whatever comes, and is quicker where it is short; pages (`pages`) need numpy,
-and take what their columns were made for. Without numpy all stay in segments. Nobody imports it but who has so many
-conjunctions, and a thread does so beforehand, since that takes a tenth of a second.
+and take what their columns were made for. Without numpy all stay in segments. Nobody imports it but who matches so many
+conjunctions: that is one step, of some seventy milliseconds, once.
 
 All come to segments first, which is quicker. They move to pages as events are matched: step by step, one step for some
 events, so that whoever matches much does so in pages soon, and whoever only takes in filters does not pay for it.
@@ -16,9 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
 from itertools import chain
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from gapless.filters.constraints import Constraint
@@ -78,7 +76,6 @@ class Store:
         """Conjunctions that there were when pages were last made, and those that stayed in segments."""
         self._left = 0
         self._task: Iterator[None] | None = None
-        self._importing: Thread | None = None
         self._matched = 0
         """Events since the last step."""
 
@@ -137,11 +134,6 @@ class Store:
 
     def _next_task(self) -> Iterator[None] | None:
         waiting = self._segments.living_count
-        if self._importing is None and waiting >= PAGED_MIN // 2:
-            self._importing = Thread(target=_import_pages, daemon=True)
-            self._importing.start()
-        if self._importing is None or self._importing.is_alive():
-            return None
         pages = self._newest
         if pages is not None:
             count = pages.living_count + waiting
@@ -162,6 +154,7 @@ class Store:
         except ModuleNotFoundError:
             self._left = self._segments.living_count
             return
+        yield
         columns = yield from self._columns()
         before = list(self._pages)
         self._made_for = self._segments.living_count + sum(pages.living_count for pages in before)
@@ -241,8 +234,3 @@ class Store:
             height = column.end
             yield
         return columns
-
-
-def _import_pages() -> None:
-    with suppress(ModuleNotFoundError):
-        import gapless.filters.pages  # noqa: F401
