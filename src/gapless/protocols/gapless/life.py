@@ -254,6 +254,7 @@ def _library(site: Site, life: int, journal: Journal, membership: Membership, fo
         site.overlay,
         site.radius,
         is_out=membership.excluded,
+        may_return=membership.may_return,
         send=site.send,
         set_timer=site.emit,
         read_disk=site.emit,

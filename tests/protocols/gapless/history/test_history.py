@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+import pytest
+
 from gapless.events import Attributes, Event
 from gapless.overlay import chain
 from gapless.protocols.gapless.history.index import Index
@@ -106,7 +108,9 @@ class Desk:
         self.library = Library(
             "b0", 4, 1 << 20, lambda since, until: {}, chain(4), 3, out.__contains__,
             send=lambda peer, message: self.asked.append((peer, message)), set_timer=lambda effect: None,
+            may_return=lambda name: name in self.may_return,
         )  # fmt: skip
+        self.may_return: set[str] = set()
         self.begun: list[Retrieval] = []
         self.others = {name: History(1 << 20) for name in ("b1", "b2", "b3") if name not in out}
         self.silent: set[str] = set()
@@ -216,6 +220,33 @@ def test_who_is_silent_for_long_is_dead() -> None:
     assert desk.read(retrieval, ticks=1_000) == []
     assert retrieval.lost == {"p": [(1, 1)]}
     assert retrieval.is_over
+
+
+@pytest.mark.parametrize("is_out", [False, True])
+def test_who_may_return_is_waited_for_however_long_it_takes(is_out: bool) -> None:
+    desk = Desk(*["b2"] * is_out)
+    desk.others["b2"] = History(1 << 20)
+    desk.others["b2"].keep("b2", run("p", 1, 20))
+    desk.library.index.note(between(0, 50, b2={"p": [(1, 1)]}))
+    desk.silent.add("b2")
+    desk.may_return.add("b2")
+    retrieval = desk.begin(0, 50)
+    assert desk.read(retrieval, ticks=1_000) == []
+    assert (retrieval.lost, retrieval.waits_for()) == ({}, ["b2"])
+    desk.silent.clear()
+    assert desk.read(retrieval, ticks=100) == ["p:1"]
+
+
+def test_who_is_forgotten_is_not_waited_for() -> None:
+    desk = Desk("b2")
+    desk.library.index.note(between(0, 50, b2={"p": [(1, 1)]}))
+    desk.may_return.add("b2")
+    retrieval = desk.begin(0, 50)
+    assert desk.read(retrieval, ticks=1_000) == []
+    assert retrieval.lost == {}
+    desk.may_return.clear()
+    desk.read(retrieval, ticks=100)
+    assert retrieval.lost == {"p": [(1, 1)]}
 
 
 def test_an_answer_that_comes_late_counts() -> None:

@@ -64,8 +64,10 @@ class Library:
         read_disk: Callable[[ReadHistory], None] = lambda effect: None,
         age_us: int = 0,
         found: tuple[History, Index] | None = None,
+        may_return: Callable[[str], bool] = lambda name: False,
     ) -> None:
-        """Those who hold a journal are at most `radius` away from its broker; `is_out` tells whose memory is lost.
+        """Those who hold a journal are at most `radius` away from its broker; `is_out` tells who is excluded, and
+        `may_return` for whom everybody waits that is not there, because it comes back with what it held.
 
         What is older than `age_us` is dropped, unless that is 0. `found` is what an earlier life left."""
         self.history, self.index = found or (History(bytes_max), Index())
@@ -75,6 +77,7 @@ class Library:
         self._overlay = overlay
         self._radius = radius
         self._is_out = is_out
+        self._may_return = may_return
         self._send = send
         self._set_timer = set_timer
         self._read_disk = read_disk
@@ -178,7 +181,7 @@ class Library:
     def _ask(self, reader: Reader, retrieval: Retrieval, source: Source) -> None:
         """Ask those who may hold it; this broker itself may be one of them."""
         while not source.is_over:
-            for holder in [holder for holder in source.holders if self._is_out(holder)]:
+            for holder in [holder for holder in source.holders if self._is_lost(holder)]:
                 source.refused(holder)
             if not source.holders:
                 retrieval.divide(source, source.give_back())
@@ -189,6 +192,9 @@ class Library:
                 has_answered |= self._ask_one(reader, retrieval, source, holder)
             if not has_answered:
                 return
+
+    def _is_lost(self, holder: str) -> bool:
+        return self._is_out(holder) and not self._may_return(holder)
 
     def _ask_one(self, reader: Reader, retrieval: Retrieval, source: Source, holder: str) -> bool:
         """Ask one of them; returns whether the answer is there."""
@@ -295,7 +301,7 @@ class Library:
         self._is_ticking = False
         for reader, retrieval in {id(r[1]): r[:2] for r in self._requests.values()}.values():
             for source in [source for source in retrieval.sources if not source.is_over]:
-                source.wait()
+                source.wait(self._may_return)
                 self._ask(reader, retrieval, source)
                 reader.advance(retrieval)
         for number, (_, search) in list(self._searches.items()):

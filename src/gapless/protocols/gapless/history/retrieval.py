@@ -26,8 +26,8 @@ PATIENCE = 3
 """After so many turns of the clock without an answer others are asked; then, after twice as many, all again."""
 PATIENCE_MAX = 40
 SILENCE_MAX = 85
-"""After so many turns without a word from any holder they are asked no more. They are dead, and too far away to be
-known as out. Who is there and has a slow disk says so."""
+"""After so many turns without a word from any holder they are asked no more, unless they may return. They are dead, and
+too far away to be known as out. Who is there and has a slow disk says so."""
 
 
 class Source:
@@ -70,12 +70,16 @@ class Source:
         """Who was asked and did not answer."""
         return [name for name in self.holders if name in self._asked] if not self.is_over else []
 
-    def wait(self) -> None:
-        """Time passes: after a while others are asked, then all again. Late answers count, too."""
+    def wait(self, may_return: Callable[[str], bool]) -> None:
+        """Time passes: after a while others are asked, then all again. Late answers count, too.
+
+        The smallest story of those who may return: p:1 is on three disks, and their brokers are killed. All others wait
+        for them. When they are back, who reads history gets p:1.
+        """
         self._waited += 1
         self._silence += 1
         if self._silence >= SILENCE_MAX:
-            self.holders = []
+            self.holders = [name for name in self.holders if may_return(name)]
         if self._waited < self._patience:
             return
         self._waited = 0

@@ -117,6 +117,10 @@ class Membership:
         """Whether the broker is out, and nobody has to wait for it."""
         return self.excluded(name) and self.forgotten.get(name, -1) >= self.life(name)
 
+    def may_return(self, name: str) -> bool:
+        """Whether everybody waits for the broker, should it be gone, because it comes back with what it held."""
+        return self.has_disk and self._needs_majority and self.forgotten.get(name, -1) < self.life(name)
+
     def is_news(self, status: Mapping[str, Status]) -> bool:
         """Whether any of it is not known here yet."""
         return any(s > self.status.get(b, FIRST) for b, s in status.items())
