@@ -349,6 +349,8 @@ class Sync(_Message, frozen=True):
     """By publisher that may not have been told: what is lost of what it published."""
     unreached: Cuts = msgspec.field(default_factory=dict)
     """By publisher: the last number that is known to be admitted somewhere, and may not have reached everyone."""
+    passed_over: list[Home] = msgspec.field(default_factory=list)
+    """The same lives, whoever has taken over their clients since."""
     has_memory: bool = True
     """Whether it has what it held when it was there last: it is in its first life, or has come back with its disk."""
 

@@ -333,6 +333,16 @@ class Desk:
                 self._send(client, Redirect(session.attempt, owner))
         return session
 
+    def lose_subscriptions(self, session: Session) -> None:
+        """They are lost, and the client is to come again, which it does with all that it subscribes to."""
+        if not session.subscriptions:
+            return
+        for name in list(session.subscriptions):
+            self._end_subscription(session, name)
+        self.secure(session)
+        if not session.is_orphan:
+            self._send(session.client, Gone(session.attempt))
+
     def serve(self, is_possible: bool) -> None:
         """Whether clients can be served. Those of a broker that is cut off from the others get nothing here any more,
         so they are sent to look for one that is not; they may come back, for their sessions stay."""

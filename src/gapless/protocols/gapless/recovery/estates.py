@@ -71,6 +71,8 @@ class Estates:
         """By broker and life: the position that everything had reached when that life was known to be over."""
         self._gone_round: dict[Home, int] = {}
         """By life without which a hand-over was completed, and whose journal nobody had: what had been reached then."""
+        self._passed_over: dict[Home, None] = {}
+        """All such lives that this broker has heard of."""
         self.lost: Ranges = {}
         """By client: what it had published and is known to be lost, until it comes and is told."""
         self.gone: dict[str, None] = {}
@@ -194,7 +196,11 @@ class Estates:
             if self._membership.excluded(broker) and (broker, life) not in plan.heirs:
                 home = name_life(broker, life)
                 self._gone_round.setdefault(home, self.lost_at(home))
+                self._passed_over[home] = None
+        for sync in plan.contributions.values():
+            self._passed_over.update(dict.fromkeys(sync.passed_over))
         forget_oldest(self._gone_round, REMEMBERED_MAX)
+        forget_oldest(self._passed_over, REMEMBERED_MAX)
 
     def gone_round(self, region: Region) -> dict[Home, int]:
         """The lives of the region's brokers without which a hand-over was completed; see `Sync`."""
@@ -203,6 +209,10 @@ class Estates:
             for home, position in self._gone_round.items()
             if broker_of(home) in region.core and home not in self.heirs
         }
+
+    def passed_over(self, region: Region) -> list[Home]:
+        """The same, whoever has taken over their clients since, and of members, too."""
+        return [home for home in self._passed_over if broker_of(home) in (*region.core, *region.group)]
 
     def learn(self, heirs: dict[Home, Home]) -> None:
         """Take over what others know of heirs. What this broker knows from a hand-over of its own counts more."""

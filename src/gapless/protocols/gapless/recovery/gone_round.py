@@ -13,13 +13,17 @@ count: b2 may only have stood still, and have taken b6 in before it heard that i
 **Subscriptions.** What was published meanwhile did not come their way. The smallest story: s comes back with its cut
 p:1, and its client reads p:2 to p:9 out of history. t is covered by s, and would start with p:2 as s did. So they are
 lost, too: their clients bring them, and they go on from the position that had reached everyone (`clients.desk`).
+
+So are those of a broker that took such sessions over before it met anybody who had gone on without them. The smallest
+story: b5 and b6 stand still, b4 goes round them, and p:1 comes by. b5 goes on, does not know that it is out, and takes
+b6 in, which is the heir of its own last life, with s. When both meet b4, s would start with p:2, and was promised p:1.
 """
 
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from gapless.protocols.gapless.lives import Home, broker_of
+from gapless.protocols.gapless.lives import NOWHERE, Home, broker_of
 from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, Sync
 from gapless.protocols.gapless.recovery.merge import merge_cuts
 
@@ -28,6 +32,7 @@ __all__ = [
     "processed_by_any",
     "processed_by_others",
     "still_counts",
+    "unaware_heirs",
     "when_gone_round",
     "without_lost",
 ]
@@ -55,6 +60,17 @@ def processed_by_any(contributions: Mapping[str, Sync]) -> Cuts:
 def processed_by_others(contributions: Mapping[str, Sync]) -> Cuts:
     """The same, of the members that went round some life."""
     return processed_by_any({member: sync for member, sync in contributions.items() if sync.gone_round})
+
+
+def unaware_heirs(contributions: Mapping[str, Sync]) -> set[str]:
+    """The members that took over clients of a life that another member went on without, and did not know that."""
+    over = {home for sync in contributions.values() for home in sync.passed_over}
+    return {
+        member
+        for member, sync in contributions.items()
+        for home in over.difference(sync.passed_over)
+        if broker_of(sync.heirs.get(home, NOWHERE)) == member
+    }
 
 
 def lost_in_logs(contributions: Mapping[str, Sync], gone: Cuts) -> set[Id]:

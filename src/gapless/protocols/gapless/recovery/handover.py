@@ -233,6 +233,23 @@ def give_up_sessions(
     }
 
 
+def give_up_subscriptions(contributions: Mapping[str, Sync], members: Container[str]) -> dict[str, Sync]:
+    """The contributions without the subscriptions of these members' clients, which are lost (`gone_round`). They may
+    represent others, too."""
+    return {
+        member: msgspec.structs.replace(
+            sync,
+            subscriptions=[
+                msgspec.structs.replace(item, subscription=alias_of(item.subscription, member)) if item.client else item
+                for item in sync.subscriptions
+            ],
+        )
+        if member in members
+        else sync
+        for member, sync in contributions.items()
+    }
+
+
 def alias_of(subscription: str, member: str) -> str:
     """The name under which a subscription goes on for a while at a member that no longer holds its session."""
     return f"{subscription}@{member}"

@@ -236,6 +236,7 @@ class Handovers:
                 if not is_own(item.origin)
             },
             gone_round=self._estates.gone_round(region),
+            passed_over=self._estates.passed_over(region),
             lost={client: list(ranges) for client, ranges in self._estates.lost.items()},
             done={name: seq for name in sorted(self._log.publishers()) if (seq := self._clients.done(name))},
             unreached=self._waves.unreached(),

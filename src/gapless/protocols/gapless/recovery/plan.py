@@ -23,6 +23,7 @@ from gapless.protocols.gapless.recovery.gone_round import (
     processed_by_any,
     processed_by_others,
     still_counts,
+    unaware_heirs,
     when_gone_round,
 )
 from gapless.protocols.gapless.recovery.handover import (
@@ -32,6 +33,7 @@ from gapless.protocols.gapless.recovery.handover import (
     divide_estates,
     find_holders,
     give_up_sessions,
+    give_up_subscriptions,
     join_admissions,
 )  # fmt: skip
 from gapless.protocols.gapless.recovery.holes import (
@@ -106,6 +108,8 @@ class TakeoverPlan(msgspec.Struct, frozen=True):
     next_numbers: NextNumbers
     gone: Cuts
     """By publisher whose session was lost: up to which number nothing of it is."""
+    unaware: set[str]
+    """The members whose clients' subscriptions are lost: they took them over from a life that others went round."""
     unsure: set[str]
     """Publishers of which more may be lost than anybody knows: known from disks alone, or with an heir that is lost."""
     adopted: set[Id]
@@ -142,6 +146,8 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     holders = find_holders(contributions, estates)
     owners = decide_owners(contributions, inherited)
     contributions = give_up_sessions(contributions, owners, inherited)
+    unaware = unaware_heirs(contributions)
+    contributions = give_up_subscriptions(contributions, unaware)
     yield sum(len(records) for records in estates.values())
     patterns = Patterns(view.filters.values())
     known_cuts = yield from _collect_known_cuts(contributions, inherited)
@@ -196,6 +202,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         entered=entered,
         next_numbers=next_numbers,
         gone=gone,
+        unaware=unaware,
         unsure=_known_from_disks(contributions, estates) | perhaps_gone(contributions, admitted),
         adopted=adopts,
         buried=holes_in_history(events, adopts, gone, contributions, view.window) if view.with_tombstones else {},

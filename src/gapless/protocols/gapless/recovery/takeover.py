@@ -59,7 +59,8 @@ class Takeover:
 
     def apply(self) -> Pieces[None]:
         """All steps, in order."""
-        lasting = self._yield_sessions() + self._outdate_sessions() + self._revive_ended()
+        lasting = self._yield_sessions() + self._lose_subscriptions()
+        lasting += self._outdate_sessions() + self._revive_ended()
         yield 1 + len(lasting)
         yield from self._take_known_cuts()
         gone_advertisements = yield from self._enter_advertisements()
@@ -122,6 +123,20 @@ class Takeover:
                     subscription.client = ""
                 for advertisement in session.advertisements.values():
                     self._table.move_advertisement(advertisement, self._link_to(owner))
+        return aliases
+
+    def _lose_subscriptions(self) -> list[str]:
+        """Let the clients bring their subscriptions anew, if these come from a life that others went round.
+
+        They may represent others, too, and go on under the names that this returns until the links are installed.
+        """
+        aliases = []
+        for session in list(self._clients.sessions.values()) if self._name in self.plan.unaware else ():
+            for subscription in session.subscriptions.values():
+                alias = alias_of(subscription.name, self._name)
+                self._table.enter_subscription(alias, subscription.filter.text, None, subscription.cuts)
+                aliases.append(alias)
+            self._clients.lose_subscriptions(session)
         return aliases
 
     def _outdate_sessions(self) -> list[str]:
