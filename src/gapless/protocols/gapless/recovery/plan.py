@@ -97,6 +97,8 @@ class TakeoverPlan(msgspec.Struct, frozen=True):
     """By publisher: the first event that nobody is known to have processed, so that it may lack backups."""
     known_cuts: dict[str, Cuts]
     """What anyone knows of the cuts of another's subscriptions. The latest is nearest to the subscriber."""
+    renewed: set[str]
+    """Subscriptions that some know from before they were lost: they are others, under the same name."""
     inferred: dict[str, Cuts]
     """By subscription and publisher, for cuts that were inferred: how early they may be."""
     events: list[Event]
@@ -151,6 +153,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     yield sum(len(records) for records in estates.values())
     patterns = Patterns(view.filters.values())
     known_cuts = yield from _collect_known_cuts(contributions, inherited)
+    renewed = yield from _drop_outdated(known_cuts, contributions)
     processed = processed_by_any(contributions)
     admissions, doubtful, lost = yield from _join_all_admissions(contributions, estates, processed)
     admitted = {share.record.client: share.record.admitted for share in inherited}
@@ -196,6 +199,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         admissions=admissions,
         doubtful=doubtful,
         known_cuts=known_cuts,
+        renewed=renewed,
         inferred=inferred,
         events=events,
         pasts=pasts,
@@ -248,6 +252,32 @@ def _collect_known_cuts(contributions: Mapping[str, Sync], inherited: list[Inher
             if item.ended in known:
                 merge_cuts(known.setdefault(item.subscription, {}), known[item.ended])
     return known
+
+
+def _drop_outdated(known_cuts: dict[str, Cuts], contributions: Mapping[str, Sync]) -> Pieces[set[str]]:
+    """Drop cuts that were given to an earlier subscription of the same name, and return the names.
+
+    The smallest story: s comes from b6, and is known to b7, beyond b1, where it starts with p:5. b6 dies, nobody holds
+    s, and it is taken back. p:5 passes b5. b6 returns, and its client subscribes to s again. b1 dies with both
+    messages. b7 knows the first s, with p:5. Had that cut been given to the second, it would have passed b5, and so
+    would s, before p:5 did.
+    """
+    found: set[str] = set()
+    for sync in contributions.values():
+        before: Cuts = {}
+        place = 0
+        for item in sorted(sync.subscriptions, key=lambda item: item.log_from):
+            for entry in sync.log[place : item.log_from]:
+                before[entry.event.publisher] = max(entry.event.seq, before.get(entry.event.publisher, 0))
+            place = max(place, item.log_from)
+            known = known_cuts.get(item.subscription, {})
+            outdated = [p for p, cut in known.items() if p not in item.cuts and cut <= before.get(p, 0)]
+            if outdated:
+                found.add(item.subscription)
+            for publisher in outdated:
+                del known[publisher]
+        yield 1 + (place + len(sync.subscriptions)) // LOOKED_AT
+    return found
 
 
 def _collect_filters(

@@ -251,6 +251,9 @@ class Takeover:
         for subscription in list(self._table.subscriptions.values()):
             if not self._is_inside(subscription.origin):
                 arriving.pop(subscription.name, None)
+            elif subscription.name in arriving and subscription.name in self.plan.renewed:
+                self._table.remove_subscription(subscription.name)
+                yield ENTERED
             elif subscription.name in arriving:
                 subscription.origin = arriving[subscription.name][2]
                 self._table.take_cuts(subscription, arriving[subscription.name][1])
@@ -478,7 +481,8 @@ class Takeover:
         """
         for subscription in self._table.subscriptions.values():
             if subscription.origin is not None and self._is_inside(subscription.origin):
-                told = self._handover.told.get(subscription.name, {})
+                is_renewed = subscription.name in self.plan.renewed
+                told = {} if is_renewed else self._handover.told.get(subscription.name, {})
                 news = {publisher: cut for publisher, cut in subscription.cuts.items() if publisher not in told}
                 if news:
                     self._outlets.send_tree(subscription.origin, Marker(subscription.name, news))
