@@ -266,7 +266,7 @@ def _drop_outdated(known_cuts: dict[str, Cuts], contributions: Mapping[str, Sync
     for sync in contributions.values():
         before: Cuts = {}
         place = 0
-        for item in sorted(sync.subscriptions, key=lambda item: item.log_from):
+        for number, item in enumerate(sorted(sync.subscriptions, key=lambda item: item.log_from)):
             for entry in sync.log[place : item.log_from]:
                 before[entry.event.publisher] = max(entry.event.seq, before.get(entry.event.publisher, 0))
             place = max(place, item.log_from)
@@ -276,7 +276,8 @@ def _drop_outdated(known_cuts: dict[str, Cuts], contributions: Mapping[str, Sync
                 found.add(item.subscription)
             for publisher in outdated:
                 del known[publisher]
-        yield 1 + (place + len(sync.subscriptions)) // LOOKED_AT
+            if number % LOOKED_AT == 0:
+                yield 1
     return found
 
 
