@@ -83,7 +83,7 @@ def seconds(action: Callable[[], Any], at_least: float) -> float:
 
 def settle(index: FilterIndex[int], events: list[Attributes]) -> None:
     """Match until all filters are where many events find them: they move there as events are matched (`store`)."""
-    for _ in range(len(index) * 5 // 4 // len(events)):
+    for _ in range(min(len(index) * 5 // 4, 150_000) // len(events)):
         index.match_many(events)
 
 

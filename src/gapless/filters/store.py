@@ -59,6 +59,9 @@ MOVED = 16
 EVENTS_PER_STEP = 16
 """So many events are matched for each step, which take longer than that if nothing is in pages yet."""
 
+MANY = 100_000
+"""With so many in segments, and each time so many more, there is another step for so many events: they take longer."""
+
 WAITING_MAX = 1024
 """Conjunctions in segments that move to pages together, if there is room."""
 
@@ -121,7 +124,7 @@ class Store:
 
     def _move(self, matched: int) -> None:
         """Take the steps that are due after so many events."""
-        self._matched += matched
+        self._matched += matched * (1 + self._segments.living_count // MANY)
         while self._matched >= EVENTS_PER_STEP:
             self._matched -= EVENTS_PER_STEP
             if self._task is None:
