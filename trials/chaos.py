@@ -303,15 +303,24 @@ class Chaos:
         for name in self._fleet.names:
             self._peaks[name] = max(self._peaks.get(name, 0), self._fleet.memory_kib(name)[1])
 
+    async def _who_lies_behind(self) -> set[str]:
+        reports = await asyncio.gather(*(self._fleet.report(name) for name in self._fleet.names))
+        behind = {client for report in reports for client in report.get("overview", {}).get("behind", ())}
+        return behind & {client.name for client in self._clients}
+
     async def _grow_quiet(self) -> None:
-        """Until nothing has been delivered for a while, everything published is safe, and all who asked are served."""
+        """Until nothing has been delivered for a while, everything published is safe, all who asked are served, and
+        nobody lies behind: a broker that is just back may take longer to read its disk than the others are quiet."""
         deadline = time.monotonic() + SETTLE_S
+        behind: set[str] = set()
         while (
             time.monotonic() - self._last_delivery < QUIET_S
             or self._subscribing
             or not all(client.is_all_confirmed for client in self._clients)
+            or (behind := await self._who_lies_behind())
         ):
-            assert time.monotonic() < deadline, f"it does not come to rest: {self._subscribing} wait for subscribe()"
+            waiting = f"{self._subscribing} wait for subscribe(), {', '.join(sorted(behind)) or 'nobody'} lies behind"
+            assert time.monotonic() < deadline, f"it does not come to rest: {waiting}"
             await asyncio.sleep(0.05)
         self._note_memory()
         await self._note_turns()
