@@ -1,4 +1,4 @@
-"""Mosquitto with paho: MQTT at each quality of service, with publications in flight."""
+"""Mosquitto with gmqtt, which runs on the event loop: MQTT at each quality of service, with publications in flight."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -7,18 +7,20 @@ from typing import Any
 
 from benchmarks.peers.system import TOPIC, System
 
-IN_FLIGHT = 1024
-"""Publications that wait for their acknowledgement at once; of its own accord paho lets twenty."""
+IN_FLIGHT = 4096
+"""Publications that wait for their acknowledgement at once."""
+UNSENT_MAX = 1 << 20
+"""Bytes that wait for the socket."""
 
 
 class Mosquitto(System):
-    """Publish and forget; paho runs a thread of its own."""
+    """Publish and forget."""
 
     name = "Mosquitto QoS 0"
     promise = "at most once"
     quality = 0
     program = "mosquitto"
-    library = "paho"
+    library = "gmqtt"
 
     def command(self, port: int, folder: Path) -> list[str]:
         settings = folder / "mosquitto.conf"
@@ -27,60 +29,54 @@ class Mosquitto(System):
         )
         return ["mosquitto", "-c", str(settings)]
 
-    def _client(self) -> Any:
-        from paho.mqtt.client import Client
-        from paho.mqtt.enums import CallbackAPIVersion
+    async def _connect(self, port: int, name: str) -> Any:
+        from gmqtt import Client
 
-        client = Client(CallbackAPIVersion.VERSION2)
-        client.max_inflight_messages_set(IN_FLIGHT)
+        client = Client(name)
+        await client.connect("127.0.0.1", port)
         return client
 
     async def flood(self, port: int, payloads: Iterable[bytes]) -> None:
-        def publish() -> None:
-            client = self._client()
-            client.connect("127.0.0.1", port)
-            client.loop_start()
-            last = None
-            for number, payload in enumerate(payloads, 1):
-                last = client.publish(TOPIC, payload, self.quality)
-                if number % IN_FLIGHT == 0:
-                    last.wait_for_publish()
-            if last is not None:
-                last.wait_for_publish()
-            client.disconnect()
-            client.loop_stop()
-
-        await asyncio.to_thread(publish)
+        client = await self._connect(port, "publisher")
+        socket, unconfirmed = client._connection._transport, client._persistent_storage
+        for number, payload in enumerate(payloads, 1):
+            client.publish(TOPIC, payload, self.quality)
+            if number % IN_FLIGHT == 0:
+                await unconfirmed.wait_empty()
+            while socket.get_write_buffer_size() > UNSENT_MAX:
+                await asyncio.sleep(0.0005)
+        await unconfirmed.wait_empty()
+        await self._close(client)
 
     async def pace(self, port: int, payloads: AsyncIterator[bytes]) -> None:
-        client = self._client()
-        client.connect("127.0.0.1", port)
-        client.loop_start()
+        client = await self._connect(port, "publisher")
         async for payload in payloads:
             client.publish(TOPIC, payload, self.quality)
-        await asyncio.sleep(0.1)
-        client.disconnect()
-        client.loop_stop()
+        await client._persistent_storage.wait_empty()
+        await self._close(client)
+
+    async def _close(self, client: Any) -> None:
+        while client._connection._transport.get_write_buffer_size():
+            await asyncio.sleep(0.001)
+        await client.disconnect()
 
     async def subscribe(self, port: int, ready: Callable[[], None], take: Callable[[bytes], bool]) -> None:
         loop = asyncio.get_running_loop()
         subscribed, over = loop.create_future(), loop.create_future()
 
-        def on_message(client: Any, data: Any, message: Any) -> None:
-            if not take(message.payload):
-                loop.call_soon_threadsafe(over.set_result, None)
+        def on_message(client: Any, topic: str, payload: bytes, quality: int, properties: Any) -> int:
+            if not take(payload) and not over.done():
+                over.set_result(None)
+            return 0
 
-        client = self._client()
+        client = await self._connect(port, "subscriber")
         client.on_message = on_message
-        client.on_subscribe = lambda *_: loop.call_soon_threadsafe(subscribed.set_result, None)
-        client.connect("127.0.0.1", port)
+        client.on_subscribe = lambda *_: subscribed.set_result(None)
         client.subscribe(TOPIC, self.quality)
-        client.loop_start()
         await subscribed
         ready()
         await over
-        client.disconnect()
-        client.loop_stop()
+        await client.disconnect()
 
 
 class MosquittoOnceOrMore(Mosquitto):

@@ -1,5 +1,6 @@
-"""Redis streams with redis-py: entries are added in pipelines, read by a group and acknowledged."""
+"""Redis streams with redis-py and hiredis: entries are added in pipelines, read by a group and acknowledged."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import islice
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 from benchmarks.peers.system import TOPIC, System
 
-BATCH = 256
+BATCH = 1000
 
 
 class RedisStreams(System):
@@ -16,7 +17,7 @@ class RedisStreams(System):
     name = "Redis streams"
     promise = "at least once, acknowledged"
     program = "redis-server"
-    library = "redis"
+    library = "hiredis"
 
     def command(self, port: int, folder: Path) -> list[str]:
         return ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
@@ -27,14 +28,20 @@ class RedisStreams(System):
         return Redis(port=port)
 
     async def flood(self, port: int, payloads: Iterable[bytes]) -> None:
-        connection = self._connect(port)
-        remaining = iter(payloads)
-        while batch := list(islice(remaining, BATCH)):
-            pipeline = connection.pipeline(transaction=False)
-            for payload in batch:
-                pipeline.xadd(TOPIC, {b"p": payload})
-            await pipeline.execute()
-        await connection.aclose()
+        """With the client that waits for its socket: it takes half as long as the one for event loops."""
+        from redis import Redis
+
+        def publish() -> None:
+            connection = Redis(port=port)
+            remaining = iter(payloads)
+            while batch := list(islice(remaining, BATCH)):
+                pipeline: Any = connection.pipeline(transaction=False)
+                for payload in batch:
+                    pipeline.execute_command("XADD", TOPIC, "*", b"p", payload)
+                pipeline.execute()
+            connection.close()
+
+        await asyncio.to_thread(publish)
 
     async def pace(self, port: int, payloads: AsyncIterator[bytes]) -> None:
         connection = self._connect(port)
