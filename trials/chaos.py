@@ -291,10 +291,14 @@ class Chaos:
             await self._note_turns()
             await asyncio.sleep(MEMORY_S)
 
+    async def _reports(self) -> dict[str, Any]:
+        """By broker; empty of those who do not answer."""
+        reports = await asyncio.gather(*(self._fleet.report(name) for name in self._fleet.names))
+        return dict(zip(self._fleet.names, reports, strict=True))
+
     async def _note_turns(self) -> None:
         """Those of who answers now; a broker that is killed takes with it what it did since it was last asked."""
-        reports = await asyncio.gather(*(self._fleet.report(name) for name in self._fleet.names))
-        for name, report in zip(self._fleet.names, reports, strict=True):
+        for name, report in (await self._reports()).items():
             if report:
                 turn = (report["turns"]["longest_ms"], report["turns"]["what"])
                 self._turns[name] = max(turn, self._turns.get(name, turn))
@@ -304,8 +308,8 @@ class Chaos:
             self._peaks[name] = max(self._peaks.get(name, 0), self._fleet.memory_kib(name)[1])
 
     async def _who_lies_behind(self) -> set[str]:
-        reports = await asyncio.gather(*(self._fleet.report(name) for name in self._fleet.names))
-        behind = {client for report in reports for client in report.get("overview", {}).get("behind", ())}
+        reports = await self._reports()
+        behind = {client for report in reports.values() for client in report.get("overview", {}).get("behind", ())}
         return behind & {client.name for client in self._clients}
 
     async def _grow_quiet(self) -> None:

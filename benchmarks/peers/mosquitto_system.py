@@ -38,6 +38,7 @@ class Mosquitto(System):
 
     async def flood(self, port: int, payloads: Iterable[bytes]) -> None:
         client = await self._connect(port, "publisher")
+        # gmqtt has no public way to wait for acknowledgements, or for the socket.
         socket, unconfirmed = client._connection._transport, client._persistent_storage
         for number, payload in enumerate(payloads, 1):
             client.publish(TOPIC, payload, self.quality)

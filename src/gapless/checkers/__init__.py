@@ -2,9 +2,9 @@
 
 from gapless.checkers.cut_short import cut_short_sentences
 from gapless.checkers.judge import check, check_all
-from gapless.checkers.verdict import ANOMALY_KINDS, JUDGED, Anomaly, AnomalyKind, Status, Verdict
+from gapless.checkers.verdict import ANOMALY_KINDS, JUDGED, Anomaly, AnomalyKind, Status, Verdict, summarize
 
 __all__ = [
     "ANOMALY_KINDS", "JUDGED", "Anomaly", "AnomalyKind", "Status", "Verdict", "check", "check_all",
-    "cut_short_sentences",
+    "cut_short_sentences", "summarize",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from gapless.checkers.matching import Matching
 from gapless.checkers.missing_effect import find_missing_effects
 from gapless.checkers.progress import find_unobserved, silence
 from gapless.checkers.told_loss import count_told, find_false_losses
-from gapless.checkers.verdict import JUDGED, Anomaly, AnomalyKind, Status, Verdict
+from gapless.checkers.verdict import JUDGED, Anomaly, AnomalyKind, Status, Verdict, summarize
 from gapless.trace import EventRow, Trace
 
 __all__ = ["check", "check_all"]
@@ -106,8 +106,7 @@ class _Judge:
 
     def _status(self) -> tuple[Status, str]:
         if self._anomalies:
-            first = self._anomalies[0].message
-            return "invalid", first if len(self._anomalies) == 1 else f"{first} (and {len(self._anomalies) - 1} more)"
+            return "invalid", summarize(self._anomalies)
         if not self._accepted:
             return "unknown", "nothing was delivered in the whole run"
         if self._silences:

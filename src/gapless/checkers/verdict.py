@@ -21,13 +21,14 @@ about the protocol, and is judged always.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from gapless.protocol import Guarantee
 
-__all__ = ["ANOMALY_KINDS", "JUDGED", "Anomaly", "AnomalyKind", "Status", "Verdict"]
+__all__ = ["ANOMALY_KINDS", "JUDGED", "Anomaly", "AnomalyKind", "Status", "Verdict", "summarize"]
 
 AnomalyKind: TypeAlias = Literal[
     "spurious", "duplicate", "fifo-inversion", "gap", "causal-inversion", "unobserved", "late-start", "missing-effect",
@@ -94,3 +95,9 @@ class Verdict(msgspec.Struct, frozen=True):
         """How many anomalies of each kind that occurs, in order of precedence."""
         found = Counter(anomaly.kind for anomaly in self.anomalies)
         return {kind: found[kind] for kind in ANOMALY_KINDS if found[kind]}
+
+
+def summarize(anomalies: Sequence[Anomaly]) -> str:
+    """What is wrong, in a sentence."""
+    first = anomalies[0].message
+    return first if len(anomalies) == 1 else f"{first} (and {len(anomalies) - 1} more)"

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from gapless.checkers import Anomaly, Verdict, check
+from gapless.checkers import Anomaly, Verdict, check, summarize
 from gapless.errors import TraceError
 from gapless.protocol import ProtocolSpec
 from gapless.simulator.failures import NodeError, RunawayError
@@ -95,10 +95,6 @@ def excuse(verdict: Verdict, result: Result) -> Verdict:
     if len(left) == len(verdict.anomalies):
         return verdict
     if left:
-        return msgspec.structs.replace(verdict, anomalies=left)
-    return msgspec.structs.replace(
-        verdict,
-        anomalies=(),
-        status="valid",
-        reason="of what is lost, all who were still there when that was known were told",
-    )
+        return msgspec.structs.replace(verdict, anomalies=left, reason=summarize(left))
+    told = "of what is lost, all who were still there when that was known were told"
+    return msgspec.structs.replace(verdict, anomalies=(), status="valid", reason=told)

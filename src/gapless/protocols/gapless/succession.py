@@ -1,8 +1,8 @@
 """One life of a broker after another.
 
 A life that the others have excluded is over. The broker sends its clients away and begins the next one, mostly at once;
-if its lives were short, it stays away for a while (`members.resting`). The next life knows what this one knew of who
-lives, and nothing else, but for what is on the disk, or would be.
+if its lives were short (`members.resting`), or if it does not hear a neighbour, it stays away for a while. The next one
+knows what this one knew of who lives, and nothing else, but for what is on the disk, or would be.
 """
 
 from gapless.protocol import Input, SetTimer, Suspected, TimerFired, Trusted
@@ -17,6 +17,12 @@ __all__ = ["Succession"]
 
 REST = "rest"
 """The key of the timer."""
+DEAF_US = 2_000_000
+"""How long a broker stays away, at most, that was excluded and does not hear a neighbour.
+
+The smallest story: b0 and b1 do not hear each other, and b1 excludes b0. If b0 returned at once, the hand-over in which
+it is taken in would wait for b1, and nothing would get through until b1 excludes it again.
+"""
 
 
 class Succession:
@@ -27,6 +33,8 @@ class Succession:
         self._rests = Rests()
         self._away: Status | None = None
         """While it stays away: the status of its life that was excluded."""
+        self._is_deaf = False
+        """Whether it stays away because it does not hear a neighbour."""
         self.now = self._begin(site, number, found)
         """The life that is, or was last."""
 
@@ -42,17 +50,30 @@ class Succession:
         """Only who is heard matters, and when to return."""
         assert self._away is not None, "it is there"
         if isinstance(item, TimerFired) and item.key == REST:
-            status, self._away = self._away, None
-            self._start_over(status)
+            self._return(self._away)
         elif isinstance(item, Suspected) and item.peer in self._site.overlay:
             self.now.membership.suspect(item.peer)
         elif isinstance(item, Trusted) and item.peer in self._site.overlay:
             self.now.membership.trust(item.peer)
+            if self._is_deaf and not self._unheard():
+                self._return(self._away)
+
+    def _return(self, status: Status) -> None:
+        self._away, self._is_deaf = None, False
+        self._start_over(status)
+
+    def _unheard(self) -> bool:
+        """Whether there is a neighbour that this broker does not hear, and that nobody has excluded."""
+        unheard = self.now.membership.unheard()
+        return any(name in unheard for name in self._site.overlay.neighbours(self._site.name))
 
     def _leave(self, status: Status) -> None:
         """This life was excluded: send the clients away and come back as a new one, mostly at once."""
         life = self.now
         rest_us = self._rests.end(life.clock.now)
+        self._is_deaf = not rest_us and self._unheard()
+        if self._is_deaf:
+            rest_us = DEAF_US
         if not rest_us:
             self._start_over(status)
             return

@@ -31,7 +31,7 @@ from gapless.overlay import Overlay
 from gapless.protocols.gapless.lives import NOWHERE, Home, broker_of, name_life
 from gapless.protocols.gapless.members.contraction import Region, excluded, stand_in
 from gapless.protocols.gapless.members.status import Statuses, life_of
-from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, Sync, TreeBody
+from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, SideSubscription, Sync, TreeBody
 from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.recovery.gone_round import processed_by_others, when_gone_round, without_lost
 
@@ -218,9 +218,7 @@ def give_up_sessions(
         member: msgspec.structs.replace(
             sync,
             subscriptions=[
-                msgspec.structs.replace(item, subscription=alias_of(item.subscription, member))
-                if owners.get(item.client, member) != member
-                else item
+                _under_alias(item, member) if owners.get(item.client, member) != member else item
                 for item in sync.subscriptions
             ],
             advertisements=[
@@ -238,16 +236,16 @@ def give_up_subscriptions(contributions: Mapping[str, Sync], members: Container[
     represent others, too."""
     return {
         member: msgspec.structs.replace(
-            sync,
-            subscriptions=[
-                msgspec.structs.replace(item, subscription=alias_of(item.subscription, member)) if item.client else item
-                for item in sync.subscriptions
-            ],
+            sync, subscriptions=[_under_alias(item, member) if item.client else item for item in sync.subscriptions]
         )
         if member in members
         else sync
         for member, sync in contributions.items()
     }
+
+
+def _under_alias(item: SideSubscription, member: str) -> SideSubscription:
+    return msgspec.structs.replace(item, subscription=alias_of(item.subscription, member))
 
 
 def alias_of(subscription: str, member: str) -> str:

@@ -7,7 +7,8 @@ Two kinds of cuts are inferred. Both are the first event that comes after what t
   it, and the cuts that this pivot gave are lost. It gets one for each publisher that the covering one had reached.
   Its smallest story: T got its cut of p from its own broker. The pivot of q died before its marker came. If T's cut of
   q is as early as the cut of the covering one, T gets an event of q, and misses its effect, which p published before
-  T's cut of p. If T's cut of q is as late as now, T misses effects of what it gets of p.
+  T's cut of p. If T's cut of q is as late as now, T misses effects of what it gets of p. If q has taken its
+  advertisement back when the end of the pivot is noticed, the same holds for what of q is still in a log.
 - *Never let out.* The excluded broker had admitted an event, and no live broker has received it. A subscription
   elsewhere has no cut of that publisher, for its marker was lost with the event. If the event is an effect of something
   that the subscription gets, the cut must not lie after the event.
@@ -58,6 +59,7 @@ class Inference:
                 self._passed[publisher] = max(seq, self._passed.get(publisher, 0))
         self._advertising = {item.publisher for sync in contributions.values() for item in sync.advertisements}
         self._advertising.update(share.record.client for share in inherited if share.record.advertisements)
+        self._left = [publisher for publisher in self._by_publisher if publisher not in self._advertising]
         self._unseen = self._find_unseen(events)
         self._had: dict[str, dict[str, Cuts]] = {}
         self._index: FilterIndex[str] | None = None
@@ -86,7 +88,7 @@ class Inference:
             bounds = dict(unprocessed)
             if known:
                 bounds |= yield from self._bounds(pattern, known, home)
-                bounds |= self._left(awaited, known.keys() | bounds.keys())
+                bounds |= self._awaited(awaited, known.keys() | bounds.keys())
             for publisher, bound in bounds.items() if had else ():
                 gets = had if publisher in unprocessed else known
                 events = self._from(publisher, bound.least)
@@ -145,6 +147,7 @@ class Inference:
                 for item in sync.advertisements
                 if item.publisher not in known and self._patterns.of(item.filter).overlaps(pattern)
             ]
+            missing += [publisher for publisher in self._left if publisher not in known]
             yield len(sync.advertisements) // SCANNED
             covering: list[Cuts] | None = None
             for publisher in missing:
@@ -158,7 +161,7 @@ class Inference:
                     found[publisher] = Bound(min(bounds), following)
         return found
 
-    def _left(self, awaited: Iterable[str], others: Container[str]) -> dict[str, Bound]:
+    def _awaited(self, awaited: Iterable[str], others: Container[str]) -> dict[str, Bound]:
         """For publishers that have left since, and whose cut the subscription was waiting for: between which numbers
         lies what is in the merged log.
 
@@ -168,7 +171,7 @@ class Inference:
         found = {}
         for publisher in awaited:
             events = self._by_publisher.get(publisher)
-            if events and publisher not in others and publisher not in self._advertising:
+            if events and publisher not in others and publisher in self._left:
                 found[publisher] = Bound(events[0].seq, events[-1].seq + 1)
         return found
 

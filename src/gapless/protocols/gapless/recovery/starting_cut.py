@@ -17,8 +17,9 @@ import msgspec
 from gapless.events import Event
 from gapless.filters import Filter
 from gapless.protocols.gapless.messages import Cuts
+from gapless.protocols.gapless.routing.records import Subscription
 
-__all__ = ["Bound", "find_start"]
+__all__ = ["Bound", "find_effects", "find_start", "last_missed"]
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -43,3 +44,23 @@ def find_start(
             if any(past.get(other, 0) >= cut for other, cut in known.items()):
                 return event.seq
     return bound.following
+
+
+def find_effects(
+    events: Iterable[Event], pasts: Mapping[tuple[str, int], Cuts], publisher: str, first: int
+) -> list[tuple[int, Event]]:
+    """What others published after an event of the publisher from that number on, each with the last such number."""
+    found = [(pasts.get((event.publisher, event.seq), {}).get(publisher, 0), event) for event in events]
+    return [(seq, event) for seq, event in found if seq >= first and event.publisher != publisher]
+
+
+def last_missed(effects: Iterable[tuple[int, Event]], subscription: Subscription) -> int:
+    """The last number of a publisher of which the subscription has missed an effect, by its cuts: or else 0.
+
+    The smallest story: p publishes p:1 and takes its advertisement back, and q answers with q:1. s comes, and starts
+    with q:2. p's broker is lost, and its advertisement is found on an old disk. If s started with p:1, it would miss
+    the answer.
+    """
+    cuts = {**subscription.former, **subscription.cuts}
+    missed = [(seq, event) for seq, event in effects if event.seq < cuts.get(event.publisher, 0)]
+    return max((seq for seq, event in missed if subscription.filter.matches(event.attributes)), default=0)

@@ -20,9 +20,10 @@ from gapless.protocols.gapless.recovery.contribution import is_inside
 from gapless.protocols.gapless.recovery.handover import Handover, Inheritance, alias_of
 from gapless.protocols.gapless.recovery.merge import merge_cuts
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan
+from gapless.protocols.gapless.recovery.starting_cut import find_effects, last_missed
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.retention.event_log import Logged
-from gapless.protocols.gapless.routing.records import Advertisement, Link
+from gapless.protocols.gapless.routing.records import Advertisement, Link, Subscription
 
 __all__ = ["Takeover"]
 
@@ -115,10 +116,8 @@ class Takeover:
                 continue
             session = self._clients.yield_session(client, owner)
             if session is not None:
+                aliases += self._enter_aliases(session)
                 for subscription in session.subscriptions.values():
-                    alias = alias_of(subscription.name, self._name)
-                    self._table.enter_subscription(alias, subscription.filter.text, None, subscription.cuts)
-                    aliases.append(alias)
                     subscription.origin = self._link_to(owner)
                     subscription.client = ""
                 for advertisement in session.advertisements.values():
@@ -132,11 +131,16 @@ class Takeover:
         """
         aliases = []
         for session in list(self._clients.sessions.values()) if self._name in self.plan.unaware else ():
-            for subscription in session.subscriptions.values():
-                alias = alias_of(subscription.name, self._name)
-                self._table.enter_subscription(alias, subscription.filter.text, None, subscription.cuts)
-                aliases.append(alias)
+            aliases += self._enter_aliases(session)
             self._clients.lose_subscriptions(session)
+        return aliases
+
+    def _enter_aliases(self, session: Session) -> list[str]:
+        """Let the session's subscriptions go on here under other names: which ones?"""
+        aliases = []
+        for subscription in session.subscriptions.values():
+            aliases.append(alias_of(subscription.name, self._name))
+            self._table.enter_subscription(aliases[-1], subscription.filter.text, None, subscription.cuts)
         return aliases
 
     def _outdate_sessions(self) -> list[str]:
@@ -230,8 +234,13 @@ class Takeover:
             advertisement = self._table.enter_advertisement(name, publisher, text, link, first)
             if self._table.is_complete:
                 own = [item for item in self._table.subscriptions.values() if not self._is_inside(item.origin)]
-                self._table.start_with(advertisement, own)
+                self._table.start_with(advertisement, own, self._missed(advertisement, own))
             self._table.flood(advertisement)
+
+    def _missed(self, advertisement: Advertisement, subscriptions: Iterable[Subscription]) -> dict[str, int]:
+        """By subscription: which events under an advertisement from an old disk it must not start with."""
+        effects = find_effects(self.plan.events, self.plan.pasts, advertisement.publisher, advertisement.first)
+        return {item.name: last_missed(effects, item) for item in subscriptions} if effects else {}
 
     def _enter_subscriptions(self) -> Pieces[list[str]]:
         """Enter the others' subscriptions; return those that have ended."""

@@ -307,8 +307,10 @@ class RoutingTable:
             origin.advertisements[name] = advertisement
         return advertisement
 
-    def start_with(self, advertisement: Advertisement, subscriptions: Iterable[Subscription]) -> None:
-        """Let subscriptions that were there before the advertisement start with its first event.
+    def start_with(
+        self, advertisement: Advertisement, subscriptions: Iterable[Subscription], missed: Cuts | None = None
+    ) -> None:
+        """Let subscriptions that were there before the advertisement start with its first event, or after `missed`.
 
         No markers: further on towards the subscriber they know it from the advertisement itself, which is flooded.
         If the publisher was lost with its broker, and is found again, the cut that was there before counts: nobody had
@@ -324,6 +326,7 @@ class RoutingTable:
                 and not any(overlap(pattern, subscription.filter) for pattern in others)
             ):
                 first = min(advertisement.first, subscription.former.get(publisher, advertisement.first))
+                first = max(first, (missed or {}).get(subscription.name, 0) + 1)
                 subscription.cuts[publisher] = first
                 if subscription.origin is None:
                     self._tell_client(subscription, {publisher: first})
