@@ -7,6 +7,7 @@
     b3   b4 b5   b6
 """
 
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -166,6 +167,17 @@ def test_a_broken_link_does_not_lead_a_broker_through_many_lives(
     monkeypatch.setattr(Succession, "_begin", count)
     assert try_scenario(one_link(partition, one_way=one_way)).status == "valid"
     assert max(begun.values()) <= lives
+
+
+def test_others_go_on_without_a_broker_that_does_not_hear_its_neighbour() -> None:
+    """It was excluded, and does not come back before it hears it: they would have to wait for it again."""
+    cut = msgspec.structs.replace(one_link("go on", one_way=False), faults=(Cut(2000.0, ("b0", "b1")),))
+    result = run_scenario(cut)
+    assert result.trace is not None
+    delivered = [row.time_ms for row in result.trace.history if row.kind == "deliver" and row.client == "bob"]
+    waits = [later - earlier for earlier, later in pairwise(sorted(delivered))]
+    assert len(delivered) == 25
+    assert 2000.0 < max(waits) < 3500.0, "a suspicion, a second opinion, and at most one event's time"
 
 
 # ---- cuts -------------------------------------------------------------------------------------------------
