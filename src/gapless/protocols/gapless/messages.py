@@ -353,6 +353,8 @@ class Sync(_Message, frozen=True):
     """The same lives, whoever has taken over their clients since."""
     has_memory: bool = True
     """Whether it has what it held when it was there last: it is in its first life, or has come back with its disk."""
+    filters: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of the subscriptions with known cuts, if their sessions may be lost: more than f are in the core."""
 
 
 class Completed(_Message, frozen=True):

@@ -31,12 +31,12 @@ class Case:
     def __init__(
         self, b1: Sync, b2: Sync, *, known: Mapping[str, Cuts] | None = None, inherited: tuple[Inheritance, ...] = (),
         events: tuple[Event, ...] = (), pasts: dict[tuple[str, int], Cuts] | None = None,
-        filters: Mapping[str, str] | None = None,
+        filters: Mapping[str, str] | None = None, gone: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self.known = {name: dict(cuts) for name, cuts in (known or {}).items()}
         inference = Inference(
             {"b1": b1, "b2": b2}, inherited, events, pasts or {},
-            {name: parse(text) for name, text in (filters or {}).items()}, self.known, Patterns(),
+            {name: parse(text) for name, text in (filters or {}).items()}, self.known, Patterns(), gone,
         )  # fmt: skip
         self.inferred = finish(inference.infer_cuts())
 
@@ -96,6 +96,12 @@ def test_what_the_subscribers_own_side_advertises_is_not_inferred() -> None:
     assert lost_with_pivot(events=EVENTS, b1=own, b2=contribution(REGION)).inferred == {}
 
 
+def test_a_publisher_that_has_left_counts_while_its_events_are_in_a_log() -> None:
+    b2 = contribution(REGION, known_cuts={"wide": {"q": 3}}, passed={"q": 6})
+    assert lost_with_pivot(events=EVENTS, b2=b2).known["t"] == {"q": 5}
+    assert lost_with_pivot(events=EVENTS[:1], b2=b2).inferred == {}, "nothing of q is left"
+
+
 def test_a_cut_that_is_known_is_left_alone() -> None:
     assert lost_with_pivot(events=EVENTS, known={"t": {"q": 4}}).inferred == {}
 
@@ -105,6 +111,32 @@ def test_the_earliest_of_several_covering_ones_counts() -> None:
         REGION, advertisements=[offer("q")], known_cuts={"wide": {"q": 6}, "other": {"q": 5}}, passed={"q": 6}
     )
     assert lost_with_pivot(events=EVENTS, b2=b2, filters={"wide": WIDE, "other": "y = 1"}).inferred == {"t": {"q": 5}}
+
+
+# ---- lost with the journal ------------------------------------------------------------------------------------
+
+
+def lost_with_journal(*stamps: int, cuts: Cuts, own: tuple[LogEntry, ...] = (), passed: Cuts | None = None) -> Cuts:
+    """What t, behind b1, starts with of q, whose journal is lost: p:4, q:1, q:2 and r:1, from elsewhere, are left."""
+    left = (("p", 4), ("q", 1), ("q", 2), ("r", 1))
+    events = tuple(Event(*name, {"x": 0}, b"", stamp) for name, stamp in zip(left, stamps, strict=True))
+    b1 = contribution(
+        REGION, subscriptions=[SideSubscription("t", WIDE, cuts, "c")], log=list(own), passed=passed or {}
+    )
+    return Case(b1, contribution(REGION), events=events, gone=("q",)).known.get("t", {})
+
+
+def test_of_a_lost_journal_all_counts_that_is_left_unless_something_younger_was_missed() -> None:
+    assert lost_with_journal(1, 2, 4, 0, cuts={"p": 4}) == {"q": 1}
+    assert lost_with_journal(3, 2, 4, 0, cuts={"p": 5}) == {"q": 2}, "p:4, which it missed, may be an effect of q:1"
+    assert lost_with_journal(1, 2, 4, 3, cuts={"p": 4}) == {"q": 2}, "it will start with r:2"
+    assert lost_with_journal(1, 2, 4, 5, cuts={"p": 4}) == {}
+    assert lost_with_journal(1, 2, 4, 3, cuts={"p": 4}, passed={"q": 2}) == {}, "both came by before"
+    assert lost_with_journal(1, 2, 4, 0, cuts={}) == {}, "it gets nothing that they could be effects of"
+
+
+def test_what_comes_from_the_own_side_was_not_missed() -> None:
+    assert lost_with_journal(1, 2, 4, 5, cuts={"p": 4}, own=tuple(logged(event("r", 1)))) == {"q": 1}
 
 
 # ---- let out to nobody who is left ----------------------------------------------------------------------------

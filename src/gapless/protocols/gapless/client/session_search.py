@@ -62,7 +62,13 @@ class SessionSearch:
         self._redirects = 0
         self._patience = 1
         """How many times longer than usual it waits for an answer: longer each time that none came in time, because the
-        way may be long, or what it has to tell large."""
+        way may be long, or what it has to tell large; and then as long as the last answer took.
+
+        The smallest story: b1, who held the session, is dead. c is far away, and only b5 knows who holds it now. b7
+        answers that it is too early. If c had no patience again, it would not wait for b5's answer, nor for b6's, and
+        come back to b7.
+        """
+        self._asked_at = 0
         self._is_put_off = False
         """Whether the last answer was to wait."""
         self._lost: dict[str, None] = {}
@@ -74,6 +80,7 @@ class SessionSearch:
         """Ask the broker that should hold the session."""
         self.is_attached = self._line.is_attached = self._is_put_off = False
         self._line.attempt += 1
+        self._asked_at = self._line.now
         brought = self._pack()
         self._line.send(
             Attach(
@@ -89,6 +96,13 @@ class SessionSearch:
 
     def _be_patient(self) -> None:
         self._patience = min(2 * self._patience, PATIENCE_MAX)
+
+    def _be_as_patient_as_needed(self) -> None:
+        """A broker says something: an answer, unless the session was granted before."""
+        took = 0 if self.is_attached else self._line.now - self._asked_at
+        self._patience = 1
+        while self._patience < PATIENCE_MAX and self._retry_us * self._patience < took:
+            self._patience *= 2
 
     def _try_next(self) -> None:
         """Ask the next contact that does not seem to be lost. When all others were asked, the lost are, too: who parts
@@ -144,9 +158,9 @@ class SessionSearch:
 
     def granted(self, message: Attached) -> None:
         """The session is here."""
+        self._be_as_patient_as_needed()
         self.is_attached = self._line.is_attached = True
         self._served_at = self._line.now
-        self._patience = 1
         self.home = message.home
         self._heard = message.attempt
         self._contacts = tuple(message.contacts)
@@ -170,10 +184,10 @@ class SessionSearch:
 
     def put_off(self) -> None:
         """Nobody can grant it now: ask again in a while."""
+        self._be_as_patient_as_needed()
         self.is_attached = self._line.is_attached = False
         self._is_put_off = True
-        self._patience = 1
-        self._set_timer()
+        self._line.emit(SetTimer(RETRY, int(self._retry_us)))
 
     def redirected(self, message: Redirect) -> None:
         """Go there; but if brokers send us in a circle, let some time pass before the next step.

@@ -207,7 +207,7 @@ class Estates:
         return {
             home: position
             for home, position in self._gone_round.items()
-            if broker_of(home) in region.core and home not in self.heirs
+            if broker_of(home) in region.core and home not in self._over
         }
 
     def passed_over(self, region: Region) -> list[Home]:

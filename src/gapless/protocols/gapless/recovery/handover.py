@@ -97,10 +97,17 @@ class Handover:
         return sum(name in bare or excluded(status, name) for name in self.region.core)
 
     def unheld(self, status: Statuses) -> list[str]:
-        """The excluded brokers of the region whose journals no member has, and whose heirs no member knows."""
+        """The excluded brokers of the region whose journals no member has, and whose heirs no member knows.
+
+        If that is so of one who has come back without what it held, any of the excluded may have its journal.
+        """
         held = {(estate.broker, estate.life) for sync in self.syncs.values() for estate in sync.estates}
         secured = {life for sync in self.syncs.values() for life in sync.heirs}
         over = [(name, life_of(status[name])) for name in self.region.core if excluded(status, name)]
+        known = {broker for broker, _ in held} | {broker_of(life) for life in secured}
+        bare = [name for name in self.region.core if name in self.syncs and not self.syncs[name].has_memory]
+        if any(name not in known for name in bare):
+            return [name for name, _ in over]
         return [name for name, life in over if (name, life) not in held and name_life(name, life) not in secured]
 
     def contributions(self) -> dict[str, Sync]:

@@ -216,13 +216,15 @@ class Handovers:
         subscriptions = yield from side_subscriptions(
             self._name, self._table, is_own, self._options.coverage, told, self._log.first
         )
+        known_cuts = side_known_cuts(self._table, is_own)
+        may_be_lost = known_cuts if len(region.core) > self._membership.f else {}
         return Sync(
             tag=region.tag,
             core=list(region.core),
             status=self._membership.select([*region.core, *region.group]),
             subscriptions=subscriptions,
             advertisements=side_advertisements(self._table, is_own, inside),
-            known_cuts=side_known_cuts(self._table, is_own),
+            known_cuts=known_cuts,
             log=self._log.share(lambda via: is_inside(region, self._name, via)),
             passed=dict(self._table.passed),
             wave=self._waves.number,
@@ -241,6 +243,7 @@ class Handovers:
             done={name: seq for name in sorted(self._log.publishers()) if (seq := self._clients.done(name))},
             unreached=self._waves.unreached(),
             has_memory=self._state.has_memory,
+            filters={name: self._table.subscriptions[name].filter.text for name in may_be_lost},
         )
 
     def _plan_return(self, broker: str, delay_us: int) -> None:

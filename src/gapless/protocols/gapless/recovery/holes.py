@@ -117,7 +117,7 @@ def _has_lost_journal(contributions: Mapping[str, Sync]) -> bool:
     """
     held = {estate.broker for sync in contributions.values() for estate in sync.estates}
     held |= {broker_of(life) for sync in contributions.values() for life in sync.heirs}
-    held |= {member for member, sync in contributions.items() if sync.passed or sync.log}
+    held |= {member for member, sync in contributions.items() if sync.log or any(sync.passed.values())}
     return any(name not in held for sync in contributions.values() for name in sync.core)
 
 

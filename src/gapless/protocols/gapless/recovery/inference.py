@@ -12,6 +12,11 @@ Two kinds of cuts are inferred. Both are the first event that comes after what t
 - *Never let out.* The excluded broker had admitted an event, and no live broker has received it. A subscription
   elsewhere has no cut of that publisher, for its marker was lost with the event. If the event is an effect of something
   that the subscription gets, the cut must not lie after the event.
+
+Of a publisher whose journal is lost nobody knows what its events come after, but for their stamps, which are larger
+than those of their causes. So a subscription that gets something starts with the first of them that is left, unless it
+has missed something younger, which may be an effect of that. The smallest story: q answers p:1 with q:1, and q's broker
+is lost with its backup, and with the marker for s, which gets p:1 from another side. q:1 has left to a third.
 """
 
 from bisect import bisect_left
@@ -24,9 +29,11 @@ from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.recovery.handover import Inheritance
 from gapless.protocols.gapless.recovery.patterns import Patterns
 from gapless.protocols.gapless.recovery.starting_cut import Bound, find_start
+from gapless.protocols.gapless.tombstones import is_lost
 
 __all__ = ["Inference"]
 
+NEVER = 1 << 62
 SCANNED = 16
 """Events or advertisements that are looked at, for one unit of work."""
 
@@ -43,13 +50,16 @@ class Inference:
         filters: Mapping[str, Filter],
         known_cuts: dict[str, Cuts],
         patterns: Patterns,
+        gone: Container[str],
     ) -> None:
+        """`gone` are the publishers whose journals are lost."""
         self._contributions = contributions
         self._inherited = inherited
         self._pasts = pasts
         self._filters = filters
         self._known_cuts = known_cuts
         self._patterns = patterns
+        self._events = events
         self._by_publisher: dict[str, list[Event]] = {}
         for event in events:
             self._by_publisher.setdefault(event.publisher, []).append(event)
@@ -60,6 +70,7 @@ class Inference:
         self._advertising = {item.publisher for sync in contributions.values() for item in sync.advertisements}
         self._advertising.update(share.record.client for share in inherited if share.record.advertisements)
         self._left = [publisher for publisher in self._by_publisher if publisher not in self._advertising]
+        self._gone = [publisher for publisher in self._left if publisher in gone]
         self._unseen = self._find_unseen(events)
         self._had: dict[str, dict[str, Cuts]] = {}
         self._index: FilterIndex[str] | None = None
@@ -97,6 +108,11 @@ class Inference:
                     self._known_cuts.setdefault(name, {})[publisher] = cut
                     inferred.setdefault(name, {})[publisher] = bound.least
                 yield 1 + len(events) // SCANNED
+            if known and self._gone:
+                for publisher, cut in self._first_of_gone(pattern, known, self._known_cuts.get(name, {}), home).items():
+                    self._known_cuts.setdefault(name, {})[publisher] = cut
+                    inferred.setdefault(name, {})[publisher] = cut
+                yield 1 + len(self._events) // SCANNED
             yield 1
         return inferred
 
@@ -173,6 +189,29 @@ class Inference:
             events = self._by_publisher.get(publisher)
             if events and publisher not in others and publisher in self._left:
                 found[publisher] = Bound(events[0].seq, events[-1].seq + 1)
+        return found
+
+    def _first_of_gone(self, pattern: Filter, known: Cuts, others: Cuts, home: str) -> Cuts:
+        """For publishers whose journals are lost: the first event that is younger than all that is missed.
+
+        That is what the cuts do not let in, and what others published that there is no cut of yet: it will lie after
+        all that is in the log. What has passed the member that the subscription comes from has passed it without a cut.
+        """
+        sync = self._contributions.get(home)
+        passed = {} if sync is None else sync.passed
+        cuts = {**dict.fromkeys(self._gone, 0), **others, **known}
+        missed = [event for event in self._events if event.seq < cuts.get(event.publisher, NEVER)]
+        if sync is not None:
+            near = {(entry.event.publisher, entry.event.seq) for entry in sync.log if entry.entered}
+            missed = [event for event in missed if event.publisher in cuts or (event.publisher, event.seq) not in near]
+        latest = max((event.stamp for event in missed if pattern.matches(event.attributes)), default=-1)
+        found = {}
+        for publisher in self._gone:
+            if publisher not in known and publisher not in others:
+                for event in self._from(publisher, passed.get(publisher, 0) + 1):
+                    if event.stamp > latest and (is_lost(event.attributes) or pattern.matches(event.attributes)):
+                        found[publisher] = event.seq
+                        break
         return found
 
     def _covering(self, pattern: Filter, sync: Sync) -> Pieces[list[Cuts]]:

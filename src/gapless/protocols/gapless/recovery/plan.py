@@ -174,8 +174,8 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     yield from _note_later_publishers(
         contributions, inherited, late, known_cuts, patterns, next_numbers, events if is_return else []
     )
-    filters = yield from _collect_filters(view, contributions, inherited, patterns)
-    inference = Inference(contributions, inherited, events, pasts, filters, known_cuts, patterns)
+    filters = yield from _collect_filters(contributions, inherited, patterns)
+    inference = Inference(contributions, inherited, events, pasts, filters, known_cuts, patterns, gone)
     inferred = yield from inference.infer_cuts()
     entered = {
         (entry.event.publisher, entry.event.seq): member
@@ -282,9 +282,9 @@ def _drop_outdated(known_cuts: dict[str, Cuts], contributions: Mapping[str, Sync
 
 
 def _collect_filters(
-    view: TakeoverView, contributions: Mapping[str, Sync], inherited: list[Inheritance], patterns: Patterns
+    contributions: Mapping[str, Sync], inherited: list[Inheritance], patterns: Patterns
 ) -> Pieces[dict[str, Filter]]:
-    """The filters of all subscriptions that anyone knows."""
+    """The filters of all subscriptions that the members tell: those that only some know would lead to other plans."""
     filters: dict[str, Filter] = {}
     for sync in contributions.values():
         for item in sync.subscriptions:
@@ -294,8 +294,10 @@ def _collect_filters(
         for name, text in share.record.subscriptions.items():
             filters[name] = patterns.of(text)
             yield 1
-    for name, pattern in view.filters.items():
-        filters.setdefault(name, pattern)
+    for sync in contributions.values():
+        for name, text in sync.filters.items():
+            filters.setdefault(name, patterns.of(text))
+            yield 1
     return filters
 
 
