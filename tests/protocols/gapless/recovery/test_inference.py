@@ -116,27 +116,23 @@ def test_the_earliest_of_several_covering_ones_counts() -> None:
 # ---- lost with the journal ------------------------------------------------------------------------------------
 
 
-def lost_with_journal(*stamps: int, cuts: Cuts, own: tuple[LogEntry, ...] = (), passed: Cuts | None = None) -> Cuts:
-    """What t, behind b1, starts with of q, whose journal is lost: p:4, q:1, q:2 and r:1, from elsewhere, are left."""
+def lost_with_journal(*stamps: int, cuts: Cuts, passed: Cuts | None = None, r: int = 1) -> Cuts:
+    """What t, behind b1, starts with: p:4, q:1, q:2 and r:1 are left, p and r are behind b2, q's journal is lost."""
     left = (("p", 4), ("q", 1), ("q", 2), ("r", 1))
     events = tuple(Event(*name, {"x": 0}, b"", stamp) for name, stamp in zip(left, stamps, strict=True))
-    b1 = contribution(
-        REGION, subscriptions=[SideSubscription("t", WIDE, cuts, "c")], log=list(own), passed=passed or {}
-    )
-    return Case(b1, contribution(REGION), events=events, gone=("q",)).known.get("t", {})
+    b1 = contribution(REGION, subscriptions=[SideSubscription("t", WIDE, cuts, "c")], passed=passed or {})
+    b2 = contribution(REGION, advertisements=[offer("p"), offer("r")], passed={"p": 4, "r": r}, done={"p": 3})
+    return Case(b1, b2, events=events, gone=("q",)).known.get("t", {})
 
 
 def test_of_a_lost_journal_all_counts_that_is_left_unless_something_younger_was_missed() -> None:
-    assert lost_with_journal(1, 2, 4, 0, cuts={"p": 4}) == {"q": 1}
-    assert lost_with_journal(3, 2, 4, 0, cuts={"p": 5}) == {"q": 2}, "p:4, which it missed, may be an effect of q:1"
-    assert lost_with_journal(1, 2, 4, 3, cuts={"p": 4}) == {"q": 2}, "it will start with r:2"
+    assert lost_with_journal(1, 2, 4, 0, cuts={"p": 4}) == {"q": 1, "r": 2}, "from now on r's counts, too"
+    assert lost_with_journal(3, 2, 4, 0, cuts={"p": 5}) == {"q": 2, "r": 2}, "p:4 may be an effect of q:1"
+    assert lost_with_journal(1, 2, 4, 3, cuts={"p": 4}) == {"q": 2, "r": 2}, "r:1 may be"
     assert lost_with_journal(1, 2, 4, 5, cuts={"p": 4}) == {}
-    assert lost_with_journal(1, 2, 4, 3, cuts={"p": 4}, passed={"q": 2}) == {}, "both came by before"
+    assert lost_with_journal(1, 2, 4, 0, cuts={"p": 4}, r=2) == {}, "nobody knows when r:2 came"
+    assert lost_with_journal(1, 2, 4, 0, cuts={"p": 4}, passed={"q": 2}) == {}, "both came by before"
     assert lost_with_journal(1, 2, 4, 0, cuts={}) == {}, "it gets nothing that they could be effects of"
-
-
-def test_what_comes_from_the_own_side_was_not_missed() -> None:
-    assert lost_with_journal(1, 2, 4, 5, cuts={"p": 4}, own=tuple(logged(event("r", 1)))) == {"q": 1}
 
 
 # ---- let out to nobody who is left ----------------------------------------------------------------------------

@@ -15,8 +15,9 @@ Two kinds of cuts are inferred. Both are the first event that comes after what t
 
 Of a publisher whose journal is lost nobody knows what its events come after, but for their stamps, which are larger
 than those of their causes. So a subscription that gets something starts with the first of them that is left, unless it
-has missed something younger, which may be an effect of that. The smallest story: q answers p:1 with q:1, and q's broker
-is lost with its backup, and with the marker for s, which gets p:1 from another side. q:1 has left to a third.
+has missed something younger, which may be an effect of that, or nobody knows what it has missed. The smallest story: q
+answers p:1 with q:1, and q's broker is lost with its backup, and with the marker for s, which gets p:1 from another
+side. q:1 has left to a third.
 """
 
 from bisect import bisect_left
@@ -33,7 +34,6 @@ from gapless.protocols.gapless.tombstones import is_lost
 
 __all__ = ["Inference"]
 
-NEVER = 1 << 62
 SCANNED = 16
 """Events or advertisements that are looked at, for one unit of work."""
 
@@ -59,7 +59,6 @@ class Inference:
         self._filters = filters
         self._known_cuts = known_cuts
         self._patterns = patterns
-        self._events = events
         self._by_publisher: dict[str, list[Event]] = {}
         for event in events:
             self._by_publisher.setdefault(event.publisher, []).append(event)
@@ -104,15 +103,16 @@ class Inference:
                 gets = had if publisher in unprocessed else known
                 events = self._from(publisher, bound.least)
                 cut = find_start(events, self._pasts, pattern, publisher, bound, gets)
-                if known or cut < bound.following:
+                if cut < bound.following or (known and publisher not in self._left):
                     self._known_cuts.setdefault(name, {})[publisher] = cut
                     inferred.setdefault(name, {})[publisher] = bound.least
                 yield 1 + len(events) // SCANNED
             if known and self._gone:
-                for publisher, cut in self._first_of_gone(pattern, known, self._known_cuts.get(name, {}), home).items():
+                cuts = {**known, **self._known_cuts.get(name, {})}
+                for publisher, cut in self._first_of_gone(pattern, cuts, home).items():
                     self._known_cuts.setdefault(name, {})[publisher] = cut
                     inferred.setdefault(name, {})[publisher] = cut
-                yield 1 + len(self._events) // SCANNED
+                yield 1 + len(self._pasts) // SCANNED
             yield 1
         return inferred
 
@@ -182,7 +182,8 @@ class Inference:
         lies what is in the merged log.
 
         The smallest story: s waits for its cut of q, and has one of p. q answers p:1, and takes its advertisement back.
-        All who know of s die, and come back with their disks. s gets p:1, and has to get the answer.
+        All who know of s die, and come back with their disks. s gets p:1, and has to get the answer. If nothing of it
+        is an answer, s has no cut: q may have published more, which nobody here wanted.
         """
         found = {}
         for publisher in awaited:
@@ -191,28 +192,47 @@ class Inference:
                 found[publisher] = Bound(events[0].seq, events[-1].seq + 1)
         return found
 
-    def _first_of_gone(self, pattern: Filter, known: Cuts, others: Cuts, home: str) -> Cuts:
+    def _first_of_gone(self, pattern: Filter, cuts: Cuts, home: str) -> Cuts:
         """For publishers whose journals are lost: the first event that is younger than all that is missed.
 
-        That is what the cuts do not let in, and what others published that there is no cut of yet: it will lie after
-        all that is in the log. What has passed the member that the subscription comes from has passed it without a cut.
+        With them come the cuts of all others, which count from now on. What has passed the member that the subscription
+        comes from has passed it without a cut.
         """
-        sync = self._contributions.get(home)
-        passed = {} if sync is None else sync.passed
-        cuts = {**dict.fromkeys(self._gone, 0), **others, **known}
-        missed = [event for event in self._events if event.seq < cuts.get(event.publisher, NEVER)]
-        if sync is not None:
-            near = {(entry.event.publisher, entry.event.seq) for entry in sync.log if entry.entered}
-            missed = [event for event in missed if event.publisher in cuts or (event.publisher, event.seq) not in near]
-        latest = max((event.stamp for event in missed if pattern.matches(event.attributes)), default=-1)
+        missing = [publisher for publisher in self._gone if publisher not in cuts]
+        if not missing:
+            return {}
+        following = self._following(pattern, cuts, home)
+        latest = self._last_missed(pattern, {**cuts, **following})
+        if latest is None:
+            return {}
+        passed = self._contributions[home].passed if home in self._contributions else {}
         found = {}
-        for publisher in self._gone:
-            if publisher not in known and publisher not in others:
-                for event in self._from(publisher, passed.get(publisher, 0) + 1):
-                    if event.stamp > latest and (is_lost(event.attributes) or pattern.matches(event.attributes)):
-                        found[publisher] = event.seq
-                        break
-        return found
+        for publisher in missing:
+            for event in self._from(publisher, passed.get(publisher, 0) + 1):
+                if event.stamp > latest and pattern.matches(event.attributes) and not is_lost(event.attributes):
+                    found[publisher] = event.seq
+                    break
+        return found | following if found else {}
+
+    def _following(self, pattern: Filter, cuts: Cuts, home: str) -> Cuts:
+        """For publishers on other sides that the subscription has no cut of: the next number."""
+        return {
+            item.publisher: self._passed.get(item.publisher, 0) + 1
+            for member, sync in self._contributions.items()
+            for item in (sync.advertisements if member != home else ())
+            if item.publisher not in cuts and self._patterns.of(item.filter).overlaps(pattern)
+        }
+
+    def _last_missed(self, pattern: Filter, cuts: Cuts) -> int | None:
+        """The stamp of the last event that these cuts do not let in; None if not all of those are in a log."""
+        latest = -1
+        for publisher, cut in cuts.items():
+            first = 1 + max((sync.done.get(publisher, 0) for sync in self._contributions.values()), default=0)
+            events = [event for event in self._from(publisher, first) if event.seq < cut]
+            if len(events) < cut - first:
+                return None
+            latest = max([latest, *(event.stamp for event in events if pattern.matches(event.attributes))])
+        return latest
 
     def _covering(self, pattern: Filter, sync: Sync) -> Pieces[list[Cuts]]:
         """The cuts that a member knows of the subscriptions that cover this one."""

@@ -4,7 +4,7 @@ A plan is a function of the contributions and of a few things that a member read
 clients, which cuts are known, and in which order the events of all logs are processed. `takeover` carries it out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 import msgspec
 
@@ -170,9 +170,10 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     if gone:
         events = fill_holes(events, pasts, gone, contributions)
     late = _find_late(estates, contributions)
+    from_disks = _known_from_disks(contributions, estates)
     next_numbers = find_next_numbers(events, processed)
     yield from _note_later_publishers(
-        contributions, inherited, late, known_cuts, patterns, next_numbers, events if is_return else []
+        contributions, inherited, late, from_disks, known_cuts, patterns, next_numbers, events if is_return else []
     )
     filters = yield from _collect_filters(contributions, inherited, patterns)
     inference = Inference(contributions, inherited, events, pasts, filters, known_cuts, patterns, gone)
@@ -207,7 +208,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         next_numbers=next_numbers,
         gone=gone,
         unaware=unaware,
-        unsure=_known_from_disks(contributions, estates) | perhaps_gone(contributions, admitted),
+        unsure=from_disks | perhaps_gone(contributions, admitted),
         adopted=adopts,
         buried=holes_in_history(events, adopts, gone, contributions, view.window) if view.with_tombstones else {},
     )
@@ -360,6 +361,7 @@ def _note_later_publishers(
     contributions: Mapping[str, Sync],
     inherited: list[Inheritance],
     late: Late,
+    from_disks: Container[str],
     known_cuts: dict[str, Cuts],
     patterns: Patterns,
     next_numbers: NextNumbers,
@@ -375,7 +377,17 @@ def _note_later_publishers(
     advertises, S gets its cut, and p publishes p:1. All brokers die when p:1 is on a disk and the cut is not yet. So
     the stamps are asked. If p came later than S, its events have larger stamps than the one that S began with, because
     the advertisement was answered before p published.
+
+    S may be from an old disk, and over. Then who was there all the time, on p's side, does not know it. The smallest
+    story: S ends, p advertises, and nobody wants p:1. A broker returns with S. What is new, and covered by S, would
+    start with p:1. So S is told its cut as any new subscription is.
     """
+    unaware = {
+        item.publisher: sync.known_cuts
+        for member, sync in contributions.items()
+        if member not in sync.core
+        for item in sync.advertisements
+    }
     offers = [
         (item.publisher, item.filter, item.first) for sync in contributions.values() for item in sync.advertisements
     ]
@@ -391,7 +403,10 @@ def _note_later_publishers(
                 continue
             known = share.record.cuts.get(name, {}).keys() | set(awaited)
             began = share.record.began.get(name)
+            is_old = share.record.client in from_disks
             for publisher, offer, advertised in offers:
+                if is_old and name not in unaware.get(publisher, (name,)):
+                    continue
                 if publisher not in known and patterns.of(offer).overlaps(patterns.of(text)):
                     first = next_numbers.of(publisher, advertised, began if events else None)
                     cuts = known_cuts.setdefault(name, {})
