@@ -355,6 +355,8 @@ class Sync(_Message, frozen=True):
     """Whether it has what it held when it was there last: it is in its first life, or has come back with its disk."""
     filters: dict[str, str] = msgspec.field(default_factory=dict)
     """Of the subscriptions with known cuts, if their sessions may be lost: more than f are in the core."""
+    gone: list[str] = msgspec.field(default_factory=list)
+    """Publishers of which hand-overs found that events may be lost: who comes back does not know it."""
 
 
 class Completed(_Message, frozen=True):

@@ -296,6 +296,7 @@ class Estates:
             for client, ranges in sync.lost.items():
                 for first, last in ranges:
                     self.lose(client, first, last)
+            self.gone.update(dict.fromkeys(sync.gone))
         self.gone.update(dict.fromkeys(plan.gone))
         self.gone.update(dict.fromkeys(sorted(plan.unsure)))
         forget_oldest(self.gone, REMEMBERED_MAX)

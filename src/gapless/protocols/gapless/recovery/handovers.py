@@ -198,7 +198,7 @@ class Handovers:
     def _contribute(self, handover: Handover) -> Pieces[None]:
         """Tell the other members what is here: all of it, so nothing is late yet."""
         own = yield from self._contribution(handover.region)
-        handover.tell(own, {item.name: dict(item.cuts) for item in self._table.subscriptions.values()})
+        handover.tell(own, {item.name: {**item.former, **item.cuts} for item in self._table.subscriptions.values()})
         self._tell(handover.region, own)
         yield 1 + len(own.subscriptions) // LOOKED_AT
 
@@ -244,6 +244,7 @@ class Handovers:
             unreached=self._waves.unreached(),
             has_memory=self._state.has_memory,
             filters={name: self._table.subscriptions[name].filter.text for name in may_be_lost},
+            gone=list(self._estates.gone),
         )
 
     def _plan_return(self, broker: str, delay_us: int) -> None:

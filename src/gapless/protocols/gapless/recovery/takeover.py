@@ -486,13 +486,15 @@ class Takeover:
         """Tell the others the cuts of their subscriptions that this broker learned after it sent its contribution.
 
         Their smallest story: a marker for a subscription behind the dead broker arrives during the hand-over. The
-        contribution does not hold it and the old link is gone; without this, its subscriber would wait for ever.
+        contribution does not hold it and the old link is gone; without this, its subscriber would wait for ever. If the
+        publisher has taken its advertisement back as well, the subscriber would miss what came between.
         """
         for subscription in self._table.subscriptions.values():
             if subscription.origin is not None and self._is_inside(subscription.origin):
                 is_renewed = subscription.name in self.plan.renewed
                 told = {} if is_renewed else self._handover.told.get(subscription.name, {})
-                news = {publisher: cut for publisher, cut in subscription.cuts.items() if publisher not in told}
+                cuts = {**subscription.former, **subscription.cuts}
+                news = {publisher: cut for publisher, cut in cuts.items() if publisher not in told}
                 if news:
                     self._outlets.send_tree(subscription.origin, Marker(subscription.name, news))
                 yield 1
