@@ -302,7 +302,7 @@ def test_who_was_represented_by_one_that_ended_takes_the_cuts_that_others_know_o
     table = bench.state.table
     table.enter_advertisement("a", "p", "x >= 0", table.links["b0"], 1)
     subscribed(bench, "mine", "x = 1")
-    table.links["b0"].ghosts["gone"] = {"mine": None}
+    table.links["b0"].ghosts["gone"] = [{"mine": None}]
     complete(bench, b2=contribution(REGION, advertisements=[OFFER], known_cuts={"gone": {"p": 4}}))
     assert table.subscriptions["mine"].cuts == {"p": 4}
 

@@ -53,13 +53,16 @@ class Readiness:
         self._clients.pop(client, None)
 
     def check(self) -> None:
-        """Tell the clients whose subscriptions are ready."""
+        """Tell the clients whose subscriptions are ready. One that reads on may lead to another check meanwhile."""
         if not self._clients:
             return
         held = self._journal.held if self._waits_for_backups else NEVER
         for client in list(self._clients):
+            if client not in self._clients:
+                continue
             session = self._sessions[client]
-            for name, number in list(session.unready.items()):
+            for name in list(session.unready):
+                number = session.unready.get(name, 0)
                 if 0 < number <= held and self._table.is_whole(session.subscriptions[name]):
                     del session.unready[name]
                     if name in self._readings.of(client):

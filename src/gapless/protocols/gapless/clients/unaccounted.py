@@ -29,8 +29,10 @@ from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.parts.forgetting import forget_oldest
 
-__all__ = ["Unaccounted"]
+__all__ = ["ANYBODY", "Unaccounted"]
 
+ANYBODY = ""
+"""Among those who are gone: whoever advertises nothing may be."""
 SHORT_US = 3_000_000
 """For so long a client waits that knows of something and nobody here does: then that is lost."""
 WAITING_MAX = 10_000
@@ -119,9 +121,12 @@ class Unaccounted:
         found: Cuts = {}
         for seen in (message.seen, *(progress.got for progress in message.brought)):
             for publisher, seq in seen.items():
-                if publisher != client and publisher in self._gone and seq > self._known(publisher, seq):
+                if publisher != client and self._may_be_gone(publisher) and seq > self._known(publisher, seq):
                     found[publisher] = max(seq, found.get(publisher, 0))
         return found
+
+    def _may_be_gone(self, publisher: str) -> bool:
+        return publisher in self._gone or (ANYBODY in self._gone and not self._table.advertises(publisher))
 
     def lost(self, client: str, message: Attach) -> Cuts:
         """Of what the client was delivered and nobody here knows of: what is lost, as the publishers say themselves.

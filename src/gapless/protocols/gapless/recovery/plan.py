@@ -70,6 +70,7 @@ class TakeoverView(msgspec.Struct, frozen=True):
     with_tombstones: bool = True
     window: int = 0
     """How many events a broker lets out before all of them have reached everyone."""
+    f: int = 1
 
 
 class TakeoverPlan(msgspec.Struct, frozen=True):
@@ -208,7 +209,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         next_numbers=next_numbers,
         gone=gone,
         unaware=unaware,
-        unsure=from_disks | perhaps_gone(contributions, admitted),
+        unsure=from_disks | perhaps_gone(contributions, admitted, view.f),
         adopted=adopts,
         buried=holes_in_history(events, adopts, gone, contributions, view.window) if view.with_tombstones else {},
     )

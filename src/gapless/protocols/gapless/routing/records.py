@@ -21,16 +21,16 @@ class Link:
         self.represented: dict[str, str] = {}
         """Subscriptions not sent, each with the one that represents it."""
         self.represents: dict[str, dict[str, None]] = {}
-        self.ghosts: dict[str, dict[str, None]] = {}
-        """Representatives that ended while a marker may still be on its way, with those they represented."""
+        self.ghosts: dict[str, list[dict[str, None]]] = {}
+        """Subscriptions that ended, for each time that the peer has not answered yet, with those they represented.
+
+        Until it says that it knows no more of the first of these, its markers are of that. The smallest story of one
+        that is sent again: a subscription that no backup knows dies with its broker, is taken back everywhere, and
+        comes again under its name; a marker that it had asked for before is met on the way."""
         self.advertisements: dict[str, Advertisement] = {}
         """Those that came over the link."""
         self.removed: dict[str, None] = {}
         """Subscriptions that were taken off the link; the latest of them."""
-        self.sent_again: dict[str, int] = {}
-        """Of these, those that are sent again. Until the peer says that it knows no more of what was before, its
-        markers are of that. Its smallest story: a subscription that no backup knows dies with its broker, is taken back
-        everywhere, and comes again under its name; a marker that it had asked for before is met on the way."""
 
 
 class Subscription:

@@ -10,6 +10,7 @@ represented anew; but not where a cut is still open: the marker that is on its w
 """
 
 from collections.abc import Callable, Container
+from itertools import chain
 from typing import Protocol
 
 from gapless.protocols.gapless.messages import AddSubscription, Cuts, RemoveSubscription, TreeBody
@@ -105,7 +106,7 @@ class Representation:
     def _send_subscription(self, link: Link, subscription: Subscription, inherits: str) -> None:
         if subscription.name in link.removed:
             del link.removed[subscription.name]
-            link.sent_again[subscription.name] = link.sent_again.get(subscription.name, 0) + 1
+            link.ghosts.setdefault(subscription.name, []).append({})
             self._send(link, RemoveSubscription(subscription.name, answer=True))
         self.mark_sent(link, subscription)
         cuts = dict(subscription.cuts)
@@ -128,11 +129,11 @@ class Representation:
             del link.represented[other_name]
             if "make-before-break" not in self._off and other_name in self._table.subscriptions:
                 self.offer(link, self._table.subscriptions[other_name], name, orphaned)
-        for heirs in link.ghosts.values():
+        for heirs in chain.from_iterable(link.ghosts.values()):
             if name in heirs:
                 heirs.update(orphaned)
         if orphaned:
-            link.ghosts[name] = orphaned
+            link.ghosts.setdefault(name, []).append(orphaned)
         self.take_off(link, name, bool(orphaned))
 
     def take_off(self, link: Link, name: str, answer: bool = False) -> None:

@@ -221,13 +221,14 @@ class RoutingTable:
         behind = {ad.publisher for ad in link.advertisements.values()}
         news = {publisher: cut for publisher, cut in cuts.items() if publisher in behind}
         subscription = self.subscriptions.get(name)
-        if name not in link.sent_again:
+        ghosts = link.ghosts.get(name)
+        if ghosts is None:
             if subscription is not None and name in link.sent:
                 self.report(subscription, {p: cut for p, cut in news.items() if p not in subscription.cuts})
             for other in link.represents.get(name, ()):
                 if other in self.subscriptions:
                     self.inherit_passing(self.subscriptions[other], news)
-        for other in link.ghosts.get(name, ()):
+        for other in ghosts[0] if ghosts else ():
             if other in self.subscriptions:
                 self._inherit_late(self.subscriptions[other], news)
 
@@ -267,10 +268,11 @@ class RoutingTable:
 
     def receive_gone(self, link: Link, name: str) -> None:
         """No more markers of an ended subscription will come over the link."""
-        if link.ghosts.pop(name, None) is None and name in link.sent_again:
-            link.sent_again[name] -= 1
-            if not link.sent_again[name]:
-                del link.sent_again[name]
+        ghosts = link.ghosts.get(name)
+        if ghosts:
+            del ghosts[0]
+            if not ghosts:
+                del link.ghosts[name]
 
     # ---- advertisements -----------------------------------------------------------------------------------
 
@@ -306,6 +308,10 @@ class RoutingTable:
         if origin is not None:
             origin.advertisements[name] = advertisement
         return advertisement
+
+    def advertises(self, publisher: str) -> bool:
+        """Whether the publisher is known here, by an advertisement."""
+        return publisher in self._publishers
 
     def start_with(
         self, advertisement: Advertisement, subscriptions: Iterable[Subscription], missed: Cuts | None = None
