@@ -333,12 +333,16 @@ class Desk:
                 self._send(client, Redirect(session.attempt, owner))
         return session
 
-    def lose_subscriptions(self, session: Session) -> None:
-        """They are lost, and the client is to come again, which it does with all that it subscribes to."""
-        if not session.subscriptions:
+    def lose_all(self, session: Session, published: int) -> None:
+        """Its subscriptions are lost, and what it published after that number. The client is to come again, which it
+        does with all that it subscribes to, and is told."""
+        if not session.subscriptions and session.queued <= published:
             return
         for name in list(session.subscriptions):
             self._end_subscription(session, name)
+        if session.queued > published:
+            self.publications.drop(session)
+            session.admitted = session.queued = published
         self.secure(session)
         if not session.is_orphan:
             self._send(session.client, Gone(session.attempt))

@@ -149,6 +149,16 @@ class Publications:
             if session.inbox.taken_back is not None:
                 self.advance(session)
 
+    def drop(self, session: Session) -> None:
+        """What the client published, and is not admitted yet, it will publish again."""
+        self._admissions = deque(
+            (number, None, []) if owner is session else (number, owner, events)
+            for number, owner, events in self._admissions
+        )
+        session.in_flight = 0
+        session.inbox.clear()
+        session.timed_publication = None
+
     def confirm(self, session: Session) -> None:
         """Tell the client up to where its publications are safe."""
         if not session.is_orphan:

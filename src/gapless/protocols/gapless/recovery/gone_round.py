@@ -17,6 +17,8 @@ lost, too: their clients bring them, and they go on from the position that had r
 So are those of a broker that took such sessions over before it met anybody who had gone on without them. The smallest
 story: b5 and b6 stand still, b4 goes round them, and p:1 comes by. b5 goes on, does not know that it is out, and takes
 b6 in, which is the heir of its own last life, with s. When both meet b4, s would start with p:2, and was promised p:1.
+What clients of such a broker published, and nobody who went on has processed, is lost as well: those who subscribed to
+it, there, took it for gone.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,13 +33,16 @@ __all__ = [
     "lost_in_logs",
     "processed_by_any",
     "processed_by_others",
+    "published_unaware",
     "still_counts",
     "unaware_heirs",
     "when_gone_round",
     "without_lost",
+    "without_published",
 ]
 
 Id = tuple[str, int]
+NEVER = 1 << 62
 
 
 def when_gone_round(contributions: Mapping[str, Sync]) -> dict[Home, int]:
@@ -70,6 +75,25 @@ def unaware_heirs(contributions: Mapping[str, Sync]) -> set[str]:
         for member, sync in contributions.items()
         for home in over.difference(sync.passed_over)
         if broker_of(sync.heirs.get(home, NOWHERE)) == member
+    }
+
+
+def published_unaware(contributions: Mapping[str, Sync], unaware: Iterable[str]) -> Cuts:
+    """The publishers whose sessions such members have, each with the last number that counts."""
+    aware = {member: sync for member, sync in contributions.items() if sync.passed_over and member not in unaware}
+    processed = processed_by_any(aware)
+    return {client: processed.get(client, 0) for member in unaware for client in contributions[member].owned}
+
+
+def without_published(contributions: Mapping[str, Sync], published: Cuts) -> dict[str, Sync]:
+    """The contributions as if nobody had processed more of these publishers than that."""
+    return {
+        member: msgspec.structs.replace(
+            sync,
+            passed={name: min(seq, published.get(name, seq)) for name, seq in sync.passed.items()},
+            log=[entry for entry in sync.log if entry.event.seq <= published.get(entry.event.publisher, NEVER)],
+        )
+        for member, sync in contributions.items()
     }
 
 

@@ -22,9 +22,11 @@ from gapless.protocols.gapless.recovery.gone_round import (
     lost_in_logs,
     processed_by_any,
     processed_by_others,
+    published_unaware,
     still_counts,
     unaware_heirs,
     when_gone_round,
+    without_published,
 )
 from gapless.protocols.gapless.recovery.handover import (
     Inheritance,
@@ -113,6 +115,8 @@ class TakeoverPlan(msgspec.Struct, frozen=True):
     """By publisher whose session was lost: up to which number nothing of it is."""
     unaware: set[str]
     """The members whose clients' subscriptions are lost: they took them over from a life that others went round."""
+    published: Cuts
+    """By publisher whose session such a member has: the last event that counts."""
     unsure: set[str]
     """Publishers of which more may be lost than anybody knows: known from disks alone, or with an heir that is lost."""
     adopted: set[Id]
@@ -151,6 +155,9 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     contributions = give_up_sessions(contributions, owners, inherited)
     unaware = unaware_heirs(contributions)
     contributions = give_up_subscriptions(contributions, unaware)
+    published = published_unaware(contributions, unaware)
+    if published:
+        contributions = without_published(contributions, published)
     yield sum(len(records) for records in estates.values())
     patterns = Patterns(view.filters.values())
     known_cuts = yield from _collect_known_cuts(contributions, inherited)
@@ -209,6 +216,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
         next_numbers=next_numbers,
         gone=gone,
         unaware=unaware,
+        published=published,
         unsure=from_disks | perhaps_gone(contributions, admitted, view.f),
         adopted=adopts,
         buried=holes_in_history(events, adopts, gone, contributions, view.window) if view.with_tombstones else {},

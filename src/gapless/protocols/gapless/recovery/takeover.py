@@ -125,14 +125,20 @@ class Takeover:
         return aliases
 
     def _lose_subscriptions(self) -> list[str]:
-        """Let the clients bring their subscriptions anew, if these come from a life that others went round.
+        """Let the clients come anew, if their sessions are from a life that others went round.
 
         They may represent others, too, and go on under the names that this returns until the links are installed.
         """
         aliases = []
+        published, late = self.plan.published, self._handover.late
+        for publisher, last in published.items():
+            self._table.passed[publisher] = min(last, self._table.passed.get(publisher, 0))
+        if published:
+            self._log.void(published)
+            late[:] = [event for event in late if event.seq <= published.get(event.publisher, NEVER)]
         for session in list(self._clients.sessions.values()) if self._name in self.plan.unaware else ():
             aliases += self._enter_aliases(session)
-            self._clients.lose_subscriptions(session)
+            self._clients.lose_all(session, self.plan.published.get(session.client, session.admitted))
         return aliases
 
     def _enter_aliases(self, session: Session) -> list[str]:

@@ -31,6 +31,8 @@ class Logged(msgspec.Struct, frozen=True, gc=False):
     """That of its first event in the journal of this broker, if it was admitted here; those of the others follow."""
     after: Cuts | None = None
     """For what came out of a merged log: see `messages.LogEntry`."""
+    is_void: bool = False
+    """Whether others went on without it, so that it does not count any more."""
 
 
 class EventLog:
@@ -71,13 +73,14 @@ class EventLog:
         Each of them is an entry of its own from then on.
         """
         self._entries = deque(
-            Logged([event], entry.via, entry.number and entry.number + place, entry.after)
+            Logged([event], entry.via, entry.number and entry.number + place, entry.after, entry.is_void)
             for entry in self._entries
             for place, event in enumerate(entry.events)
         )
         return {
             (entry.events[0].publisher, entry.events[0].seq): (place, entry.number)
             for place, entry in enumerate(self._entries, self._dropped)
+            if not entry.is_void
         }
 
     def keep_pasts(self, pasts: Mapping[tuple[str, int], Cuts], is_inside: Callable[[str], bool]) -> None:
@@ -89,12 +92,25 @@ class EventLog:
         """
         entries: deque[Logged] = deque()
         for entry in self._entries:
-            if entry.after is not None or not is_inside(entry.via):
+            if entry.after is not None or entry.is_void or not is_inside(entry.via):
                 entries.append(entry)
                 continue
             for place, event in enumerate(entry.events):
                 number = entry.number and entry.number + place
                 entries.append(Logged([event], entry.via, number, pasts.get((event.publisher, event.seq))))
+        self._entries = entries
+
+    def void(self, published: Cuts) -> None:
+        """Of these publishers, nothing after that number counts."""
+        entries: deque[Logged] = deque()
+        for entry in self._entries:
+            last = published.get(entry.events[0].publisher)
+            if last is None or entry.events[-1].seq <= last:
+                entries.append(entry)
+                continue
+            for place, event in enumerate(entry.events):
+                number = entry.number and entry.number + place
+                entries.append(Logged([event], entry.via, number, entry.after, event.seq > last))
         self._entries = entries
 
     def number(self, place: int, number: int) -> None:
@@ -127,7 +143,7 @@ class EventLog:
             count = len(entry.events)
             self._dropped += count
             last = entry.events[-1]
-            if last.seq > finished.get(last.publisher, 0):
+            if last.seq > finished.get(last.publisher, 0) and not entry.is_void:
                 finished[last.publisher] = last.seq
             number = entry.number
             if number:
@@ -146,5 +162,6 @@ class EventLog:
         return [
             LogEntry(event, entry.after is None and not is_inside(entry.via), entry.after, entry.number > 0)
             for entry in self._entries
+            if not entry.is_void
             for event in entry.events
         ]
