@@ -31,12 +31,12 @@ class Case:
     def __init__(
         self, b1: Sync, b2: Sync, *, known: Mapping[str, Cuts] | None = None, inherited: tuple[Inheritance, ...] = (),
         events: tuple[Event, ...] = (), pasts: dict[tuple[str, int], Cuts] | None = None,
-        filters: Mapping[str, str] | None = None, gone: tuple[str, ...] = (),
+        filters: Mapping[str, str] | None = None, gone: Cuts | None = None,
     ) -> None:  # fmt: skip
         self.known = {name: dict(cuts) for name, cuts in (known or {}).items()}
         inference = Inference(
             {"b1": b1, "b2": b2}, inherited, events, pasts or {},
-            {name: parse(text) for name, text in (filters or {}).items()}, self.known, Patterns(), gone,
+            {name: parse(text) for name, text in (filters or {}).items()}, self.known, Patterns(), gone or {},
         )  # fmt: skip
         self.inferred = finish(inference.infer_cuts())
 
@@ -116,13 +116,13 @@ def test_the_earliest_of_several_covering_ones_counts() -> None:
 # ---- lost with the journal ------------------------------------------------------------------------------------
 
 
-def lost_with_journal(*stamps: int, cuts: Cuts, passed: Cuts | None = None, r: int = 1) -> Cuts:
+def lost_with_journal(*stamps: int, cuts: Cuts, passed: Cuts | None = None, r: int = 1, done: int = 0) -> Cuts:
     """What t, behind b1, starts with: p:4, q:1, q:2 and r:1 are left, p and r are behind b2, q's journal is lost."""
     left = (("p", 4), ("q", 1), ("q", 2), ("r", 1))
     events = tuple(Event(*name, {"x": 0}, b"", stamp) for name, stamp in zip(left, stamps, strict=True))
     b1 = contribution(REGION, subscriptions=[SideSubscription("t", WIDE, cuts, "c")], passed=passed or {})
     b2 = contribution(REGION, advertisements=[offer("p"), offer("r")], passed={"p": 4, "r": r}, done={"p": 3})
-    return Case(b1, b2, events=events, gone=("q",)).known.get("t", {})
+    return Case(b1, b2, events=events, gone={"q": done}).known.get("t", {})
 
 
 def test_of_a_lost_journal_all_counts_that_is_left_unless_something_younger_was_missed() -> None:
@@ -132,6 +132,7 @@ def test_of_a_lost_journal_all_counts_that_is_left_unless_something_younger_was_
     assert lost_with_journal(1, 2, 4, 5, cuts={"p": 4}) == {}
     assert lost_with_journal(1, 2, 4, 0, cuts={"p": 4}, r=2) == {}, "nobody knows when r:2 came"
     assert lost_with_journal(1, 2, 4, 0, cuts={"p": 4}, passed={"q": 2}) == {}, "both came by before"
+    assert lost_with_journal(1, 2, 4, 0, cuts={"p": 4}, done=1) == {"q": 2, "r": 2}, "q:1 has reached everyone"
     assert lost_with_journal(1, 2, 4, 0, cuts={}) == {}, "it gets nothing that they could be effects of"
 
 

@@ -50,9 +50,9 @@ class Inference:
         filters: Mapping[str, Filter],
         known_cuts: dict[str, Cuts],
         patterns: Patterns,
-        gone: Container[str],
+        gone: Cuts,
     ) -> None:
-        """`gone` are the publishers whose journals are lost."""
+        """`gone` are the publishers whose journals are lost, each with the last number that has reached everyone."""
         self._contributions = contributions
         self._inherited = inherited
         self._pasts = pasts
@@ -69,7 +69,7 @@ class Inference:
         self._advertising = {item.publisher for sync in contributions.values() for item in sync.advertisements}
         self._advertising.update(share.record.client for share in inherited if share.record.advertisements)
         self._left = [publisher for publisher in self._by_publisher if publisher not in self._advertising]
-        self._gone = [publisher for publisher in self._left if publisher in gone]
+        self._gone = {publisher: gone[publisher] for publisher in self._left if publisher in gone}
         self._unseen = self._find_unseen(events)
         self._had: dict[str, dict[str, Cuts]] = {}
         self._index: FilterIndex[str] | None = None
@@ -208,7 +208,7 @@ class Inference:
         passed = self._contributions[home].passed if home in self._contributions else {}
         found = {}
         for publisher in missing:
-            for event in self._from(publisher, passed.get(publisher, 0) + 1):
+            for event in self._from(publisher, 1 + max(self._gone[publisher], passed.get(publisher, 0))):
                 if event.stamp > latest and pattern.matches(event.attributes) and not is_lost(event.attributes):
                     found[publisher] = event.seq
                     break
