@@ -5,7 +5,7 @@ from gapless.protocols.gapless.members.status import alive_status
 from gapless.protocols.gapless.messages import Admission, Cuts, Estate
 from gapless.protocols.gapless.recovery.gone_round import when_gone_round
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan, TakeoverView, plan_takeover
-from tests.protocols.gapless.recovery.bench import contribution, event, record, region_at
+from tests.protocols.gapless.recovery.bench import contribution, event, logged, record, region_at
 
 BACK = {"b0": alive_status(1)}
 STAR = star(4)
@@ -68,3 +68,17 @@ def test_what_comes_back_in_time_is_whole() -> None:
 def test_the_lowest_position_that_anybody_knows_of_such_a_life_counts() -> None:
     given = {"b1": contribution(REGION, gone_round={"b0/0": 7}), "b2": contribution(REGION, gone_round={"b0/0": 5})}
     assert when_gone_round(given) == {"b0/0": 5}
+
+
+def test_what_clients_of_one_who_did_not_know_it_published_counts_as_far_as_others_have_processed_it() -> None:
+    published = [event("p", seq) for seq in (1, 2, 3)]
+    given = {member: contribution(REGION) for member in REGION.group}
+    given["b1"] = contribution(
+        REGION, heirs={"b9/0": "b1/0"}, owned={"p": 1}, passed={"p": 3, "q": 1}, log=logged(*published)
+    )
+    given["b2"] = contribution(REGION, passed_over=["b9/0"], passed={"p": 1})
+    made = plan_takeover(TakeoverView("b1", STAR, BACK, REGION, {}), given)
+    assert made.unaware == {"b1"}
+    assert made.published == {"p": 1}
+    assert made.contributions["b1"].passed == {"p": 1, "q": 1}
+    assert [item.seq for item in made.events] == [1]

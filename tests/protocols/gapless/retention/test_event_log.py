@@ -70,3 +70,17 @@ def test_what_another_broker_admitted_gets_a_number_where_it_stands() -> None:
     log.cut(2)
     assert log.forget(2) == [(8, 8), (7, 7)]
     assert not log.has_number(8)
+
+
+def test_what_others_went_on_without_is_kept_and_not_shared_and_has_not_reached_everyone() -> None:
+    log = EventLog()
+    log.append(Logged([event(1), event(2), event(3)], "u", 5))
+    log.append(Logged([Event("q", 4, {})], "u"))
+    log.cut(1)
+    log.void({"p": 1})
+    assert [(entry.event.publisher, entry.event.seq) for entry in log.share(lambda via: False)] == [("p", 1), ("q", 4)]
+    assert log.places() == {("p", 1): (0, 5), ("q", 4): (3, 0)}
+    log.append(Logged([event(2)], "u", 8))
+    assert [entry.event.seq for entry in log.share(lambda via: False)] == [1, 4, 2], "it comes again"
+    assert log.forget(1) == [(5, 7)]
+    assert log.done == {"p": 1, "q": 4}

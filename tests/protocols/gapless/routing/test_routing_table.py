@@ -464,3 +464,18 @@ def test_so_many_removed_subscriptions_are_remembered_and_no_more() -> None:
         bench.subscribe(f"s{number}", "x = 1", bench.u)
         bench.table.remove_subscription(f"s{number}")
     assert len(bench.w.removed) == REMOVED_MAX
+
+
+def test_ends_of_what_comes_again_and_again_are_answered_in_order() -> None:
+    bench = Bench()
+    publishers_behind_w(bench, "p")
+    bench.subscribe("s", "x = 1", bench.u)
+    bench.table.remove_subscription("s")
+    bench.subscribe("s", "TRUE", bench.u)
+    assert bench.subscribe("t", "x = 2", bench.u) == [], "s represents it"
+    bench.table.remove_subscription("s")
+    assert bench.marker("s", p=3) == [], "of the first s"
+    bench.table.receive_gone(bench.w, "s")
+    assert bench.marker("s", p=7) == [("u", Marker("t", {"p": 7}))], "of the second"
+    bench.table.receive_gone(bench.w, "s")
+    assert bench.w.ghosts == {}
