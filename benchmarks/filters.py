@@ -81,10 +81,11 @@ def seconds(action: Callable[[], Any], at_least: float) -> float:
     return best
 
 
-def settle(index: FilterIndex[int], events: list[Attributes]) -> None:
+def settle(index: FilterIndex[int]) -> None:
     """Match until all filters are where many events find them: they move there as events are matched (`store`)."""
-    for _ in range(min(len(index) * 5 // 4, 150_000) // len(events)):
-        index.match_many(events)
+    nothing: list[Attributes] = [{} for _ in range(BATCH)]
+    for _ in range(min(len(index) * 5 // 4, 150_000) // BATCH):
+        index.match_many(nothing)
 
 
 def measure(count: int, selectivity: float, at_least: float) -> dict[str, float]:
@@ -103,7 +104,7 @@ def measure(count: int, selectivity: float, at_least: float) -> dict[str, float]
     adding = time.process_time() - start
 
     start = time.process_time()
-    settle(index, events)
+    settle(index)
     settling = time.process_time() - start
     found = [index.match(each) for each in events]
     assert found == index.match_many(events)
@@ -146,7 +147,7 @@ def memory(count: int) -> dict[str, float]:
     index: FilterIndex[int] = FilterIndex()
     for key, each in enumerate(filters):
         index.add(key, each)
-    settle(index, [event(random_) for _ in range(BATCH)])
+    settle(index)
     indexed = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     return {"filters": count, "bytes_parsed": parsed / count, "bytes_indexed": (indexed - parsed) / count}
@@ -164,10 +165,14 @@ def changes(count: int) -> dict[str, float]:
         index.add(key, Filter(filter_text(random_, SELECTIVITY)))
     longest = total = matching = 0.0
     events = [event(random_) for _ in range(BATCH)]
-    settle(index, events)
+    settle(index)
     gc.collect()
     gc.disable()
     try:
+        start = time.process_time()
+        for one in events:
+            index.match(one)
+        alone = time.process_time() - start
         for number, each in enumerate(fresh):
             for action in (partial(index.remove, number), partial(index.add, count + number, each)):
                 start = time.process_time()
@@ -184,6 +189,7 @@ def changes(count: int) -> dict[str, float]:
         "filters": count,
         "changes_per_s": 2 * CHANGES / total,
         "longest_ms": longest * 1e3,
+        "events_per_s_before": BATCH / alone,
         "events_per_s_meanwhile": 8 * CHANGES / matching,
     }
 
@@ -199,7 +205,7 @@ def load(count: int) -> dict[str, float]:
         index.add(key, Filter(filter_text(random_, 10 / count)))
     loading = time.process_time() - start
     batch = [event(random_) for _ in range(BATCH)]
-    settle(index, batch)
+    settle(index)
     start = time.process_time()
     found = index.match_many(batch)
     matching = time.process_time() - start
@@ -264,7 +270,8 @@ def show(results: dict[str, Any]) -> None:
     live = results["changes"]
     print(
         f"coming and going among {live['filters']:,} filters: {live['changes_per_s']:,.0f} changes/s, the longest took"
-        f" {live['longest_ms']:.1f} ms, {live['events_per_s_meanwhile']:,.0f} events/s one by one meanwhile"
+        f" {live['longest_ms']:.1f} ms, {live['events_per_s_meanwhile']:,.0f} events/s one by one meanwhile,"
+        f" {live['events_per_s_before']:,.0f} before"
     )
 
 
