@@ -343,6 +343,7 @@ class Desk:
         if session.queued > published:
             self.publications.drop(session)
             session.admitted = session.queued = published
+            session.dismissed = session.attempt
         self.secure(session)
         if not session.is_orphan:
             self._send(session.client, Gone(session.attempt))
@@ -365,7 +366,7 @@ class Desk:
     def receive(self, client: str, message: Any) -> None:
         """A message of a client that is attached."""
         session = self.sessions.get(client)
-        if session is None or message.attempt != session.attempt:
+        if session is None or message.attempt != session.attempt or message.attempt == session.dismissed:
             return
         kind = type(message)
         if kind is not ClientGot and not session.is_heard:

@@ -85,6 +85,8 @@ class Session:
         self._behind = -1
         self.in_flight = 0
         """Publications that wait for the backups."""
+        self.dismissed = 0
+        """The attempt with which the client was told to come again, since what it says with that does not count."""
         self.unready: dict[str, int] = {}
         """Subscriptions whose client was not told that nothing is left out any more, each with the number of the entry
         of the journal that makes it known; 0 if there is none yet."""

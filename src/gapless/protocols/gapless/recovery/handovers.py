@@ -305,6 +305,7 @@ class Handovers:
             with_tombstones="tombstones" not in self._options.switched_off,
             window=self._options.window,
             f=self._membership.f,
+            goes_on=self._options.partition != "wait",
         )
         plan = yield from plan_in_pieces(view, handover.contributions())
         takeover = Takeover(self._state, self._outlets, handover, plan, self._retired)

@@ -73,6 +73,8 @@ class TakeoverView(msgspec.Struct, frozen=True):
     window: int = 0
     """How many events a broker lets out before all of them have reached everyone."""
     f: int = 1
+    goes_on: bool = True
+    """Whether brokers go on where they may be cut off. If they wait, nobody goes round what was confirmed."""
 
 
 class TakeoverPlan(msgspec.Struct, frozen=True):
@@ -155,7 +157,7 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     contributions = give_up_sessions(contributions, owners, inherited)
     unaware = unaware_heirs(contributions)
     contributions = give_up_subscriptions(contributions, unaware)
-    published = published_unaware(contributions, unaware)
+    published = published_unaware(contributions, unaware) if view.goes_on else {}
     if published:
         contributions = without_published(contributions, published)
     yield sum(len(records) for records in estates.values())
