@@ -21,7 +21,8 @@ DEAF_US = 2_000_000
 """How long a broker stays away, at most, that was excluded and does not hear a neighbour.
 
 The smallest story: b0 and b1 do not hear each other, and b1 excludes b0. If b0 returned at once, the hand-over in which
-it is taken in would wait for b1, and nothing would get through until b1 excludes it again.
+it is taken in would wait for b1, and nothing would get through until b1 excludes it again. Where brokers wait for each
+other anyway, it returns at once.
 """
 
 
@@ -71,7 +72,7 @@ class Succession:
         """This life was excluded: send the clients away and come back as a new one, mostly at once."""
         life = self.now
         rest_us = self._rests.end(life.clock.now)
-        self._is_deaf = not rest_us and self._unheard()
+        self._is_deaf = not rest_us and not self._site.waits and self._unheard()
         if self._is_deaf:
             rest_us = DEAF_US
         if not rest_us:
