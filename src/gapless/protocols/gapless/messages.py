@@ -357,6 +357,8 @@ class Sync(_Message, frozen=True):
     """Of the subscriptions with known cuts, if their sessions may be lost: more than f are in the core."""
     gone: list[str] = msgspec.field(default_factory=list)
     """Publishers of which hand-overs found that events may be lost: who comes back does not know it."""
+    final: int = 0
+    """The last final position that it has heard of."""
 
 
 class Completed(_Message, frozen=True):

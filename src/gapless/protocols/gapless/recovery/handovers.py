@@ -216,6 +216,9 @@ class Handovers:
         subscriptions = yield from side_subscriptions(
             self._name, self._table, is_own, self._options.coverage, told, self._log.first
         )
+        estates = self._estates.share(region) + self._give_back(region)
+        publishers = self._log.publishers()
+        publishers.update(item.event.publisher for estate in estates for item in estate.admissions)
         known_cuts = side_known_cuts(self._table, is_own)
         may_be_lost = known_cuts if len(region.core) > self._membership.f else {}
         return Sync(
@@ -228,7 +231,7 @@ class Handovers:
             log=self._log.share(lambda via: is_inside(region, self._name, via)),
             passed=dict(self._table.passed),
             wave=self._waves.number,
-            estates=self._estates.share(region) + self._give_back(region),
+            estates=estates,
             owned={client: session.epoch for client, session in self._clients.sessions.items()},
             heirs=dict(self._estates.heirs),
             homes=self._estates.homes(),
@@ -240,11 +243,12 @@ class Handovers:
             gone_round=self._estates.gone_round(region),
             passed_over=self._estates.passed_over(region),
             lost={client: list(ranges) for client, ranges in self._estates.lost.items()},
-            done={name: seq for name in sorted(self._log.publishers()) if (seq := self._clients.done(name))},
+            done={name: seq for name in sorted(publishers) if (seq := self._clients.done(name))},
             unreached=self._waves.unreached(),
             has_memory=self._state.has_memory,
             filters={name: self._table.subscriptions[name].filter.text for name in may_be_lost},
             gone=list(self._estates.gone),
+            final=self._waves.final,
         )
 
     def _plan_return(self, broker: str, delay_us: int) -> None:

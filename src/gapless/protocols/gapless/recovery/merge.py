@@ -37,7 +37,7 @@ from gapless.events import Event
 from gapless.protocols.gapless.messages import Admission, Cuts, LogEntry
 from gapless.protocols.gapless.pieces import Pieces
 
-__all__ = ["NextNumbers", "find_next_numbers", "find_pasts", "merge_cuts", "merge_logs"]
+__all__ = ["NextNumbers", "find_next_numbers", "find_pasts", "merge_cuts", "merge_logs", "stamp_late"]
 
 
 Id = tuple[str, int]
@@ -162,6 +162,23 @@ def merge_logs(logs: Sequence[Sequence[LogEntry]], estates: Iterable[Sequence[Ad
         if len(ordered) % SORTED == 0:
             yield 1 + len(queues) // COMPARED
     return ordered
+
+
+def stamp_late(events: list[Event], known: Cuts, final: int, latest: int) -> list[Event]:
+    """The merged log, with new stamps for what is older than a final position, and was not known when that was found.
+
+    The smallest story: b2 and b4 are cut off, and b4 admits p:1, which b2 backs up, and nobody confirms. The others go
+    on without both, and c reads history beyond the stamp of p:1. b2 and b4 come back with p:1. Whoever has read so far
+    would not take it, and whoever reads later would not find it.
+    """
+    stamp = max([latest, *(event.stamp for event in events)])
+    found = []
+    for event in events:
+        if event.stamp <= final and event.seq > known.get(event.publisher, 0):
+            stamp += 1
+            event = msgspec.structs.replace(event, stamp=stamp)
+        found.append(event)
+    return found
 
 
 def _closure(waiting: dict[str, set[str]], start: str) -> set[str]:

@@ -46,7 +46,14 @@ from gapless.protocols.gapless.recovery.holes import (
     perhaps_gone,
 )
 from gapless.protocols.gapless.recovery.inference import Inference
-from gapless.protocols.gapless.recovery.merge import NextNumbers, find_next_numbers, find_pasts, merge_cuts, merge_logs
+from gapless.protocols.gapless.recovery.merge import (
+    NextNumbers,
+    find_next_numbers,
+    find_pasts,
+    merge_cuts,
+    merge_logs,
+    stamp_late,
+)
 from gapless.protocols.gapless.recovery.patterns import Patterns
 
 __all__ = ["TakeoverPlan", "TakeoverView", "plan_in_pieces", "plan_takeover"]
@@ -176,6 +183,12 @@ def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pie
     pasts: dict[Id, Cuts] = {}
     if view.with_logs:
         events = yield from merge_logs(logs, list(admissions.values()))
+        known = dict(processed)
+        for sync in contributions.values():
+            merge_cuts(known, sync.done)
+            merge_cuts(known, sync.unreached)
+        syncs = contributions.values()
+        events = stamp_late(events, known, max(s.final for s in syncs), max(s.wave for s in syncs))
         pasts = yield from find_pasts(events, logs, list(admissions.values()))
     if gone:
         events = fill_holes(events, pasts, gone, contributions)
