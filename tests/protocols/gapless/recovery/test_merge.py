@@ -233,3 +233,16 @@ def test_a_smaller_stamp_does_not_count_against_what_is_known() -> None:
     entered = [LogEntry(Event("a", 1, {}, b"", 30), True, None), LogEntry(Event("b", 1, {}, b"", 10), True, None)]
     waiting = admitted(Event("c", 1, {}, b"", 20), a=1)
     assert [event.id for event in merge_logs([entered], [waiting])] == ["a:1", "b:1", "c:1"]
+
+
+def test_what_was_not_known_when_a_position_became_final_gets_a_new_stamp_and_keeps_its_place() -> None:
+    events = [Event("p", seq, {}, b"", stamp) for seq, stamp in ((1, 10), (2, 11), (3, 30))]
+    events.insert(2, Event("q", 1, {}, b"", 12))
+    late = merge.stamp_late(events, {"p": 1}, 20, 40)
+    assert [(event.publisher, event.seq, event.stamp) for event in late] == [
+        ("p", 1, 10),
+        ("p", 2, 41),
+        ("q", 1, 42),
+        ("p", 3, 43),
+    ], "p:3 follows p:2"
+    assert merge.stamp_late(events, {"p": 3, "q": 1}, 20, 40) == events

@@ -191,10 +191,12 @@ class Estates:
                 self._drop(*life)
 
     def _note_gone_round(self, plan: TakeoverPlan) -> None:
+        """Note the lives whose journals nobody had, unless an earlier hand-over, which this broker missed, had them."""
+        known = {home for sync in plan.contributions.values() for home in sync.heirs}
         for broker in plan.region.core:
             life = self._membership.life(broker)
-            if self._membership.excluded(broker) and (broker, life) not in plan.heirs:
-                home = name_life(broker, life)
+            home = name_life(broker, life)
+            if self._membership.excluded(broker) and (broker, life) not in plan.heirs and home not in known:
                 self._gone_round.setdefault(home, self.lost_at(home))
                 self._passed_over[home] = None
         for sync in plan.contributions.values():

@@ -169,12 +169,12 @@ def stamp_late(events: list[Event], known: Cuts, final: int, latest: int) -> lis
 
     The smallest story: b2 and b4 are cut off, and b4 admits p:1, which b2 backs up, and nobody confirms. The others go
     on without both, and c reads history beyond the stamp of p:1. b2 and b4 come back with p:1. Whoever has read so far
-    would not take it, and whoever reads later would not find it.
+    would not take it, and whoever reads later would not find it. What follows it may be its effect, and gets one, too.
     """
-    stamp = max([latest, *(event.stamp for event in events)])
+    last = stamp = max([latest, *(event.stamp for event in events)])
     found = []
     for event in events:
-        if event.stamp <= final and event.seq > known.get(event.publisher, 0):
+        if event.seq > known.get(event.publisher, 0) and (event.stamp <= final or stamp > last):
             stamp += 1
             event = msgspec.structs.replace(event, stamp=stamp)
         found.append(event)
