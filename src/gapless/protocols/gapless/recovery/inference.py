@@ -196,7 +196,7 @@ class Inference:
         """For publishers whose journals are lost: the first event that is younger than all that is missed.
 
         With them come the cuts of all others, which count from now on. What has passed the member that the subscription
-        comes from has passed it without a cut.
+        comes from has passed it without a cut, or is there already, and may be an effect of what is older.
         """
         missing = [publisher for publisher in self._gone if publisher not in cuts]
         if not missing:
@@ -205,7 +205,11 @@ class Inference:
         latest = self._last_missed(pattern, {**cuts, **following})
         if latest is None:
             return {}
-        passed = self._contributions[home].passed if home in self._contributions else {}
+        passed: Cuts = {}
+        if home in self._contributions:
+            passed = self._contributions[home].passed
+            got = [entry.event for entry in self._contributions[home].log if pattern.matches(entry.event.attributes)]
+            latest = max([latest, *(event.stamp for event in got)])
         found = {}
         for publisher in missing:
             for event in self._from(publisher, 1 + max(self._gone[publisher], passed.get(publisher, 0))):
