@@ -13,7 +13,7 @@ from gapless.registry import find_protocol
 from gapless.simulator import GeneratorLimits, generate, run_scenario, try_scenario
 from gapless.simulator.scenario import Delay, PublishAction
 
-RUNS = 20
+RUNS = 40
 CHUNK = 20
 UNKNOWN_MOST = 0.03
 """Share of runs in which so little happens that there is nothing to judge."""

@@ -73,13 +73,12 @@ def gone_publishers(contributions: Mapping[str, Sync], inherited: Mapping[str, i
 def perhaps_gone(contributions: Mapping[str, Sync], inherited: Mapping[str, int], f: int) -> set[str]:
     """The publishers that have left in good order, or were lost with the heir of their broker: nobody knows which.
 
-    If more than f are concerned, and a journal is lost, it may be anybody who advertises nothing. The smallest story: p
-    publishes p:1, takes its advertisement back, and its broker and the only one who has its journal die. x has got p:1,
-    from that broker. If x were let in at once elsewhere, x:1 would be there before p publishes p:1 again.
-
-    Of the others:
     The smallest story: b5 dies with p:1, which x, at b4, has got. b4 is its heir, says so, and dies before anybody else
     holds what it inherited. x comes to b1. If it were let in at once, x:1 would be there before p publishes p:1 again.
+
+    If more than f are concerned, and a journal is lost, it may be anybody who advertises nothing. Another story: p
+    publishes p:1, takes its advertisement back, and its broker and the only one who has its journal die. x has got p:1,
+    from that broker. If x were let in at once elsewhere, x:1 would be there before p publishes p:1 again.
     """
     core = {name for sync in contributions.values() for name in sync.core}
     anybody = {ANYBODY} if len(core) > f and _has_lost_journal(contributions) else set()

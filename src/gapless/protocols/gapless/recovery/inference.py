@@ -68,7 +68,7 @@ class Inference:
                 self._passed[publisher] = max(seq, self._passed.get(publisher, 0))
         self._advertising = {item.publisher for sync in contributions.values() for item in sync.advertisements}
         self._advertising.update(share.record.client for share in inherited if share.record.advertisements)
-        self._left = [publisher for publisher in self._by_publisher if publisher not in self._advertising]
+        self._left = {publisher: None for publisher in self._by_publisher if publisher not in self._advertising}
         self._gone = {publisher: gone[publisher] for publisher in self._left if publisher in gone}
         self._unseen = self._find_unseen(events)
         self._had: dict[str, dict[str, Cuts]] = {}

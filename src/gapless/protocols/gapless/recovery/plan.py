@@ -406,7 +406,7 @@ def _note_later_publishers(
     story: S ends, p advertises, and nobody wants p:1. A broker returns with S. What is new, and covered by S, would
     start with p:1. So S is told its cut as any new subscription is.
     """
-    unaware = {
+    told = {
         item.publisher: sync.known_cuts
         for member, sync in contributions.items()
         if member not in sync.core
@@ -429,7 +429,7 @@ def _note_later_publishers(
             began = share.record.began.get(name)
             is_old = share.record.client in from_disks
             for publisher, offer, advertised in offers:
-                if is_old and name not in unaware.get(publisher, (name,)):
+                if is_old and name not in told.get(publisher, (name,)):
                     continue
                 if publisher not in known and patterns.of(offer).overlaps(patterns.of(text)):
                     first = next_numbers.of(publisher, advertised, began if events else None)

@@ -60,7 +60,7 @@ class Takeover:
 
     def apply(self) -> Pieces[None]:
         """All steps, in order."""
-        lasting = self._yield_sessions() + self._lose_subscriptions()
+        lasting = self._yield_sessions() + self._give_up_unaware()
         lasting += self._outdate_sessions() + self._revive_ended()
         yield 1 + len(lasting)
         yield from self._take_known_cuts()
@@ -124,7 +124,7 @@ class Takeover:
                     self._table.move_advertisement(advertisement, self._link_to(owner))
         return aliases
 
-    def _lose_subscriptions(self) -> list[str]:
+    def _give_up_unaware(self) -> list[str]:
         """Let the clients come anew, if their sessions are from a life that others went round.
 
         They may represent others, too, and go on under the names that this returns until the links are installed.

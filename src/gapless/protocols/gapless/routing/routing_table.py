@@ -25,7 +25,7 @@ where it begins are all that may publish something for it unasked; when it has a
 published from then on is left out.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
 from gapless.events import Attributes, Event
 from gapless.filters import Filter, FilterIndex, parse
@@ -314,9 +314,13 @@ class RoutingTable:
         return publisher in self._publishers
 
     def start_with(
-        self, advertisement: Advertisement, subscriptions: Iterable[Subscription], missed: Cuts | None = None
+        self,
+        advertisement: Advertisement,
+        subscriptions: Iterable[Subscription],
+        missed: Mapping[str, int] | None = None,
     ) -> None:
-        """Let subscriptions that were there before the advertisement start with its first event, or after `missed`.
+        """Let subscriptions that were there before the advertisement start with its first event; those that have
+        missed an effect of what came before, with what follows (`missed`, by subscription).
 
         No markers: further on towards the subscriber they know it from the advertisement itself, which is flooded.
         If the publisher was lost with its broker, and is found again, the cut that was there before counts: nobody had
