@@ -10,15 +10,17 @@ from gapless.simulator.result import LostPublications, Result
 from gapless.simulator.scenario import UnsubscribeAction
 from gapless.simulator.trial import excuse, try_run
 
-PATH = Path(__file__).parents[1] / "protocols/gapless/scenarios/known_when_it_had_ended.toml"
+SCENARIOS = Path(__file__).parents[1] / "protocols/gapless/scenarios"
+PATH = SCENARIOS / "known_when_it_had_ended.toml"
+REASON = "of what is lost, all to whom it was due and who were still there when that was known were told"
 
 
-def run() -> Result:
-    outcome, result = try_run(load_scenario(PATH))
+def run(path: Path = PATH) -> Result:
+    outcome, result = try_run(load_scenario(path))
     assert outcome.status == "valid"
     assert outcome.verdict is not None
     assert result is not None
-    assert outcome.verdict.reason == "of what is lost, all who were still there when that was known were told"
+    assert outcome.verdict.reason == REASON
     return result
 
 
@@ -47,3 +49,20 @@ def test_who_is_still_there_is_told() -> None:
     outcome = try_scenario(msgspec.structs.replace(scenario, actions=actions))
     assert outcome.verdict is not None
     assert (outcome.status, outcome.verdict.told_losses) == ("valid", 1)
+
+
+def test_a_lost_effect_is_not_due_to_who_came_later() -> None:
+    result = run(SCENARIOS / "effect_lost_before_its_reader_came.toml")
+    assert result.trace is not None
+    verdict = check(result.trace)
+    assert verdict.counts == {"missing-effect": 1}
+    [anomaly] = verdict.anomalies
+    [published] = [row.published_ms for row in result.trace.events if row.event_id == anomaly.event]
+    rows = [
+        msgspec.structs.replace(row, active_ms=published) if row.subscription_id == anomaly.subscription else row
+        for row in result.trace.subscriptions
+    ]
+    earlier = msgspec.structs.replace(result.trace, subscriptions=rows)
+    assert excuse(verdict, msgspec.structs.replace(result, trace=earlier)) == verdict
+    others = tuple(lost for lost in result.lost_publications if lost.publisher != anomaly.publisher)
+    assert excuse(verdict, msgspec.structs.replace(result, lost_publications=others)) == verdict

@@ -4,9 +4,13 @@ A run can go wrong in two ways, by a verdict or by breaking down, and both get a
 the first anomaly, or the kind of the breakdown. The shrinker holds on to the symptom. A trace that the recorder or
 the checkers refuse (an event that is published twice, for example) is a breakdown too.
 
-One anomaly is none, and a trace alone does not show it: more than f brokers fail with a cause, a subscription gets an
-effect of it and ends, and only then the publisher of the cause is back, without which nobody knows of the loss. The
-publisher is told, and so is everybody who is still there.
+Two anomalies are none, and a trace alone does not show it; of both losses the publisher is told, and so is everybody
+who is still there and to whom the event was due:
+
+- More than f brokers fail with a cause, a subscription gets an effect of it and ends, and only then the publisher of
+  the cause is back, without which nobody knows of the loss.
+- They fail with an effect. A subscription that came when it had been published gets its cause, which was on its way,
+  and starts after the effect: that it was one, only those knew who are gone.
 """
 
 import traceback
@@ -75,26 +79,31 @@ def try_run(
 
 
 def excuse(verdict: Verdict, result: Result) -> Verdict:
-    """The verdict without causes whose loss became known when the subscription had ended."""
+    """The verdict without losses of which a subscription could not be told, for it had ended, or came later."""
     if not verdict.anomalies or not result.lost_publications or result.trace is None:
         return verdict
-    ended = {row.subscription_id: row.ended_ms for row in result.trace.subscriptions}
+    subscriptions = {row.subscription_id: row for row in result.trace.subscriptions}
+    published = {row.event_id: row.published_ms for row in result.trace.events}
     came = {(row.subscription_id, row.event_id) for row in result.trace.history}
+    told = {
+        f"{lost.publisher}:{seq}": lost.time_ms
+        for lost in result.lost_publications
+        for seq in range(lost.first, lost.last + 1)
+    }
 
-    def became_known_later(anomaly: Anomaly) -> bool:
-        end = ended.get(anomaly.subscription or "")
-        if anomaly.kind != "causal-inversion" or end is None or (anomaly.subscription, anomaly.event) in came:
+    def is_excused(anomaly: Anomaly) -> bool:
+        subscription, event = subscriptions.get(anomaly.subscription or ""), anomaly.event or ""
+        if subscription is None or event not in told or (anomaly.subscription, event) in came:
             return False
-        return any(
-            anomaly.event == f"{lost.publisher}:{seq}" and lost.time_ms >= end
-            for lost in result.lost_publications
-            for seq in range(lost.first, lost.last + 1)
-        )
+        if anomaly.kind == "missing-effect":
+            return subscription.active_ms is None or published[event] < subscription.active_ms
+        ended = subscription.ended_ms
+        return anomaly.kind == "causal-inversion" and ended is not None and told[event] >= ended
 
-    left = tuple(anomaly for anomaly in verdict.anomalies if not became_known_later(anomaly))
+    left = tuple(anomaly for anomaly in verdict.anomalies if not is_excused(anomaly))
     if len(left) == len(verdict.anomalies):
         return verdict
     if left:
         return msgspec.structs.replace(verdict, anomalies=left, reason=summarize(left))
-    told = "of what is lost, all who were still there when that was known were told"
-    return msgspec.structs.replace(verdict, anomalies=(), status="valid", reason=told)
+    reason = "of what is lost, all to whom it was due and who were still there when that was known were told"
+    return msgspec.structs.replace(verdict, anomalies=(), status="valid", reason=reason)

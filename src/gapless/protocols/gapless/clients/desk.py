@@ -216,6 +216,8 @@ class Desk:
                 yield 1
         for name in (*fresh, *revived):
             self._subscribe(session, name, brought[name].filter)
+            if name in revived:
+                self._table.keep_former(session.subscriptions[name], brought[name].cuts)
             yield 1
         if late:
             self.lagging.resume(session, late, position)

@@ -269,8 +269,14 @@ class Session:
         yield from ((name, text) for name, text in self.read_texts.items() if name not in self.subscriptions)
 
     def due_from(self, subscription: Subscription, publisher: str) -> int:
-        """The number from which on what matches is due: the cut; an orphan's cuts are not known here."""
-        return 0 if self.is_orphan else subscription.cuts.get(publisher, NEVER)
+        """The number from which on what matches is due: the cut; an orphan's cuts are not known here.
+
+        Of a publisher that has left, an event may be found on a disk: to who knew its cut, it is still due.
+        """
+        if self.is_orphan:
+            return 0
+        cut = subscription.cuts.get(publisher)
+        return subscription.former.get(publisher, NEVER) if cut is None else cut
 
     def put(self, deliveries: Iterable[Outgoing]) -> None:
         """Further deliveries; those out of history nobody waits for."""

@@ -100,7 +100,7 @@ class Representation:
     def _stable_cuts(self, link: Link, cover: Subscription, subscription: Subscription) -> Cuts:
         """Without the pivots' repair: the cuts that can be given at once; for the others it asks for itself."""
         behind = {ad.publisher for ad in link.advertisements.values()}
-        cuts = {p: max(self._table.passed.get(p, 0) + 1, cut) for p, cut in cover.cuts.items() if p in behind}
+        cuts = {p: max(self._table.next_number(p), cut) for p, cut in cover.cuts.items() if p in behind}
         return self._table.inheritable(subscription, cuts)
 
     def _send_subscription(self, link: Link, subscription: Subscription, inherits: str) -> None:

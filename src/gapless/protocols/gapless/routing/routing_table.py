@@ -159,6 +159,11 @@ class RoutingTable:
         """What the client knows of its cuts counts, for the publishers that are still there."""
         subscription.cuts.update({p: cut for p, cut in cuts.items() if self._is_onward(p, subscription)})
 
+    def keep_former(self, subscription: Subscription, cuts: Cuts) -> None:
+        """Of publishers that were lost, keep the cuts that a client brings: their events may be found on a disk."""
+        subscription.former.update({p: cut for p, cut in cuts.items() if p in self._lost and p not in subscription.cuts})
+        self.has_former |= bool(subscription.former)
+
     def take_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
         """Believe the cuts that the subscription brings, for the publishers that lie further on."""
         subscription.cuts.update(self.inheritable(subscription, cuts))
@@ -180,7 +185,7 @@ class RoutingTable:
                 continue
             if not overlap(advertisement.filter, subscription.filter):
                 continue
-            next_one = self.passed.get(publisher, 0) + 1
+            next_one = self.next_number(publisher)
             if advertisement.origin is None:
                 if self.is_intact or publisher not in self.moved:
                     news[publisher] = next_one
@@ -235,7 +240,7 @@ class RoutingTable:
     def inherit_passing(self, subscription: Subscription, cuts: Cuts) -> None:
         """Take the cuts of a representative, as its marker passes."""
         news = self.inheritable(subscription, cuts)
-        self.report(subscription, {p: max(cut, self.passed.get(p, 0) + 1) for p, cut in news.items()})
+        self.report(subscription, {p: max(cut, self.next_number(p)) for p, cut in news.items()})
 
     def _inherit_late(self, subscription: Subscription, cuts: Cuts) -> None:
         """Take the cuts of a representative that has ended.
@@ -308,6 +313,15 @@ class RoutingTable:
         if origin is not None:
             origin.advertisements[name] = advertisement
         return advertisement
+
+    def next_number(self, publisher: str) -> int:
+        """From which number on events of the publisher may still come here.
+
+        The smallest story: p publishes p:1 to p:6, and p's session and this broker's memory are lost together. p
+        advertises again, from p:7 on; s was there before, and keeps its cut, p:1. Whoever s represents starts with p:7.
+        """
+        first = min((ad.first for ad in self._publishers.get(publisher, {}).values()), default=0)
+        return max(first, self.passed.get(publisher, 0) + 1)
 
     def advertises(self, publisher: str) -> bool:
         """Whether the publisher is known here, by an advertisement."""
