@@ -82,6 +82,7 @@ class Life:
             self.library,
             knows_beginning=self._is_first or (found is not None and found.is_used),
             names=self.floor,
+            span_us=int(site.options.session_s * 1_000_000),
         )
         self.refill = _refill(site, self.library, self.waves, self.membership, is_first=self._is_first)
 

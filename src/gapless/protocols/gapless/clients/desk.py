@@ -44,6 +44,7 @@ from gapless.protocols.gapless.messages import Cuts, PutOff, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.retention.journal import Journal
+from gapless.protocols.gapless.retention.milestones import TRANSIT_US
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.gapless.tombstones import tombstone
@@ -169,6 +170,9 @@ class Desk:
             # Waves do not wait for a lost session: its client may lack what came after the last position before that.
             # If the session was found without them, it may have fallen behind later.
             behind = [brought[name].since for name in revived if brought[name].is_behind]
+            heard = self.readings.reached_before(self.now - message.silent_us - TRANSIT_US)
+            if heard is not None:
+                behind.append(heard)
             if not session.is_live:
                 behind.append(session.behind)
             late, position = [*late, *revived], min([self._homes.lost_at(Home(message.home)), *behind])

@@ -140,6 +140,10 @@ class Readings:
         """Everything up to this position has reached everyone."""
         return self._waves.reached
 
+    def reached_before(self, time: int) -> int | None:
+        """The same at a time; None if that is too long ago."""
+        return self._waves.milestones.before(time)
+
     def of(self, client: str) -> Mapping[str, Reading]:
         """The readings of a client, by name."""
         return self._of.get(client, {})

@@ -129,6 +129,11 @@ def _has_lost_journal(contributions: Mapping[str, Sync]) -> bool:
     return any(name not in held for sync in contributions.values() for name in sync.core)
 
 
+def _has_found_journal(contributions: Mapping[str, Sync]) -> bool:
+    """Whether a journal was found on a disk. It may be older than it was, and lack what was in it last."""
+    return any(estate.is_found for sync in contributions.values() for estate in sync.estates)
+
+
 def fill_holes(
     events: list[Event], pasts: dict[Id, Cuts], gone: Cuts, contributions: Mapping[str, Sync]
 ) -> list[Event]:
@@ -195,7 +200,7 @@ def adopted(
 def holes_in_history(
     events: Iterable[Event], adopts: set[Id], gone: Cuts, contributions: Mapping[str, Sync], window: int
 ) -> dict[Id, list[Event]]:
-    """By event that a journal has to get: tombstones for those before it that were in the journal that is lost.
+    """By event that a journal has to get: tombstones for those before it that were in the journal that is lost, or old.
 
     What has reached everyone is in an interval, so whoever reads it is told that nobody has it. Nobody lets out more
     than a window before all of it has reached everyone.
@@ -204,7 +209,7 @@ def holes_in_history(
     Its log has p:4, out of the merged log of an earlier hand-over, and p is at b4. If p:1 to p:3 had tombstones now,
     they would stand beside the events themselves, in b4's journal.
     """
-    if not _has_lost_journal(contributions):
+    if not _has_lost_journal(contributions) and not _has_found_journal(contributions):
         return {}
     present = _present(contributions)
     reached: Cuts = {}

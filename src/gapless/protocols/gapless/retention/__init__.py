@@ -6,4 +6,5 @@
 | what a broker has processed, for the next hand-over | `event_log` |
 | numbers that come and go in order | `spans` |
 | what has reached everyone, and may be forgotten | `waves` |
+| when it had | `milestones` |
 """

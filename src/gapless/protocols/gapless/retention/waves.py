@@ -38,6 +38,7 @@ from typing import Protocol
 
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import NOBODY, Cuts, Echo, Interval, Ranges, Wave
+from gapless.protocols.gapless.retention.milestones import Milestones
 
 __all__ = ["Archive", "Waves"]
 
@@ -105,9 +106,11 @@ class Waves:
         *,
         knows_beginning: bool = True,
         names: Names | None = None,
+        span_us: int = 60_000_000,
     ) -> None:
         """`knows_beginning`: the broker is in its first life, or has a disk with all that it has known since. `names`,
-        if history waits for named subscriptions."""
+        if history waits for named subscriptions. `span_us`: for how long it is remembered when what had reached
+        everyone."""
         self._names = names
         self._named = 0
         """At the root: what the last wave that came back told of named subscriptions."""
@@ -119,6 +122,8 @@ class Waves:
         """All events up to this position are admitted and held."""
         self.reached = 0
         """All events up to this position that go through this broker have done so."""
+        self.milestones = Milestones(span_us)
+        """Of `reached`."""
         self.dropped = 0
         """All that was admitted after this position is in someone's history, as far as brokers keep their memory."""
         self._clock = clock
@@ -218,6 +223,7 @@ class Waves:
             self._names.spare(wave.named)
         self._archive.note(wave.interval)
         self.reached = max(self.reached, wave.reached)
+        self.milestones.note(self._clock.now, self.reached)
         self._archive.reach(self.reached)
         self._clock.see(wave.number)
         self._journalled = journalled

@@ -161,7 +161,9 @@ class RoutingTable:
 
     def keep_former(self, subscription: Subscription, cuts: Cuts) -> None:
         """Of publishers that were lost, keep the cuts that a client brings: their events may be found on a disk."""
-        subscription.former.update({p: cut for p, cut in cuts.items() if p in self._lost and p not in subscription.cuts})
+        subscription.former.update(
+            {p: cut for p, cut in cuts.items() if p in self._lost and p not in subscription.cuts}
+        )
         self.has_former |= bool(subscription.former)
 
     def take_cuts(self, subscription: Subscription, cuts: Cuts) -> None:
