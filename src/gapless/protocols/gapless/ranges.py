@@ -2,7 +2,7 @@
 
 from gapless.protocols.gapless.messages import Ranges
 
-__all__ = ["add_range", "count", "take_away", "without"]
+__all__ = ["add_range", "add_ranges", "count", "take_away", "without"]
 
 
 def add_range(ranges: Ranges, publisher: str, first: int, last: int) -> None:
@@ -18,6 +18,13 @@ def add_range(ranges: Ranges, publisher: str, first: int, last: int) -> None:
     met = [item for item in known if not (item[1] < first - 1 or item[0] > last + 1)]
     apart.append((min([first, *(item[0] for item in met)]), max([last, *(item[1] for item in met)])))
     known[:] = sorted(apart)
+
+
+def add_ranges(ranges: Ranges, others: Ranges) -> None:
+    """Add all numbers of others."""
+    for publisher, known in others.items():
+        for first, last in known:
+            add_range(ranges, publisher, first, last)
 
 
 def without(ranges: Ranges, other: Ranges) -> Ranges:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from gapless.protocols.gapless.messages import Interval, Ranges
-from gapless.protocols.gapless.ranges import add_range
+from gapless.protocols.gapless.ranges import add_ranges
 
 __all__ = ["Index", "merged"]
 
@@ -94,10 +94,7 @@ def merged(intervals: Iterable[Interval]) -> dict[str, Ranges]:
     found: dict[str, Ranges] = {}
     for interval in intervals:
         for journal, ranges in interval.admitted.items():
-            into = found.setdefault(journal, {})
-            for publisher, known in ranges.items():
-                for first, last in known:
-                    add_range(into, publisher, first, last)
+            add_ranges(found.setdefault(journal, {}), ranges)
     return found
 
 

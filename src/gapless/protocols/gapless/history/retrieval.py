@@ -6,7 +6,9 @@ its former backups. What one of them lacks, the next is asked for. The reader is
 anything that may be an effect of that.
 
 History is read in stretches of whole intervals, each sorted by stamp, publisher and number. Effects have larger stamps
-than their causes.
+than their causes. No stretch has a number twice. The smallest story: p:1 and p:2 are taken for lost, and have
+tombstones in a later interval. Their broker comes back, and has p:2 alone. If both intervals were one stretch, the
+tombstone of p:1 would be taken for p:1, and p:2 would come before it.
 """
 
 from collections import deque
@@ -16,7 +18,7 @@ from heapq import heapify, heappop, heapreplace
 from gapless.events import Event
 from gapless.protocols.gapless.history.index import merged
 from gapless.protocols.gapless.messages import Fetch, Fetched, Interval, Ranges
-from gapless.protocols.gapless.ranges import add_range, count, without
+from gapless.protocols.gapless.ranges import add_ranges, count, without
 
 __all__ = ["Retrieval", "Source"]
 
@@ -164,10 +166,14 @@ class Retrieval:
             return []
         stretch: list[Interval] = []
         total = 0
+        seen: Ranges = {}
         while self._intervals and self._end < self.until:
-            total += sum(count(ranges) for ranges in self._intervals[0].admitted.values())
-            if stretch and total > STRETCH:
+            admitted = self._intervals[0].admitted.values()
+            total += sum(map(count, admitted))
+            if stretch and (total > STRETCH or any(without(ranges, seen) != ranges for ranges in admitted)):
                 break
+            for ranges in admitted:
+                add_ranges(seen, ranges)
             stretch.append(self._intervals.popleft())
             self._end = stretch[-1].until
         if not stretch:
@@ -211,9 +217,7 @@ class Retrieval:
             other.is_wide = True
             self.sources.append(other)
             return other
-        for publisher, known in lacking.items():
-            for first, last in known:
-                add_range(self.lost, publisher, first, last)
+        add_ranges(self.lost, lacking)
         return None
 
     def take(self, most: int) -> list[Event]:

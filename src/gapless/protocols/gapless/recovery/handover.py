@@ -150,6 +150,7 @@ def divide_estates(
             owned[client] = max(epoch, owned.get(client, 0))
         for estate in sync.estates:
             _unite(records.setdefault((estate.broker, estate.life), {}), estate)
+    gone = {client for sync in syncs.values() for client in sync.gone}
     processed = processed_by_others(syncs) if gone_round else {}
     for key, estate_records in records.items():
         if name_life(*key) in gone_round:
@@ -168,7 +169,8 @@ def divide_estates(
             known = newest.get(record.client)
             if record.epoch > owned.get(record.client, -1) and (known is None or record.epoch > known.record.epoch):
                 record = _lying_behind(record, gone_round.get(name_life(broker, life), -1))
-                newest[record.client] = Inheritance(_with_next_numbers(record), chief, broker, life < 0)
+                record = _advertising_again(record, was_gone=record.client in gone)
+                newest[record.client] = Inheritance(record, chief, broker, life < 0)
     return [share for _, share in sorted(newest.items())], heirs, records
 
 
@@ -285,16 +287,19 @@ def expand(estate: Estate, publishers: Container[str]) -> Iterator[Admission]:
         yield Admission(item.number, item.event, known if item.whole is None else item.whole, item.is_inherited)
 
 
-def _with_next_numbers(record: SessionRecord) -> SessionRecord:
+def _advertising_again(record: SessionRecord, was_gone: bool) -> SessionRecord:
     """The record, with advertisements that begin with what their publisher says next.
 
     A broker that does not know a stable advertisement has heard that it was taken back. So nobody starts with what was
     published under it before. Its smallest story: a broker takes an advertisement back and dies before its backups
     know. The heir enters it again. Whoever has subscribed meanwhile must not start with the first event of all.
+
+    If a member took the session for lost, it has told those behind it that nobody advertises there any more, and they
+    may have taken their subscriptions back. So its advertisements have to become stable again.
     """
     following = record.admitted + 1
     advertisements = {
-        name: (text, max(first, following), is_stable)
+        name: (text, max(first, following), is_stable and not was_gone)
         for name, (text, first, is_stable) in record.advertisements.items()
     }
     return msgspec.structs.replace(record, advertisements=advertisements)

@@ -54,13 +54,20 @@ def find_effects(
     return [(seq, event) for seq, event in found if seq >= first and event.publisher != publisher]
 
 
-def last_missed(effects: Iterable[tuple[int, Event]], subscription: Subscription) -> int:
-    """The last number of a publisher of which the subscription has missed an effect, by its cuts: or else 0.
+def last_missed(effects: Iterable[tuple[int, Event]], subscription: Subscription, passed: Cuts) -> int:
+    """The last number of a publisher of which the subscription has missed an effect, by its cuts, or has got one, for
+    it has `passed` here: or else 0.
 
     The smallest story: p publishes p:1 and takes its advertisement back, and q answers with q:1. s comes, and starts
     with q:2. p's broker is lost, and its advertisement is found on an old disk. If s started with p:1, it would miss
-    the answer.
+    the answer. If s had come before the answer, it would get p:1 after it.
     """
     cuts = {**subscription.former, **subscription.cuts}
-    missed = [(seq, event) for seq, event in effects if event.seq < cuts.get(event.publisher, 0)]
-    return max((seq for seq, event in missed if subscription.filter.matches(event.attributes)), default=0)
+    over = [(seq, event) for seq, event in effects if _is_over(event, cuts, passed)]
+    return max((seq for seq, event in over if subscription.filter.matches(event.attributes)), default=0)
+
+
+def _is_over(event: Event, cuts: Cuts, passed: Cuts) -> bool:
+    """Whether an event does not come any more to who has these cuts: it is before them, or has come."""
+    publisher = event.publisher
+    return publisher in cuts and event.seq < max(cuts[publisher], passed.get(publisher, 0) + 1)

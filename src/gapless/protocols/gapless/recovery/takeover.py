@@ -7,6 +7,7 @@ region's links are not among the table's, so whatever the rules of the table sen
 from collections.abc import Iterable
 
 from gapless.events import Event
+from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.messages import (
     Cuts,
@@ -246,7 +247,8 @@ class Takeover:
     def _missed(self, advertisement: Advertisement, subscriptions: Iterable[Subscription]) -> dict[str, int]:
         """By subscription: which events under an advertisement from an old disk it must not start with."""
         effects = find_effects(self.plan.events, self.plan.pasts, advertisement.publisher, advertisement.first)
-        return {item.name: last_missed(effects, item) for item in subscriptions} if effects else {}
+        passed = self._table.passed
+        return {item.name: last_missed(effects, item, passed) for item in subscriptions} if effects else {}
 
     def _enter_subscriptions(self) -> Pieces[list[str]]:
         """Enter the others' subscriptions; return those that have ended."""
@@ -398,8 +400,10 @@ class Takeover:
             is_new = event.seq > self._table.passed.get(event.publisher, 0)
             place, known = places.get(key, (None, 0))
             is_owed = key in own and not known
-            if is_owed and key in self.plan.buried:
-                self._note_for_history(self.plan.buried[key])
+            if key in self.plan.buried:
+                yield from self._tell_inherited(self.plan.buried[key])
+                if is_owed:
+                    self._note_for_history(self.plan.buried[key])
             number = self._journal.admit([event], self.plan.pasts[key]) if is_owed else 0
             if place is not None and number:
                 self._log.number(place, number)
@@ -421,6 +425,13 @@ class Takeover:
             merge_cuts(self._table.passed, sync.passed)
         for records in self.plan.estates.values():
             merge_cuts(self._table.passed, {record.client: record.admitted for record in records.values()})
+
+    def _tell_inherited(self, lost: list[Event]) -> Pieces[None]:
+        """Nobody who subscribed misses these, but for clients of the dead: those who served them had them last."""
+        for client, session in self.sessions.items():
+            if session.subscriptions:
+                self._clients.deliver(client, [Outgoing(lost, list(session.subscriptions))])
+                yield len(lost)
 
     def _note_for_history(self, lost: list[Event]) -> None:
         """These tombstones go nowhere: nobody waits for them, so they have reached everyone."""
