@@ -225,6 +225,7 @@ class Desk:
             yield 1
         if late:
             self.lagging.resume(session, late, position)
+        session.brought = {name: progress.cuts for name, progress in read.items()}
         for name, progress in read.items():
             if name in session.subscriptions:
                 self.readiness.wait_for(session, name)
@@ -439,6 +440,7 @@ class Desk:
         """Make a reading a subscription as any other, if it is not; tell whether its cut is whole already."""
         if name not in session.subscriptions:
             self._subscribe(session, name, text)
+            self._table.keep_former(session.subscriptions[name], session.brought.pop(name, {}))
             self.secure(session)
         return name not in session.unready
 

@@ -91,7 +91,7 @@ class Lagging:
         if not session.is_orphan:
             names = [name for name in session.subscriptions if name not in self._readings.of(session.client)]
             if names or self._readings.late(session.client):
-                self.catch_up(session, names, position)
+                self.catch_up(session, names, session.come_to(names, position))
 
     def catch_up(self, session: Session, names: list[str], position: int) -> None:
         """Read these subscriptions again from a position on, together with those that are read so already."""

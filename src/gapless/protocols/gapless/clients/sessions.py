@@ -19,7 +19,15 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from gapless.errors import CallError
 from gapless.events import Event, EventRun, Events
 from gapless.filters import Filter, parse
-from gapless.protocols.gapless.client_messages import Attach, Delivery, Note, SubscriptionProgress, Unsubscribed
+from gapless.protocols.gapless.client_messages import (
+    Attach,
+    Behind,
+    Delivery,
+    Note,
+    Reached,
+    SubscriptionProgress,
+    Unsubscribed,
+)
 from gapless.protocols.gapless.clients.inbox import Inbox
 from gapless.protocols.gapless.clients.outbox import Outbox, Outgoing
 from gapless.protocols.gapless.clients.session_state import (
@@ -112,6 +120,12 @@ class Session:
         """By publisher: the last event that its client was delivered and that is lost, if it has no tombstone yet."""
         self.notes: list[tuple[int, Note]] = []
         """What is to be told after that many deliveries."""
+        self._catching_up: Container[str] = ()
+        """The subscriptions that its client was told last, in this attempt, to catch up with."""
+        self._read_to = -1
+        """How far it was told to have come with them."""
+        self.brought: dict[str, Cuts] = {}
+        """By what the client reads out of history: the cuts that it knew when it came."""
         self.read_texts: dict[str, str] = {}
         """The filters of what the client reads out of history, by name."""
         self._live = 0
@@ -393,7 +407,21 @@ class Session:
 
     def _say_notes(self, deliveries: int, found: list[Delivery | Note]) -> None:
         while self.notes and self.notes[0][0] <= deliveries:
-            found.append(self.notes.pop(0)[1])
+            _, note = self.notes.pop(0)
+            found.append(note)
+            if isinstance(note, Behind):
+                self._catching_up, self._read_to = note.subscriptions, -1
+            elif isinstance(note, Reached) and not note.subscription:
+                self._read_to = note.position
+
+    def come_to(self, names: Iterable[str], reached: int) -> int:
+        """How far the client has come with these subscriptions when it hears what follows, if it had all up to a
+        position.
+
+        The smallest story: c reads from 1 on, is told that what lies between 2 and 4 is lost, and goes on with 5, an
+        effect of 3. It falls behind again. Meanwhile 3 is found. If c began again with 1, it would get 3 after 5.
+        """
+        return max(reached, self._read_to) if all(name in self._catching_up for name in names) else reached
 
     def got(self, number: int) -> None:
         """The client's application has taken the deliveries up to this number."""
@@ -439,6 +467,7 @@ class Session:
         self._hearing = next_hearing(self._hearing, Turn.CLAIMED)
         self.epoch = epoch_of(message.attempt)
         self.notes.clear()
+        self._catching_up, self._read_to = (), -1
         brought = {progress.subscription: progress for progress in message.brought if progress.is_live}
         self.pasts = {}
         self.inferred = {}

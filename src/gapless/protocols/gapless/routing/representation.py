@@ -28,7 +28,9 @@ class Table(Protocol):
     """What is asked of the table of subscriptions."""
 
     subscriptions: dict[str, Subscription]
-    passed: Cuts
+
+    def next_number(self, publisher: str) -> int:
+        """From which number on events of the publisher may still come."""
 
     def answer(self, subscription: Subscription) -> None:
         """Fix and report the cuts that can be fixed now."""
