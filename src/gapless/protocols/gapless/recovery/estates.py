@@ -266,10 +266,13 @@ class Estates:
     # ---- clients ------------------------------------------------------------------------------------------
 
     def find_home(self, client: str, home: Home) -> Home | None:
-        """The life that holds the client's session, or may begin one, if that is known."""
+        """The life that holds the client's session, or may begin one, if that is known.
+
+        An heir may have died before anybody else held what it inherited: then it counts who has succeeded it.
+        """
         inherited = self._homes.get(client)
         if inherited is not None and inherited != self._home:
-            return inherited if self._lives(inherited) else None
+            home = inherited
         for _ in range(len(self.heirs) + len(self._successors) + 1):
             if self._lives(home):
                 return home
