@@ -68,6 +68,16 @@ def test_a_name_that_too_few_agree_on_and_history_that_nobody_lends_are_named_un
     assert [wait.is_long for wait in found.waits] == [False, True]
 
 
+def test_a_client_that_is_put_off_is_named() -> None:
+    clock = Clock()
+    found = Waiting(logger_of("b0"), clock)
+    for clock.now in (0, LONG_S):
+        found.look({"put_off": {"ann": "a hand-over may bring its session"}}, {})
+    [wait] = found.waits
+    assert wait.text == "waits before it lets client ann in: a hand-over may bring its session, for 5 s"
+    assert (wait.kind, wait.names, wait.is_long, wait.stops_broker) == ("arrival", ("ann",), True, False)
+
+
 def test_a_client_is_named_while_it_is_waited_for_and_less_often_if_it_is_slow_again_and_again() -> None:
     clock = Clock()
     found = Waiting(logger_of("b0"), clock)

@@ -30,6 +30,8 @@ ADVICE = {
     "unheard": "mend the connection between the two, or start the one that is not heard; if it will never return: "
     "gapless network forget NAME",
     "away": "look for a connection of this broker that carries in one direction only",
+    "arrival": "start or reconnect the brokers that it misses; if one of them will never return: "
+    "gapless network forget NAME",
     "client": "let that client take what it was delivered, or end it: gapless client end NAME",
     "name": "start or reconnect those it names: a named subscription needs a majority of its 2f + 1 keepers",
     "history": "start or reconnect one of those it names: they hold what the client reads",

@@ -11,6 +11,7 @@ and remembers. What can hold a broker up:
 | `cut-off` | it hears too few of the others to go on | no |
 | `unheard` | it no longer hears a broker that nobody has excluded: what is for those behind it waits | yes |
 | `away` | it was excluded again and again, and stays away for a while | no |
+| `arrival` | a client wants its session back, and is told to come again | yes |
 | `client` | a client has not taken what it was delivered: no broker may forget that, and publishers stand still | yes |
 | `name` | a named subscription is opened, confirmed or moved, and too few of its keepers answer | yes |
 | `history` | a client reads history, and brokers that have it do not answer | yes |
@@ -31,7 +32,7 @@ from gapless.runtime.reminders import Reminders
 
 __all__ = ["KINDS", "LONG_S", "Wait", "Waiting"]
 
-KINDS = ("start", "hand-over", "return", "cut-off", "unheard", "away", "client", "name", "history")
+KINDS = ("start", "hand-over", "return", "cut-off", "unheard", "away", "arrival", "client", "name", "history")
 
 LONG_S = 5.0
 """Hand-overs take a moment, and healthy clients do; who waits for longer says so."""
@@ -57,7 +58,7 @@ class Wait(msgspec.Struct, frozen=True):
     @property
     def stops_broker(self) -> bool:
         """Whether the broker cannot be called up."""
-        return self.is_long and self.kind not in ("client", "unheard", "name", "history")
+        return self.is_long and self.kind not in ("arrival", "client", "unheard", "name", "history")
 
     @property
     def text(self) -> str:
@@ -146,6 +147,8 @@ def _found(
         yield "hand-over", "", 1, 0, f"for {', '.join(names) or 'nobody'}, in a hand-over around {of}", names
     elif not overview.get("settled", True):
         yield "hand-over", f"life {overview.get('life')}", 1, 0, "to be taken in by the brokers around it", ()
+    for client, why in overview.get("put_off", {}).items():
+        yield "arrival", client, 1, 0, f"before it lets client {client} in: {why}", (client,)
     for client, wanted in overview.get("held_up_by", {}).items():
         behind = overview.get("lag", {}).get(client)
         left = f" {behind} deliveries" if behind else " its deliveries"

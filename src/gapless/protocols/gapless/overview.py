@@ -46,6 +46,7 @@ def overview(
         },
         "lag_ms": clients.lagging.lag_ms,
         "lag": {session.client: len(session.outbox) for session in lagging if session.outbox},
+        "put_off": dict(islice(clients.put_off().items(), SHOWN)),
         "away": [session.client for session in sessions.values() if session.is_away and session.outbox][:SHOWN],
         "behind": list(islice((session.client for session in sessions.values() if session.behind >= 0), BEHIND_SHOWN)),
         "history": clients.readings.told(SHOWN),

@@ -17,6 +17,7 @@ from gapless.protocols.gapless.client_messages import (
     Delivery,
     NotYet,
 )
+from gapless.protocols.gapless.clients.arrivals import PUT_OFF_US
 from gapless.protocols.gapless.clients.unaccounted import SHORT_US, Unaccounted
 from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.messages import PutOff
@@ -127,3 +128,21 @@ def test_all_brokers_hear_once_of_a_client_that_waits() -> None:
     assert told == [PutOff("x", 4)]
     assert unaccounted.note(PutOff("p", 1), 0)
     assert not unaccounted.note(PutOff("p", 1), 5), "it is passed on once"
+
+
+def test_an_operator_is_told_who_is_put_off_and_why() -> None:
+    desk = Desk()
+
+    def put_off() -> dict[str, str]:
+        told: dict[str, str] = desk.node.overview()["put_off"]
+        return told
+
+    assert put_off() == {}
+    desk.attach(0, "x", 2, p=1)
+    assert put_off() == {"x": "it knows of something that nobody here does, and that may still come"}
+    desk.hear(1, "y", Attach(2, "b9/0", [], {}, [], 1))
+    assert put_off()["y"] == "nobody has taken over yet from b9, where it was last"
+    desk.attach(2 * SHORT_US, "x", 3, p=1)
+    assert "x" not in put_off(), "it was let in"
+    desk.hear(2 + PUT_OFF_US, "z", Attach(2, "", [], {}, [], 1))
+    assert put_off() == {}, "it has not come again"

@@ -21,6 +21,9 @@ from gapless.protocols.parts.forgetting import forget_oldest
 __all__ = ["Arrivals", "Homes"]
 
 EXPIRED_MAX = 10_000
+PUT_OFF_MAX = 1_000
+PUT_OFF_US = 10_000_000
+"""Who was told to come again, and did not for so long, is elsewhere."""
 REVIVED = 2
 """A session that nobody knows was lost, and did not expire, if its client was served within the time that expiring
 takes, divided by this. (A session that is inherited again and again expires sooner.)"""
@@ -78,13 +81,18 @@ class Arrivals:
         self._unaccounted = unaccounted
         self._expired: dict[str, int] = {}
         """By client: the attempt in which it had the session that has expired. It is told until it has heard it."""
+        self._put_off: dict[str, tuple[int, str]] = {}
+        """By client that was told to come again: when, and why."""
 
     def answer(self, client: str, message: Attach, now: int) -> Invite | Redirect | NotYet | Expired | None:
         """What the client is told; None if it can come in."""
+        self._put_off.pop(client, None)
         session = self._sessions.get(client)
+        held, why = 0, ""
         if session is not None:
-            is_early = session.is_still or self._is_outdated(session, message)
             held = session.held
+            if session.is_still or self._is_outdated(session, message):
+                why = "its session is about to move"
         elif not message.home:
             self._expired.pop(client, None)
             return Invite(message.attempt, self._home)
@@ -96,10 +104,21 @@ class Arrivals:
                 where = self._homes.find_elsewhere(client) or where
             if where not in (None, self._home):
                 return Redirect(message.attempt, broker_of(where))
-            is_early, held = where is None or self._may_be_inherited(message), 0
-        if is_early or self._unaccounted.may_be_found(client, held, message, now):
+            if where is None:
+                why = f"nobody has taken over yet from {broker_of(Home(message.home))}, where it was last"
+            elif self._may_be_inherited(message):
+                why = "a hand-over may bring its session"
+        if not why and self._unaccounted.may_be_found(client, held, message, now):
+            why = "it knows of something that nobody here does, and that may still come"
+        if why:
+            self._put_off[client] = now, why
+            forget_oldest(self._put_off, PUT_OFF_MAX)
             return NotYet(message.attempt)
         return Expired(message.attempt) if session is None and self._has_expired(message) else None
+
+    def put_off(self, now: int) -> dict[str, str]:
+        """The clients that were told to come again a moment ago, and why."""
+        return {client: why for client, (then, why) in self._put_off.items() if now - then < PUT_OFF_US}
 
     def _may_be_inherited(self, message: Attach) -> bool:
         """Whether a hand-over that is under way may bring the session, which was lost: then two would hold it.

@@ -125,6 +125,10 @@ class Desk:
         self._claims.check_resume(session, message)
         self.errand = self._resume(session, message)
 
+    def put_off(self) -> dict[str, str]:
+        """For operators: clients that want their session, and have to come again, and why."""
+        return self._arrivals.put_off(self.now)
+
     def hear_put_off(self, message: PutOff) -> None:
         """A client waits at another broker."""
         if self._unaccounted.note(message, self.now):
