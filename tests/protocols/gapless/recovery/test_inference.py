@@ -86,6 +86,13 @@ def test_nothing_is_inferred_without_a_covering_one_or_for_who_holds_no_cut() ->
     assert lost_with_pivot(events=EVENTS, b2=elsewhere).inferred == {}, "q publishes nothing that t matches"
 
 
+def test_one_that_has_ended_may_have_covered_it_if_there_is_an_answer() -> None:
+    case = lost_with_pivot(events=EVENTS, filters={})
+    assert case.known["t"] == {"q": 5}
+    assert case.inferred == {"t": {"q": 3}}
+    assert lost_with_pivot(filters={}).inferred == {}, "nothing of q is an answer that matches"
+
+
 def test_what_the_subscribers_own_side_advertises_is_not_inferred() -> None:
     own = contribution(
         REGION,

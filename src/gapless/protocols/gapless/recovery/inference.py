@@ -95,15 +95,17 @@ class Inference:
                 if home not in self._had:
                     self._had[home] = yield from self._find_had(home)
                 had = {**self._had[home].get(name, {}), **known}
-            bounds = dict(unprocessed)
+            bounds, unbound = dict(unprocessed), dict[str, Bound]()
             if known:
-                bounds |= yield from self._bounds(pattern, known, home)
-                bounds |= self._awaited(awaited, known.keys() | bounds.keys())
-            for publisher, bound in bounds.items() if had else ():
+                covered, unbound = yield from self._bounds(pattern, known, home)
+                bounds |= covered
+                unbound |= self._awaited(awaited, known.keys() | bounds.keys())
+            for publisher, bound in {**unbound, **bounds}.items() if had else ():
                 gets = had if publisher in unprocessed else known
                 events = self._from(publisher, bound.least)
                 cut = find_start(events, self._pasts, pattern, publisher, bound, gets)
-                if cut < bound.following or (known and publisher not in self._left):
+                is_certain = publisher in bounds and publisher not in self._left
+                if cut < bound.following or (known and is_certain):
                     self._known_cuts.setdefault(name, {})[publisher] = cut
                     inferred.setdefault(name, {})[publisher] = bound.least
                 yield 1 + len(events) // SCANNED
@@ -152,9 +154,16 @@ class Inference:
                 yield 1
         return had
 
-    def _bounds(self, pattern: Filter, known: Cuts, home: str) -> Pieces[dict[str, Bound]]:
-        """For publishers that the subscription has no cut of: from which number on a covering one got their events."""
+    def _bounds(self, pattern: Filter, known: Cuts, home: str) -> Pieces[tuple[dict[str, Bound], dict[str, Bound]]]:
+        """For publishers that the subscription has no cut of: from which number on a covering one got their events.
+
+        Then those of whom none is known, but of whom one has got something that has ended since, and of which nobody
+        tells any more what it asked for: that may have covered this one. The smallest story: s is represented by t at
+        b0, has a cut of p, and waits for one of q. b0 is cut off, q answers p:1, and t ends. When b0 is gone round, s
+        gets p:1, and has to get the answer.
+        """
         found: dict[str, Bound] = {}
+        unbound: dict[str, Bound] = {}
         for member, sync in self._contributions.items():
             if member == home:
                 continue
@@ -175,7 +184,13 @@ class Inference:
                 if bounds:
                     following = max(min(bounds), self._passed.get(publisher, 0) + 1)
                     found[publisher] = Bound(min(bounds), following)
-        return found
+                elif publisher in self._by_publisher and publisher not in self._left:
+                    ended = [cuts for name, cuts in sync.known_cuts.items() if name not in self._filters]
+                    least = min((cuts[publisher] for cuts in ended if publisher in cuts), default=None)
+                    if least is not None:
+                        unbound[publisher] = Bound(least, self._by_publisher[publisher][-1].seq + 1)
+                    yield 1 + len(sync.known_cuts) // SCANNED
+        return found, unbound
 
     def _awaited(self, awaited: Iterable[str], others: Container[str]) -> dict[str, Bound]:
         """For publishers that have left since, and whose cut the subscription was waiting for: between which numbers

@@ -133,7 +133,7 @@ class Takeover:
         aliases = []
         published, late = self.plan.published, self._handover.late
         for publisher, last in published.items():
-            self._table.passed[publisher] = min(last, self._table.passed.get(publisher, 0))
+            self._table.take_back(publisher, last)
         if published:
             self._log.void(published)
             late[:] = [event for event in late if event.seq <= published.get(event.publisher, NEVER)]

@@ -325,6 +325,12 @@ class RoutingTable:
         first = min((ad.first for ad in self._publishers.get(publisher, {}).values()), default=0)
         return max(first, self.passed.get(publisher, 0) + 1)
 
+    def take_back(self, publisher: str, last: int) -> None:
+        """Nothing counts that the publisher said after a number: it may say it again."""
+        self.passed[publisher] = min(last, self.passed.get(publisher, 0))
+        for advertisement in self._publishers.get(publisher, {}).values():
+            advertisement.first = min(advertisement.first, last + 1)
+
     def advertises(self, publisher: str) -> bool:
         """Whether the publisher is known here, by an advertisement."""
         return publisher in self._publishers
