@@ -89,7 +89,7 @@ class Deliveries:
                 missed = held.miss({event.publisher: [(event.seq, event.seq)]}, whatever_cuts_say=is_open)
                 if missed:
                     got[event.publisher] = event.seq
-                    self._line.emit(Skipped(name, missed))
+                    self._line.emit(Skipped(held.told_as(name), missed))
         return waiting
 
     def _deliver_run(self, held: HeldSubscription, events: Events) -> bool:

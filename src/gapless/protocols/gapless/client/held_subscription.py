@@ -52,6 +52,10 @@ class HeldSubscription(Held):
         self.reached = since
         """If it is named: all up to this position has come."""
 
+    def told_as(self, name: str) -> str:
+        """Under which name the application is told of a loss: that of a group under the one with which it takes part."""
+        return name if self.dealer is None else self.dealer.call.subscription
+
     def is_due(self, event: Event) -> bool:
         """Whether an event that was read again comes from its cut on, or after the position where it began."""
         cut = self.cuts.get(event.publisher)

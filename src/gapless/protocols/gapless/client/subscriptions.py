@@ -163,7 +163,7 @@ class Subscriptions:
                 if not held.has_history:
                     self._line.emit(CutFixed(message.subscription, publisher, cut))
                 if missed:
-                    self._line.emit(Skipped(message.subscription, missed))
+                    self._line.emit(Skipped(held.told_as(message.subscription), missed))
         if message.is_whole and not held.is_whole:
             held.is_whole, held.began = True, message.began
         if not held.is_active and held.dealer is None and (message.is_whole or held.ready == "first"):
@@ -191,8 +191,7 @@ class Subscriptions:
             held.is_behind = held.is_behind and not message.is_live
             missed = held.miss(held.may_be_due(message.lost, message.position))
             if missed or message.gap:
-                told = name if held.dealer is None else held.dealer.call.subscription
-                self._line.emit(Skipped(told, missed, message.gap))
+                self._line.emit(Skipped(held.told_as(name), missed, message.gap))
             if held.dealer is not None:
                 held.reached = max(held.reached, message.position)
                 held.dealer.reached(held.reached)

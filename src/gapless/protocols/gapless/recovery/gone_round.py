@@ -122,29 +122,20 @@ def lost_in_logs(contributions: Mapping[str, Sync], gone: Cuts) -> set[Id]:
 
 
 def without_lost(records: Iterable[SessionRecord], processed: Cuts) -> dict[str, SessionRecord]:
-    """The sessions of such a life, by client: as if each had published no more than others processed.
-
-    What it published beyond that it may say again, under what it had advertised then.
-    """
-    return {record.client: _without_lost(record, processed.get(record.client, 0)) for record in records}
-
-
-def _without_lost(record: SessionRecord, processed: int) -> SessionRecord:
-    admitted = min(record.admitted, processed)
-    return msgspec.structs.replace(
-        record,
-        admitted=admitted,
-        advertisements={
-            name: (text, min(first, admitted + 1), is_stable)
-            for name, (text, first, is_stable) in record.advertisements.items()
-        },
-        subscriptions={},
-        cuts={},
-        awaited={},
-        began={},
-        anew={},
-        revived=[],
-    )
+    """The sessions of such a life, by client: as if each had published no more than others processed."""
+    return {
+        record.client: msgspec.structs.replace(
+            record,
+            admitted=min(record.admitted, processed.get(record.client, 0)),
+            subscriptions={},
+            cuts={},
+            awaited={},
+            began={},
+            anew={},
+            revived=[],
+        )
+        for record in records
+    }
 
 
 def still_counts(item: Admission, processed: Cuts) -> bool:
