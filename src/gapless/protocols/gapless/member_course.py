@@ -26,10 +26,13 @@ __all__ = ["MEMBER_TIMERS", "MemberCourse"]
 RENEW = "renew"
 OVERDUE = "overdue"
 RETURNING = "returning"
-MEMBER_TIMERS = frozenset({RENEW, OVERDUE, RETURNING})
+GIVE_IN = "give in"
+MEMBER_TIMERS = frozenset({RENEW, OVERDUE, RETURNING, GIVE_IN})
 """The keys of timers; behind some of them stands a broker."""
 RENEW_US = 500_000
 """How long a suspicion against an old life must last to count against a new one."""
+GIVE_IN_US = 5_000_000
+"""How long two halves that have excluded each other may insist on it. Who alone is out has heard that by then."""
 
 
 class MemberCourse:
@@ -55,6 +58,8 @@ class MemberCourse:
         self._clients = state.clients
         self._news = StatusNews(state.membership, site.f, streams.send)
         self._streams = streams
+        self._fenced_off: dict[str, Fenced] = {}
+        """What brokers that are out say of this one, if they stand above it."""
         self._handovers = handovers
         self._refill = refill
         self._waves = waves
@@ -141,10 +146,34 @@ class MemberCourse:
 
         A life that is not known here is none that is out. The smallest story: b4 stands still and is excluded; before
         it goes on, the whole network is killed and comes back. Everyone that b4 hears then is in another life.
+
+        Two halves may have gone on without each other, and each hears its own. Then those give in that stand below, if
+        it stays like that.
         """
         is_new = message.life > self._membership.life(peer)
         if is_new or self._membership.lives(peer, message.life) or not self._membership.hears_somebody():
             self.learn(message.status)
+        elif not self._site.waits and self._stands_above(peer):
+            self._fenced_off[peer] = message
+            self._site.emit(SetTimer(f"{GIVE_IN}/{peer}", GIVE_IN_US))
+
+    def _stands_above(self, peer: str) -> bool:
+        """Whether the peer is on the way from here to the root of the tree."""
+        above = self._site.overlay.parent[self._site.name]
+        while above is not None and above != peer:
+            above = self._site.overlay.parent[above]
+        return above is not None
+
+    def _give_in(self, peer: str) -> None:
+        """A broker that is out has said that this one is. If both are still there, this one gives in.
+
+        So do all with whom it has gone on, and at once. The smallest story: b0 and b1 are cut off from b2 and b3. b2
+        alone gives in, and b3 tells its new life that b0 and b1 are out.
+        """
+        told = self._fenced_off.pop(peer, None)
+        if told is not None and self._membership.excluded(peer) and not self._membership.suspects(peer):
+            self.learn({name: status for name, status in told.others.items() if name not in told.status})
+            self.learn(told.status)
 
     # ---- who is heard -------------------------------------------------------------------------------------
 
@@ -193,7 +222,9 @@ class MemberCourse:
         majority is needed. b0 does not come back, and the others wait for it. Then each is willing to go on without it,
         but has not heard that from any other.
         """
-        if key == RENEW:
+        if key == GIVE_IN:
+            self._give_in(broker)
+        elif key == RENEW:
             if self._membership.suspects(broker):
                 self.suspected(broker)
         elif key == OVERDUE:

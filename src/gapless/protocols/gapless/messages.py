@@ -56,6 +56,8 @@ class Fenced(_Message, frozen=True):
     life: int
     """Of the sender."""
     status: dict[str, Status]
+    others: dict[str, Status] = msgspec.field(default_factory=dict)
+    """Who else is out, as far as the sender knows: those with whom you have gone on may be among them."""
 
 
 # ---- along the tree ---------------------------------------------------------------------------------------

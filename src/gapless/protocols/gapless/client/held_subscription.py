@@ -53,7 +53,7 @@ class HeldSubscription(Held):
         """If it is named: all up to this position has come."""
 
     def told_as(self, name: str) -> str:
-        """Under which name the application is told of a loss: that of a group under the one with which it takes part."""
+        """Under which name the application is told of a loss: for a group, that with which it takes part."""
         return name if self.dealer is None else self.dealer.call.subscription
 
     def is_due(self, event: Event) -> bool:

@@ -113,6 +113,10 @@ class Membership:
         self.forgotten |= news
         return news
 
+    def out(self) -> Statuses:
+        """The statuses of all that are out."""
+        return {name: self.status[name] for name in sorted(self._out)}
+
     def is_forgotten(self, name: str) -> bool:
         """Whether the broker is out, and nobody has to wait for it."""
         return self.excluded(name) and self.forgotten.get(name, -1) >= self.life(name)

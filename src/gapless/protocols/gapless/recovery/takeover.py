@@ -136,6 +136,7 @@ class Takeover:
             self._table.take_back(publisher, last)
         if published:
             self._log.void(published)
+            self._journal.void(published)
             late[:] = [event for event in late if event.seq <= published.get(event.publisher, NEVER)]
         for session in list(self._clients.sessions.values()) if self._name in self.plan.unaware else ():
             aliases += self._enter_aliases(session)

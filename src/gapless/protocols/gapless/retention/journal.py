@@ -283,6 +283,14 @@ class Journal:
                 add_range(found, publisher, first, last)
         return found
 
+    def void(self, published: Cuts) -> None:
+        """Of these publishers, nothing after that number counts: it is in no interval that is not final yet."""
+        self._runs = [
+            (stamp, publisher, first, min(last, published.get(publisher, last)))
+            for stamp, publisher, first, last in self._runs
+            if first <= published.get(publisher, first)
+        ]
+
     def room(self, window: int) -> int:
         """How many more admissions the window has room for, if they weigh as much as the last ones."""
         free = window - self.weight
