@@ -159,10 +159,8 @@ class MemberCourse:
 
     def _stands_above(self, peer: str) -> bool:
         """Whether the peer is on the way from here to the root of the tree."""
-        above = self._site.overlay.parent[self._site.name]
-        while above is not None and above != peer:
-            above = self._site.overlay.parent[above]
-        return above is not None
+        overlay = self._site.overlay
+        return peer in overlay.path(self._site.name, overlay.root)
 
     def _give_in(self, peer: str) -> None:
         """A broker that is out has said that this one is. If both are still there, this one gives in.

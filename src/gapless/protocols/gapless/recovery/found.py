@@ -30,7 +30,7 @@ from gapless.protocols.gapless.messages import PUT_TOGETHER, Backup, BackupAll, 
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.journal import JournalCopy
 
-__all__ = ["Found", "read_disk", "without_outdated"]
+__all__ = ["Found", "has_found_journal", "read_disk", "without_outdated"]
 
 Life = tuple[str, int]
 _decode_entry = msgspec.msgpack.Decoder(Backup | BackupAll).decode
@@ -118,9 +118,14 @@ def _read_history(contents: DiskContents, disk: Disk, options: GaplessOptions) -
     return history
 
 
+def has_found_journal(contributions: Mapping[str, Sync]) -> bool:
+    """Whether a journal was found on a disk. It may be older than it was, and lack what was in it last."""
+    return any(estate.is_found for sync in contributions.values() for estate in sync.estates)
+
+
 def without_outdated(contributions: Mapping[str, Sync]) -> dict[str, Sync]:
     """The contributions without what was found on disks and does not count any more."""
-    if not any(estate.is_found for sync in contributions.values() for estate in sync.estates):
+    if not has_found_journal(contributions):
         return dict(contributions)
     over = {life for sync in contributions.values() for life in sync.heirs}
     latest: dict[Life, int] = {}

@@ -30,6 +30,7 @@ from gapless.events import Event
 from gapless.protocols.gapless.clients.unaccounted import ANYBODY
 from gapless.protocols.gapless.lives import broker_of
 from gapless.protocols.gapless.messages import Admission, Cuts, Sync
+from gapless.protocols.gapless.recovery.found import has_found_journal
 from gapless.protocols.gapless.recovery.gone_round import processed_by_any, processed_by_others
 from gapless.protocols.gapless.recovery.merge import merge_cuts
 from gapless.protocols.gapless.tombstones import tombstone
@@ -129,11 +130,6 @@ def _has_lost_journal(contributions: Mapping[str, Sync]) -> bool:
     return any(name not in held for sync in contributions.values() for name in sync.core)
 
 
-def _has_found_journal(contributions: Mapping[str, Sync]) -> bool:
-    """Whether a journal was found on a disk. It may be older than it was, and lack what was in it last."""
-    return any(estate.is_found for sync in contributions.values() for estate in sync.estates)
-
-
 def fill_holes(
     events: list[Event], pasts: dict[Id, Cuts], gone: Cuts, contributions: Mapping[str, Sync]
 ) -> list[Event]:
@@ -209,7 +205,7 @@ def holes_in_history(
     Its log has p:4, out of the merged log of an earlier hand-over, and p is at b4. If p:1 to p:3 had tombstones now,
     they would stand beside the events themselves, in b4's journal.
     """
-    if not _has_lost_journal(contributions) and not _has_found_journal(contributions):
+    if not _has_lost_journal(contributions) and not has_found_journal(contributions):
         return {}
     present = _present(contributions)
     reached: Cuts = {}

@@ -17,7 +17,7 @@ from gapless.protocols.gapless.members.status import Statuses
 from gapless.protocols.gapless.messages import Admission, Cuts, LogEntry, SessionRecord, Sync
 from gapless.protocols.gapless.pieces import Pieces, finish
 from gapless.protocols.gapless.recovery.contribution import MERGED
-from gapless.protocols.gapless.recovery.found import without_outdated
+from gapless.protocols.gapless.recovery.found import has_found_journal, without_outdated
 from gapless.protocols.gapless.recovery.gone_round import (
     lost_in_logs,
     processed_by_any,
@@ -156,7 +156,7 @@ def plan_takeover(view: TakeoverView, contributions: Mapping[str, Sync]) -> Take
 
 def plan_in_pieces(view: TakeoverView, contributions: Mapping[str, Sync]) -> Pieces[TakeoverPlan]:
     """The plan, in pieces. The contributions are given in rank order."""
-    is_return = any(estate.is_found for sync in contributions.values() for estate in sync.estates)
+    is_return = has_found_journal(contributions)
     contributions = without_outdated(contributions)
     inherited, heirs, estates = divide_estates(view.overlay, view.status, contributions)
     holders = find_holders(contributions, estates)

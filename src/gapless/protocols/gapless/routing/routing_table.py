@@ -187,14 +187,13 @@ class RoutingTable:
                 continue
             if not overlap(advertisement.filter, subscription.filter):
                 continue
-            next_one = self.next_number(publisher)
             if advertisement.origin is None:
                 if self.is_intact or publisher not in self.moved:
-                    news[publisher] = next_one
+                    news[publisher] = self.next_number(publisher)
                 continue
             representative = self._representation.representative(advertisement.origin, subscription)
             if representative is not None and publisher in representative.cuts:
-                news[publisher] = max(next_one, representative.cuts[publisher])
+                news[publisher] = max(self.next_number(publisher), representative.cuts[publisher])
         self.report(subscription, news)
 
     def await_cuts(self, subscription: Subscription) -> None:
