@@ -67,7 +67,7 @@ ROOMS = {
     "channel": {"clock", "messages"},
     "members": {"lives", "messages"},
     "retention": {"alike", "clock", "messages", "ranges"},
-    "routing": {"messages", "tombstones"},
+    "routing": {"messages", "pieces", "tombstones"},
     "history": {"messages", "ranges", "tombstones", "disk", "retention"},
     "clients": {
         "pieces",
@@ -129,7 +129,7 @@ ROOMS = {
     "streams": {"channel", "clock", "messages", "members", "routing"},
     "site": {"options", "disk", "names"},
     "wave_course": {"messages", "recovery", "routing", "history"},
-    "tree_course": {"messages", "recovery", "routing", "event_course", "wave_course"},
+    "tree_course": {"pieces", "messages", "recovery", "routing", "event_course", "wave_course"},
     "event_course": {"messages", "recovery", "routing", "clients", "retention"},
     "backup_course": {"messages", "recovery", "site", "streams", "wave_course"},
     "member_course": {

@@ -3,12 +3,15 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
+from gapless import connect
 from gapless.overlay import chain
 from gapless.protocol import Input, Suspected, Trusted, Woke
+from gapless.runtime import detector
 from gapless.runtime.connection import Connection, Link
 from gapless.runtime.detector import Detector
 from gapless.runtime.event_loop import run
@@ -148,5 +151,41 @@ def test_a_broker_with_a_disk_is_told_that_it_stood_still(has_disk: bool) -> Non
             while time.monotonic() < began + 10 and Woke() not in told and (has_disk or time.monotonic() < began + 0.2):
                 await asyncio.sleep(0.01)
             assert (Woke() in told) == has_disk
+
+    run(main())
+
+
+def test_a_broker_with_many_clients_pings_them_more_seldom_and_nobody_is_taken_for_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(detector, "CLIENT_PINGS_PER_S", 8)
+    monkeypatch.setattr(detector, "AT_ONCE", 2)
+
+    async def main() -> None:
+        async with local(chain(2), f=1) as network, AsyncExitStack() as stack:
+            links = network.brokers["b0"].links
+            clients = [await stack.enter_async_context(connect(network.at("b0"))) for _ in range(5)]
+            heard = [client._presence._links.links["b0"] for client in clients]
+            async with asyncio.timeout(20):
+                while [link.pace for link in heard] != [13] * 5:  # 5 clients, 8 pings a second, 20 are usual
+                    await asyncio.sleep(0.01)
+            before = [link.connection.bytes_in for link in heard if link.connection is not None]
+            await asyncio.sleep(2)
+            after = [link.connection.bytes_in for link in heard if link.connection is not None]
+            assert [link.absence for link in heard] == [""] * 5
+            assert links.detector.absences["suspected"] == 0
+            assert all(0 < late - early < 10 * 6 for early, late in zip(before, after, strict=True)), "pings of 6 bytes"
+            assert links.links["b1"].pace == 1, "brokers speak to each other as ever"
+            mute = next(link for name, link in links.links.items() if name == clients[0].name)
+            mute.heard_us -= 14 * 400_000
+            mute.seen_in = mute.connection.bytes_in if mute.connection is not None else 0
+            async with asyncio.timeout(20):
+                while not links.detector.absences["suspected"]:
+                    await asyncio.sleep(0.01)
+            for client in clients[1:]:
+                await client.close()
+            async with asyncio.timeout(20):
+                while heard[0].pace > 3:
+                    await asyncio.sleep(0.01)
 
     run(main())

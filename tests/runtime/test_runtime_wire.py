@@ -80,7 +80,18 @@ def test_a_frame_too_large_or_empty_is_refused_at_its_header(length: int) -> Non
 def test_an_announced_frame_that_does_not_come_costs_nothing() -> None:
     stream = Taken()
     stream.feed((FRAME_MAX - 1).to_bytes(4, "big") + b"half", 100)
-    assert len(stream._buffer) == frames.READ_SIZE
+    assert len(stream._view) == len(b"half") + 4
+
+
+def test_streams_of_a_thread_share_one_buffer_and_keep_their_halves_apart() -> None:
+    first, second = Taken(), Taken()
+    one, two = framed(4, b"one" * 1000), framed(4, b"two" * 80_000)
+    for place in range(0, len(two), 999):
+        first.feed(one[place : place + 999], 999)
+        second.feed(two[place : place + 999], 999)
+    assert first.taken == [(4, b"one" * 1000)]
+    assert second.taken == [(4, b"two" * 80_000)]
+    assert [len(first._view), len(second._view)] == [0, 0], "who has handed up everything keeps nothing"
 
 
 # ---- greetings --------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The clock of a node: the time of day, but never backwards."""
 
-from gapless.runtime.host import WallClock
+from gapless.runtime.clock import WallClock
 
 
 def test_it_stands_still_where_the_machine_is_set_back() -> None:

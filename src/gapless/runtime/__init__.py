@@ -10,11 +10,11 @@ It drives the same objects as the simulator, and promises them what `gapless.pro
 | one connection, from the hello to its end | `connection` |
 | one that is refused, and one that seems to be far away | `farewell`, `distant_connection` |
 | dialling and listening, with TLS and without | `access`, `dialling`, `listener`, `tls` |
-| who is heard in this turn of the event loop, and the longest turn | `turns`, `turn_meter` |
+| who is heard in this turn of the event loop, what has to wait, and the longest turn | `turns`, `later`, `turn_meter` |
 | all peers of a node: who dials whom, what waits, what went through | `links`, `queues`, `counters` |
 | what links ask of a broker, or of a client | `owner` |
 | who is silent, who left | `detector` |
-| one node: inputs in, effects carried out | `host` |
+| one node: inputs in, effects carried out; its clock | `host`, `clock` |
 | the file that describes a network | `network_file` |
 | a broker: all of that, and a port to listen on | `broker` |
 | its disk | `broker_disk` |

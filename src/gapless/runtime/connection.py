@@ -35,6 +35,7 @@ from gapless.runtime.wire import (
     decode_denial,
     decode_hello,
     decode_name,
+    decode_pace,
     decode_refusal,
     decode_welcome,
     frame,
@@ -69,7 +70,7 @@ class Link:
 
     __slots__ = (
         "absence", "address", "connection", "dialling", "greeting_connection", "heard_us", "is_client", "name",
-        "outbox", "patience", "seen_in", "seen_out", "sent_us", "was_up",
+        "outbox", "pace", "patience", "seen_in", "seen_out", "sent_us", "was_up",
     )  # fmt: skip
 
     def __init__(self, name: str, *, is_client: bool, address: str = "", now: int = 0) -> None:
@@ -82,6 +83,8 @@ class Link:
         self.was_up = False
         """Whether there ever was a connection. Until the first, what is sent waits; later, it is lost."""
         self.absence: Absence = ""
+        self.pace = 1
+        """How many times more seldom than usual pings come and go."""
         self.patience = 1.0
         """How many times longer than usual it may be silent: more after each suspicion that was wrong."""
         self.heard_us = now
@@ -276,7 +279,8 @@ class Connection(FrameStream):
             elif kind == MESSAGES:
                 self._links.received(self.link, self, body)
             elif kind == PING:
-                pass  # that it came is all it says
+                if not self.link.is_client:
+                    self.link.pace = decode_pace(body)
             elif kind == BYE:
                 self._links.said_goodbye(self)
             elif kind == REFUSAL:

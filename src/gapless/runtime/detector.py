@@ -7,17 +7,22 @@ and do not make it slower still. With time this patience is forgotten. If this p
 hold the silence against others. No more than f brokers fail at a time, so a broker that hears nothing of more than f
 doubts itself, and gives them longer.
 
+With many clients, pings would be most of a broker's work. So it speaks to them the more seldom the more they are, and
+looks after some of them at each tick. A ping to a client says how many times more seldom than usual pings come (its
+*pace*); the client answers in the same pace, and is as much more patient. Brokers speak to each other as ever.
+
 Two kinds of peers are missed at once, without a suspicion. A peer that said goodbye has *left*. A client whose
 connection ended without a goodbye is *lost*: only the client can make another one. Nodes are told `Suspected` in all
 cases.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import ceil
 
 from gapless.protocol import Input, Suspected, Trusted, Woke
+from gapless.runtime.clock import now_us
 from gapless.runtime.connection import Absence, Link
-from gapless.runtime.host import now_us
 from gapless.runtime.logs import Logger
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.turn_meter import TurnMeter
@@ -35,6 +40,11 @@ PATIENCE_STEP = 1.5
 PATIENCE_MAX = 8.0
 PATIENCE_FADES = 0.9995
 """Each tick: with the default heartbeat, half of what was added is gone after two minutes."""
+
+CLIENT_PINGS_PER_S = 5_000
+"""A broker pings its clients no more often, however many they are: ten thousand of them every two seconds."""
+AT_ONCE = 50
+"""So many clients are looked after before others get their turn: a ping is a call of the system."""
 
 GONE_MAX = 10_000
 """Clients that are remembered as absent after they went away."""
@@ -69,7 +79,12 @@ class Detector:
         self._meter = meter
         self._logger = logger
         self._gone: dict[str, Absence] = {}
-        self._ping = (frame(PING),)
+        self._round: list[Link] = []
+        """Clients whose turn to be looked after comes."""
+        self._due: list[Link] = []
+        """Those whose turn it is."""
+        self._pace = 1
+        """Of our clients."""
         self._ticked_us = now_us()
         self._tick_s = settings.heartbeat_ms / 2000
         self._ticking = self._loop.call_later(self._tick_s, self._tick)
@@ -77,44 +92,83 @@ class Detector:
     def stop(self) -> None:
         """Watch nobody any more."""
         self._ticking.cancel()
+        self._due.clear()
 
     def recall(self, link: Link) -> None:
         """A client is new here, or was missed before."""
         link.absence = self._gone.pop(link.name, "")
+
+    def established(self, link: Link) -> None:
+        """It has a new connection."""
+        link.heard_us = link.sent_us = now_us()
+        link.seen_in = link.seen_out = -1
+        link.pace = 1
+        self._set_pace(link)
 
     # ---- silence ------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
         """Plan the next turn first, and look after each peer by itself. So nothing that one peer does, and no bug of
         ours with it, ends the detector."""
+        now = now_us()
+        slept_us = now - self._ticked_us - int(self._tick_s * 1e6)
+        self._ticked_us = now
+        brokers = [link for link in self._links.values() if not link.is_client]
+        self._tick_s = self._settings.heartbeat_ms / 2000 * min((link.pace for link in brokers), default=1)
         self._ticking = self._loop.call_later(self._tick_s, self._tick)
         begun = self._meter.begin()
-        self._look_at_all()
+        self._wake_up(slept_us)
+        self._look_at(brokers)
         self._meter.end(begun, "the failure detector", "")
+        self._begin_round(len(self._links) - len(brokers))
 
-    def _look_at_all(self) -> None:
+    def _wake_up(self, slept_us: int) -> None:
+        suspect_us = int(self._settings.suspect_ms * 1000)
+        if self.is_waking_told and slept_us > suspect_us - int(self._settings.heartbeat_ms * 1000):
+            self._give(Woke())
+        if slept_us > suspect_us // 4:
+            for link in self._links.values():
+                link.heard_us += slept_us
+
+    def _begin_round(self, count: int) -> None:
+        """Choose the clients that are looked after at this tick, of so many: each is twice in the time in which it is
+        pinged once. If those of the last tick still wait, we are too busy for more."""
+        if self._due or not count:
+            return
+        if not self._round:
+            self._round = [link for link in self._links.values() if link.is_client]
+            self._pace = max(1, ceil(count / CLIENT_PINGS_PER_S * 1000 / self._settings.heartbeat_ms))
+        some = ceil(count / self._pace)
+        self._due, self._round = self._round[:some], self._round[some:]
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Look after some of the clients that are due."""
+        begun = self._meter.begin()
+        self._look_at([link for link in self._due[:AT_ONCE] if self._links.get(link.name) is link])
+        self._meter.end(begun, "the failure detector", "")
+        del self._due[:AT_ONCE]
+        if self._due:
+            self._loop.call_soon(self._go_on)
+
+    def _look_at(self, links: Sequence[Link]) -> None:
         now = now_us()
-        asleep = now - self._ticked_us - int(self._tick_s * 1e6)
-        self._ticked_us = now
         suspect_us = int(self._settings.suspect_ms * 1000)
         heartbeat_us = int(self._settings.heartbeat_ms * 1000)
-        if self.is_waking_told and asleep > suspect_us - heartbeat_us:
-            self._give(Woke())
-        links = list(self._links.values())
         for link in links:
-            if asleep > suspect_us // 4:
-                link.heard_us += asleep
             link.patience = max(1.0, link.patience * PATIENCE_FADES)
             self._attend(link, self._listen, now, heartbeat_us)
-        silent = {link: now - link.heard_us for link in links if now - link.heard_us > suspect_us * link.patience}
+        silent = {
+            link: silence for link in links if (silence := now - link.heard_us) > suspect_us * link.pace * link.patience
+        }
         doubtful = {
             link for link, silence in silent.items()
-            if not link.is_client and silence < DOUBT * suspect_us * link.patience
+            if not link.is_client and silence < DOUBT * suspect_us * link.pace * link.patience
         }  # fmt: skip
         for link, silence in silent.items():
             if link not in doubtful or len(doubtful) <= self.failing_max:
                 self._attend(link, self._suspect)
-            if link.connection is not None and silence > SILENT_SUSPICIONS * suspect_us:
+            if link.connection is not None and silence > SILENT_SUSPICIONS * suspect_us * link.pace:
                 self._attend(link, self._give_up)
 
     def _attend(self, link: Link, work: Callable[..., None], *facts: int) -> None:
@@ -130,10 +184,11 @@ class Detector:
         connection = link.connection
         if connection is None:
             return
+        self._set_pace(link)
         if connection.bytes_out != link.seen_out:
             link.seen_out, link.sent_us = connection.bytes_out, now
-        elif now - link.sent_us >= heartbeat_us // 2 and not connection.is_congested:
-            connection.write(self._ping)
+        elif now - link.sent_us >= heartbeat_us * link.pace // 3 and not connection.is_congested:
+            self._ping(link)
         if connection.bytes_in != link.seen_in or (
             link.is_client and (connection.is_held or self._are_clients_held_back())
         ):
@@ -141,6 +196,16 @@ class Detector:
                 link.patience = min(link.patience * PATIENCE_STEP, PATIENCE_MAX)
             link.seen_in, link.heard_us = connection.bytes_in, now
             self.trust(link)
+
+    def _set_pace(self, link: Link) -> None:
+        """A client learns its pace at once: it becomes impatient otherwise."""
+        if link.is_client and link.pace != self._pace:
+            link.pace = self._pace
+            self._ping(link)
+
+    def _ping(self, link: Link) -> None:
+        if link.connection is not None:
+            link.connection.write((frame(PING, link.pace) if link.is_client and link.pace > 1 else frame(PING),))
 
     def _suspect(self, link: Link) -> None:
         self.miss(link, "suspected")

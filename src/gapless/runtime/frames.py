@@ -1,8 +1,9 @@
 """Bytes in, frames out: the lowest layer, on which everything else is a callback.
 
-The connection's bytes are read straight into one buffer, and frames are handed up as views into it: they are valid
-until the call returns, and the decoder copies them. Half a frame waits for its other half; a frame larger than allowed
-is refused as soon as its header is there, before any room is made for it.
+Bytes are read straight into one buffer, which all connections of a thread share, and frames are handed up as views into
+it: they are valid until the call returns, and the decoder copies them. So a connection that is silent has no buffer.
+What cannot be handed up yet, half a frame, or what there is no time for, is kept by the connection. A frame larger than
+allowed is refused as soon as its header is there, before any room is made for it.
 
 Writing is `write` of whole frames. The transport says when too much waits (`is_congested`) and when it has drained.
 
@@ -11,6 +12,7 @@ was made. The next use of the transport fails, and then the connection is over a
 """
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from struct import Struct
@@ -22,8 +24,21 @@ __all__ = ["FrameStream"]
 
 READ_SIZE = 256 * 1024
 """As much as one read may bring: some thousand events, so that a busy connection pays little for each."""
+KEPT_MAX = READ_SIZE // 2
+"""A connection that has kept more reads into a buffer of its own: what is kept is not copied at every read."""
 
 _LENGTH = Struct(">I")
+_NOTHING = memoryview(b"")
+
+
+class _Common(threading.local):
+    """Where everything is read: between a read and the end of its callback nobody else reads."""
+
+    def __init__(self) -> None:
+        self.view = memoryview(bytearray(READ_SIZE))
+
+
+_common = _Common()
 
 
 class FrameStream(asyncio.BufferedProtocol):
@@ -32,7 +47,8 @@ class FrameStream(asyncio.BufferedProtocol):
     def __init__(self, frame_max: int, write_max: int) -> None:
         self._frame_max = frame_max
         self._write_max = write_max
-        self._use(bytearray(READ_SIZE))
+        self._view = _NOTHING
+        """Where lies what has come and was not handed up: what is common while a read is looked at, else our own."""
         self._start = 0
         self._end = 0
         self._transport: asyncio.Transport | None = None
@@ -179,15 +195,27 @@ class FrameStream(asyncio.BufferedProtocol):
         return False
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if self._end == len(self._buffer):
-            self._make_room()
-        return self._view[self._end :]
+        left = self._end - self._start
+        if left > KEPT_MAX:
+            if self._end == len(self._view):
+                self._make_room()
+            return self._view[self._end :]
+        _common.view[:left] = self._view[self._start : self._end]
+        return _common.view[left:]
 
     def buffer_updated(self, count: int) -> None:
         self.bytes_in += count
-        self._end += count
-        if self.may_go_on():
-            self.go_on()
+        left = self._end - self._start
+        if left > KEPT_MAX:
+            self._end += count
+        else:
+            self._view, self._start, self._end = _common.view, 0, left + count
+        try:
+            if self.may_go_on():
+                self.go_on()
+        finally:
+            if self._view is _common.view:
+                self._keep()
 
     def go_on(self) -> None:
         """Hand up the frames that are there, as long as there is time."""
@@ -213,21 +241,21 @@ class FrameStream(asyncio.BufferedProtocol):
         if start < end:
             self._start = start
         else:
-            self._start = self._end = 0
-            if len(self._buffer) > READ_SIZE:
-                self._use(bytearray(READ_SIZE))
+            self._view, self._start, self._end = _NOTHING, 0, 0
+
+    def _keep(self) -> None:
+        """Others read now: take away what is left."""
+        rest = bytes(self._view[self._start : self._end])
+        self._view, self._start, self._end = memoryview(rest), 0, len(rest)
+        if len(rest) > KEPT_MAX:
+            self._make_room()
 
     def _make_room(self) -> None:
-        """Move the half frame to the front of the buffer, or of one twice as large if it fills this one.
+        """Put what is left into a buffer of our own, at its front, with as much room behind it.
 
         It grows with what arrives and not with what is announced, so an empty promise costs nothing.
         """
-        half = bytes(self._view[self._start : self._end])
-        if self._start == 0:
-            self._use(bytearray(2 * len(self._buffer)))
-        self._buffer[: len(half)] = half
-        self._start, self._end = 0, len(half)
-
-    def _use(self, buffer: bytearray) -> None:
-        self._buffer = buffer
-        self._view = memoryview(buffer)
+        left = self._end - self._start
+        buffer = bytearray(2 * left)
+        buffer[:left] = self._view[self._start : self._end]
+        self._view, self._start, self._end = memoryview(buffer), 0, left

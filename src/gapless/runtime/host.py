@@ -11,39 +11,24 @@ and the network goes round this broker as round any dead one.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from gapless.errors import GaplessError
 from gapless.protocol import Input, Node, Received, Send, SetTimer, TimerFired
+from gapless.runtime.clock import WallClock, now_us
 from gapless.runtime.connection import Link
+from gapless.runtime.later import Later
 from gapless.runtime.turn_meter import TurnMeter
 
-__all__ = ["NodeHost", "WallClock", "now_us"]
+__all__ = ["NodeHost"]
 
 
 LONG_TURN_US = 1_000
 """A turn of the event loop that takes longer sends what it has, so that others need not wait for its end."""
-
-
-def now_us() -> int:
-    """Microseconds, monotonic: for what is measured here."""
-    return time.monotonic_ns() // 1000
-
-
-class WallClock:
-    """The clock that a node is given: microseconds since 1970, so that brokers on several machines mean nearly the same
-    time. It never runs backwards; where the machine's clock is set back, it stands still until that has caught up."""
-
-    def __init__(self, clock: Callable[[], int] = time.time_ns) -> None:
-        self._clock = clock
-        self._last = 0
-
-    def __call__(self) -> int:
-        """The time."""
-        self._last = max(self._last, self._clock() // 1000)
-        return self._last
+AT_ONCE = 256
+"""To so many peers it is sent before others are heard: each is a call of the system."""
 
 
 class NodeHost:
@@ -54,6 +39,7 @@ class NodeHost:
         loop: asyncio.AbstractEventLoop,
         links: dict[str, Link],
         meter: TurnMeter,
+        later: Later,
         *,
         open_link: Callable[[str], Link],
         flush: Callable[[list[Link]], None],
@@ -66,12 +52,16 @@ class NodeHost:
         self._loop = loop
         self._links = links
         self._meter = meter
+        self._later = later
         self._open_link = open_link
         self._flush = flush
         self._failed = failed
         self._handlers: dict[type, Callable[[Any], None]] = {**handlers, SetTimer: self._set_timer}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._dirty: list[Link] = []
+        """Peers for whom something has gathered."""
+        self._sending: list[Link] = []
+        """Of those, who has his turn; the last comes first."""
         self._is_flush_planned = False
         self._dirty_since = 0
 
@@ -174,19 +164,24 @@ class NodeHost:
         self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Send what has gathered, to all peers.
+        """Send what has gathered, to all peers; if they are very many, to some, and to the others in the next turns.
 
         Who was spoken to last comes first. A broker confirms an event before it passes it on, and where processors are
         few, the publisher that hears of it takes the broker's away for some tenths of a millisecond.
         """
         begun = self._meter.begin()
         self._is_flush_planned = False
-        dirty = self._dirty[::-1]
-        self._dirty.clear()
+        if not self._sending:
+            self._sending = self._dirty.copy()
+            self._dirty.clear()
+        chosen = [link for link in self._sending[: -AT_ONCE - 1 : -1] if link.outbox]
+        del self._sending[-AT_ONCE:]
         try:
-            self._flush(dirty)
+            self._flush(chosen)
         finally:
-            self._meter.end(begun, f"sending to {len(dirty)} peers", "")
+            self._meter.end(begun, f"sending to {len(chosen)} peers", "")
+            if self._sending or self._dirty:
+                self._plan_flush()
 
     def _set_timer(self, effect: SetTimer) -> None:
         running = self._timers.get(effect.key)
@@ -196,4 +191,9 @@ class NodeHost:
 
     def _fire(self, key: str) -> None:
         del self._timers[key]
-        self.give(TimerFired(key))
+        self._later.do(partial(self._tell_time, self.node, key))
+
+    def _tell_time(self, node: Node | None, key: str) -> None:
+        """It is time, unless the timer was set again since, or nobody waits for it any more."""
+        if node is self.node and key not in self._timers:
+            self.give(TimerFired(key))

@@ -21,6 +21,7 @@ from typing import Any
 from gapless.errors import DeniedError, GaplessError
 from gapless.protocol import Connected, Input
 from gapless.runtime.address import split_address, why_unreachable
+from gapless.runtime.clock import now_us
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection, Link
 from gapless.runtime.counters import Counters
@@ -29,7 +30,8 @@ from gapless.runtime.detector import Detector
 from gapless.runtime.dialling import dial
 from gapless.runtime.farewell import Farewells
 from gapless.runtime.gate import Gate
-from gapless.runtime.host import NodeHost, now_us
+from gapless.runtime.host import NodeHost
+from gapless.runtime.later import Later
 from gapless.runtime.logs import Logger
 from gapless.runtime.owner import Owner
 from gapless.runtime.queues import Queues
@@ -74,11 +76,13 @@ class Links:
         self.farewells = Farewells(self.loop)
         self.counters = Counters()
         self.meter = TurnMeter(self.loop, logger)
+        self.later = Later(self.loop)
         self.queues = Queues(self.links, settings, codec, self.counters, give_up=self._give_up, logger=logger)
         self.host = NodeHost(
             self.loop,
             self.links,
             self.meter,
+            self.later,
             open_link=self.open,
             flush=self.queues.flush,
             failed=failed,
@@ -231,10 +235,9 @@ class Links:
             link.outbox.clear()
         link.connection = connection
         link.was_up = True
-        link.heard_us = link.sent_us = now_us()
-        link.seen_in = link.seen_out = -1
         connection.boot = boot
         connection.establish(link)
+        self.detector.established(link)
         if self.gate is not None and link.is_client and connection.identity is not None:
             self.gate.came(link, connection.identity)
         if link.is_client and self.queues.is_paused:
@@ -299,8 +302,13 @@ class Links:
         if connection.refusal is not None:
             self._owner.refused(link.name, connection.refusal)
         if link.is_client:
-            self.detector.miss(link, "lost")
+            self.later.do(partial(self._lose, link))
         self._dial(link)
+
+    def _lose(self, link: Link) -> None:
+        """A client's connection ended without a goodbye; it may have come again meanwhile."""
+        if link.connection is None and self.links.get(link.name) is link:
+            self.detector.miss(link, "lost")
 
     def said_goodbye(self, connection: Connection) -> None:
         """The peer leaves in good order: nobody has to suspect it first."""

@@ -143,7 +143,7 @@ class Reception:
         if hello.name in house.config.overlay:
             return Refusal("name", f"{hello.name!r} is the name of a broker; a client needs another")
         most = house.config.runtime.clients_max
-        if house.links.client_count >= most:
+        if len(house.links.links) >= most and house.links.client_count >= most:
             return Refusal("full", f"broker {house.name!r} has {most} clients; try another")
         return None
 

@@ -4,7 +4,10 @@ While a turn lasts nobody else is heard, and peers take us for dead: no filter, 
 than `LONG_MS`. What is counted is the time of the processor, not that of the clock: a machine that is busy with other
 things makes turns late, but not long; the clock's time is told beside it.
 
-A turn is made of pieces: a batch of a peer's messages, a timer, sending. It is known by the longest of them.
+A turn is made of pieces: a batch of a peer's messages, a timer, sending. It is known by the longest of them. Between
+them others may use the processor, an application that has our client. So a turn took no longer than its pieces did by
+the clock, and no longer than the processor worked from the first of them on: the smaller of the two counts. (To ask for
+the processor's time at every piece was a sixth of what a broker with a thousand subscribers did.)
 """
 
 import asyncio
@@ -42,6 +45,7 @@ class TurnMeter:
         self._is_open = False
         self._is_inside = False
         self._begun_ns = 0
+        self._worked_ns = 0
         self._turn_ns = 0
         self._worst_ns = -1
         self._worst: tuple[str, Any] = ("", None)
@@ -54,15 +58,17 @@ class TurnMeter:
         if not self._is_open:
             self._is_open = True
             self._begun_ns = time.monotonic_ns()
+            self._worked_ns = time.thread_time_ns()
             self._loop.call_soon(self._close)
-        return time.thread_time_ns()
+            return self._begun_ns
+        return time.monotonic_ns()
 
     def end(self, begun: int, who: str, what: Any) -> None:
         """A piece is over: who caused it, and with which messages or input."""
         if begun < 0:
             return
         self._is_inside = False
-        spent = time.thread_time_ns() - begun
+        spent = time.monotonic_ns() - begun
         self._turn_ns += spent
         if spent > self._worst_ns:
             self._worst_ns = spent
@@ -70,7 +76,8 @@ class TurnMeter:
 
     def _close(self) -> None:
         """The turn is over."""
-        turn_ms, (who, what) = self._turn_ns / 1e6, self._worst
+        turn_ns = min(self._turn_ns, time.thread_time_ns() - self._worked_ns)
+        turn_ms, (who, what) = turn_ns / 1e6, self._worst
         self._is_open = False
         self._turn_ns, self._worst_ns, self._worst = 0, -1, ("", None)
         if turn_ms > self.longest_ms:

@@ -9,13 +9,13 @@ which they came. A peer that has sent more than fits into a turn, in one batch o
 import asyncio
 from collections.abc import Callable
 
+from gapless.runtime.clock import now_us
 from gapless.runtime.connection import Connection
-from gapless.runtime.host import now_us
 
 __all__ = ["Turns"]
 
-TURN_US = 50_000
-"""Half of what a turn may last: what was begun before is finished after, and then everything is sent."""
+TURN_US = 20_000
+"""A fifth of what a turn may last: what was begun before is finished after, and then it is sent."""
 NEVER = 1 << 62
 
 

@@ -9,7 +9,7 @@ Greetings are arrays that may grow at the end, so that another version can be to
 """
 
 from struct import Struct
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -19,12 +19,13 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = [
     "ASK", "BROKER", "BYE", "CLIENT", "DENIED", "END", "FORGET", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE",
     "REFUSAL", "REPORT", "UNREADABLE", "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_denial",
-    "decode_hello", "decode_name", "decode_refusal", "decode_welcome", "frame", "greeting",
+    "decode_hello", "decode_name", "decode_pace", "decode_refusal", "decode_welcome", "frame", "greeting",
 ]  # fmt: skip
 
 VERSION = 3
 MAGIC = "gapless"
 TOKEN_MAX = 16_384
+PACE_MAX = 1_000
 
 HEADER = Struct(">IB")
 
@@ -110,6 +111,7 @@ _beginning = msgspec.msgpack.Decoder(_Beginning)
 _hello = msgspec.msgpack.Decoder(Hello)
 _welcome = msgspec.msgpack.Decoder(Welcome)
 _refusal = msgspec.msgpack.Decoder(Refusal)
+_pace = msgspec.msgpack.Decoder(Annotated[int, msgspec.Meta(ge=1, le=PACE_MAX)])
 _name = msgspec.msgpack.Decoder(str)
 _denial = msgspec.msgpack.Decoder(tuple[str, str])
 
@@ -167,6 +169,14 @@ def decode_welcome(body: memoryview) -> Welcome:
     except UNREADABLE as error:
         told = f"whoever listens there is no Gapless broker of version {VERSION}: {error}"
         raise WireError(told, "version") from None
+
+
+def decode_pace(body: memoryview) -> int:
+    """How many times more seldom than usual the broker pings from now on."""
+    try:
+        return _pace.decode(body) if body else 1
+    except UNREADABLE:
+        raise WireError(f"the pace of pings is a number from 1 to {PACE_MAX:,}") from None
 
 
 def decode_name(body: memoryview) -> str:

@@ -30,8 +30,12 @@ from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.client_messages import (
     Attach,
     Attached,
+    ClientAdvertise,
     ClientPublish,
     ClientSubscribe,
+    Cut,
+    Delivery,
+    Stable,
     SubscriptionProgress,
 )
 from gapless.protocols.gapless.options import GaplessOptions
@@ -260,3 +264,28 @@ def test_a_client_that_comes_with_many_subscriptions_takes_several_turns(
     assert node.state_size()["subscriptions"] == count + 1
     attached = [effect.peer for effect in effects if isinstance(effect, Send) and isinstance(effect.message, Attached)]
     assert attached == ["c", "d"]
+
+
+def test_an_advertisement_among_many_subscriptions_takes_several_turns() -> None:
+    node = GaplessBroker(BrokerPlace("b0", chain(1), 0), GaplessOptions(work_per_turn=10))
+    effects = list(node.step(Start(), 0))
+
+    def give(client: str, message: Any) -> None:
+        effects.extend(node.step(Received(client, message), 0))
+
+    give("c", Attach(1, "b0/0", [], {}, [], 1))
+    give("p", Attach(1, "b0/0", [], {}, [], 1))
+    for number in range(1_000):
+        give("c", ClientSubscribe(1, f"s{number}", f"x > {number}"))
+    effects.clear()
+    give("p", ClientAdvertise(1, "a", "x > 10", 1))
+    give("p", ClientPublish(1, [Event("p", 1, {"x": 500})]))
+    turns = 0
+    while SetTimer(GO_ON.key, 0) in effects:
+        effects.remove(SetTimer(GO_ON.key, 0))
+        effects.extend(node.step(GO_ON, 0))
+        turns += 1
+    assert turns > 20, "it is compared with each of them, twice"
+    told = [type(effect.message) for effect in effects if isinstance(effect, Send)]
+    assert told.index(Stable) > max(place for place, kind in enumerate(told) if kind is Cut)
+    assert Delivery in told[told.index(Stable) :]

@@ -26,6 +26,7 @@ from gapless.protocol import (
 )  # fmt: skip
 from gapless.protocols.gapless.client_messages import Attach
 from gapless.protocols.gapless.clients.lagging import LAG
+from gapless.protocols.gapless.clients.readings import READ_ON
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.foreseeing import foresee, foresee_attach
 from gapless.protocols.gapless.history.library import LIBRARY
@@ -245,6 +246,8 @@ class GaplessBroker(BrokerNode):
         elif kind == LAG:
             life.clients.lagging.check(life.clock.now, life.waves.reached)
             life.wave_course.echo_if_due()
+        elif kind == READ_ON:
+            life.clients.readings.read_on()
         elif kind == "return":
             life.handovers.send_home(rest)
         elif kind == "session":

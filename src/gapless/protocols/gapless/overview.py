@@ -23,7 +23,8 @@ def overview(
     membership, clients, waves = state.membership, state.clients, state.waves
     sessions = clients.sessions
     missing = waves.missing(clients.released)
-    lagging = nlargest(SHOWN, sessions.values(), key=lambda session: len(session.outbox))
+    waited_for = [session for session in sessions.values() if session.outbox.length]
+    lagging = nlargest(SHOWN, waited_for, key=lambda session: session.outbox.length)
     return {
         "life": life,
         "settled": membership.was_taken_in,
@@ -45,9 +46,9 @@ def overview(
             for name in [name for name in missing if name in sessions][:SHOWN]
         },
         "lag_ms": clients.lagging.lag_ms,
-        "lag": {session.client: len(session.outbox) for session in lagging if session.outbox},
+        "lag": {session.client: session.outbox.length for session in lagging},
         "put_off": dict(islice(clients.put_off().items(), SHOWN)),
-        "away": [session.client for session in sessions.values() if session.is_away and session.outbox][:SHOWN],
+        "away": [session.client for session in waited_for if session.is_away][:SHOWN],
         "behind": list(islice((session.client for session in sessions.values() if session.behind >= 0), BEHIND_SHOWN)),
         "history": clients.readings.told(SHOWN),
         "published": clients.publications.published,

@@ -20,6 +20,7 @@ from gapless.protocols.gapless.messages import (
     TreeBody,
     Wave,
 )
+from gapless.protocols.gapless.pieces import finish
 from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.state import BrokerState
 from gapless.protocols.gapless.routing.records import Link
@@ -50,7 +51,10 @@ class TreeCourse:
         """Take what came over a link that is installed here; keep what comes over one that will be."""
         link = self._table.links.get(peer)
         if link is not None and link.tag == message.tag:
-            self.take(link, message.body)
+            if type(message.body) is AddAdvertisement:
+                self._clients.errand = self._table.receive_advertisement(link, message.body)
+            else:
+                self.take(link, message.body)
         elif message.tag in self._handovers.under_way:
             self._handovers.under_way[message.tag].early.append((peer, message.body))
 
@@ -75,7 +79,7 @@ class TreeCourse:
             case Marker():
                 self._table.receive_marker(link, body.subscription, body.cuts)
             case AddAdvertisement():
-                self._table.receive_advertisement(link, body)
+                finish(self._table.receive_advertisement(link, body))
             case AdvertisementStable():
                 self._table.receive_stable(link, body.advertisement, body.number)
             case RemoveAdvertisement():

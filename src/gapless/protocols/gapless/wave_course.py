@@ -74,7 +74,7 @@ class WaveCourse:
         state.clients.publications.admit_lagging_clients()
         parent = self._parent()
         children = [peer for peer in state.table.links if peer != parent]
-        sessions = {client: session.owed for client, session in state.clients.sessions.items()}
+        sessions = {client: session.owed for client, session in state.clients.owing.find().items()}
         if state.waves.begin(wave, children, sessions, state.journal.number):
             for peer in children:
                 self._send_tree(state.table.links[peer], wave)

@@ -13,6 +13,7 @@ from gapless.protocols.gapless.messages import (
     RemoveSubscription,
     TreeBody,
 )
+from gapless.protocols.gapless.pieces import finish
 from gapless.protocols.gapless.routing.records import Link, Subscription
 from gapless.protocols.gapless.routing.representation import REMOVED_MAX
 from gapless.protocols.gapless.routing.routing_table import SILENT_MAX, RoutingTable
@@ -41,7 +42,8 @@ class Bench:
         return found
 
     def advertise(self, name: str, text: str, origin: Link | None, publisher: str = "", first: int = 1) -> None:
-        self.table.add_advertisement(name, publisher or name, text, origin, first)
+        entered = self.table.enter_advertisement(name, publisher or name, text, origin, first)
+        finish(self.table.spread_advertisement(entered))
 
     def subscribe(self, name: str, text: str, origin: Link | None, inherits: str = "", **cuts: int) -> Sent:
         """A subscription over a link, or of a client here; what it causes."""
@@ -317,7 +319,7 @@ def test_an_answer_to_an_advertisement_that_was_taken_back_does_not_count_for_th
 def test_an_answer_has_the_number_that_was_told_last() -> None:
     bench = Bench()
     for number in (7, 8):
-        bench.table.receive_advertisement(bench.w, AddAdvertisement("p", "p", "TRUE", 1, number))
+        finish(bench.table.receive_advertisement(bench.w, AddAdvertisement("p", "p", "TRUE", 1, number)))
     bench.table.receive_stable(bench.u, "p", 1)
     assert bench.take()[-1] == ("w", AdvertisementStable("p", 8))
 

@@ -10,7 +10,7 @@
 | when publications are admitted | `publications` |
 | when a subscription is ready | `readiness` |
 | subscriptions that read history, and go over to what is published | `readings` |
-| clients that lie behind | `lagging` |
+| clients that lie behind, and who has not taken all | `lagging`, `owing` |
 | sessions that go back to the broker at which they began | `going_home` |
 | which events go over which link, and to which client | `dispatch` |
 | what a client knows of and nobody here does | `unaccounted` |

@@ -32,6 +32,7 @@ from gapless.protocols.gapless.clients.going_home import GoingHome
 from gapless.protocols.gapless.clients.lagging import Lagging
 from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.outbox import Outgoing
+from gapless.protocols.gapless.clients.owing import Owing
 from gapless.protocols.gapless.clients.publications import Publications
 from gapless.protocols.gapless.clients.readiness import Readiness
 from gapless.protocols.gapless.clients.readings import Readings, Sources
@@ -74,6 +75,7 @@ class Desk:
     ) -> None:
         """`done` tells up to which number what a client published has reached everyone, as far as is known here."""
         self.sessions: dict[str, Session] = {}
+        self.owing = Owing(self.sessions)
         self.is_serving = True
         """Whether this broker can do anything for clients."""
         self.now = 0
@@ -94,15 +96,15 @@ class Desk:
         self._claims = Claims(table, options.client_window)
         self._unaccounted = Unaccounted(home, options, self.sessions, table, done, homes.gone, homes.tell_put_off)
         self._arrivals = Arrivals(home, options, self.sessions, table, homes, self._unaccounted)
-        self.readings = Readings(sources, journal.clock, options.delivery_window, self, table.match)
+        self.readings = Readings(sources, journal.clock, options.delivery_window, self, table.match, set_timer)
         self.readiness = Readiness(options, self.sessions, table, journal, self.readings, send, self.secure)
         self.home = GoingHome(self.sessions, send, self.secure, self._go_on)
-        self.lagging = Lagging(options, self.sessions, self.readings, self.secure, set_timer)
+        self.lagging = Lagging(options, self.owing, self.readings, self.secure, set_timer)
         self.publications = Publications(
             options, self.sessions, table, journal, send, process, self._withdraw, lambda: self.held(), homes.lose
         )
         self.errand: Pieces[None] | None = None
-        """What is still to be done for a client that has come: before any other input is taken."""
+        """What is still to be done of the last input, and may take long: before any other is taken."""
         self._insecure: dict[str, None] = {}
         self._gathered: dict[str, None] | None = None
 
@@ -135,7 +137,7 @@ class Desk:
             self._homes.tell_put_off(message)
 
     def _begin(self, client: str, message: Attach) -> Session:
-        session = self.sessions[client] = Session(client, epoch_of(0))
+        session = self.sessions[client] = Session(client, epoch_of(0), self.owing.noted)
         session.place = self._broker
         known = self._table.passed.get(client, 0)
         if message.home == self._home and client not in self._homes.gone:
@@ -220,8 +222,7 @@ class Desk:
             elif name not in session.advertisements:
                 # It may have been taken back here, when the client did not know yet that all under it is safe. Whoever
                 # has subscribed since does not start with what was published before.
-                self._advertise(session, name, text, max(first, min(passed, accounted) + 1))
-                yield 1
+                yield from self._advertise(session, name, text, max(first, min(passed, accounted) + 1))
         for name in (*fresh, *revived):
             self._subscribe(session, name, brought[name].filter)
             if name in revived:
@@ -260,7 +261,7 @@ class Desk:
         if replaced is not None and not replaced.is_orphan:
             self._send(record.client, Gone(replaced.attempt))
         self.readings.drop(record.client)
-        session = self.sessions[record.client] = Session(record.client, inherited(record.epoch))
+        session = self.sessions[record.client] = Session(record.client, inherited(record.epoch), self.owing.noted)
         self.readiness.forget(record.client)
         session.admitted = session.queued = record.admitted
         session.place = record.place
@@ -408,8 +409,7 @@ class Desk:
             self._unsubscribe(session, message.subscription)
             self.lagging.release(session)
         elif kind is ClientAdvertise:
-            self._advertise(session, message.advertisement, message.filter, message.first)
-            self.secure(session)
+            self.errand = self._begin_advertising(session, message)
         elif kind is ClientUnadvertise:
             session.inbox.take_back(message)
             self.publications.advance(session)
@@ -481,17 +481,15 @@ class Desk:
         self.readings.leave(session.client, name)
         self._table.remove_subscription(name)
 
-    def _advertise(self, session: Session, name: str, text: str, first: int) -> None:
-        if name in session.advertisements:
-            return
+    def _begin_advertising(self, session: Session, message: ClientAdvertise) -> Pieces[None]:
+        if message.advertisement not in session.advertisements:
+            yield from self._advertise(session, message.advertisement, message.filter, message.first)
+        self.secure(session)
+
+    def _advertise(self, session: Session, name: str, text: str, first: int) -> Pieces[None]:
         advertisement = self._table.enter_advertisement(name, session.client, text, None, first)
         session.advertisements[name] = advertisement
-        self._table.start_with(advertisement, list(self._table.subscriptions.values()))
-        self._table.flood(advertisement)
-        self._table.attract(advertisement)
-        if "late-publishers" in self._options.switched_off:
-            advertisement.waiting.clear()
-        self._table.conclude(advertisement)
+        yield from self._table.spread_advertisement(advertisement)
 
     def _withdraw(self, session: Session, name: str) -> None:
         """The client took an advertisement back, and all that it published before is out."""

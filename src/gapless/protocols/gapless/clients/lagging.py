@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import Behind
+from gapless.protocols.gapless.clients.owing import Owing
 from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
@@ -28,6 +29,8 @@ __all__ = ["LAG", "Lagging"]
 
 LAG = "lag"
 """The key of the timer."""
+AT_ONCE = 100
+"""So many fall behind in a turn."""
 
 
 class Lagging:
@@ -36,7 +39,7 @@ class Lagging:
     def __init__(
         self,
         options: GaplessOptions,
-        sessions: dict[str, Session],
+        owing: Owing,
         readings: Readings,
         secure: Callable[[Session], None],
         set_timer: Callable[[SetTimer], None],
@@ -44,7 +47,7 @@ class Lagging:
         self.lag_ms = options.lag_ms
         """For how long everyone waits for a client; for operators."""
         self._lag_us = int(options.lag_ms * 1000)
-        self._sessions = sessions
+        self._owing = owing
         self._readings = readings
         self._secure = secure
         self._set_timer = set_timer
@@ -52,7 +55,8 @@ class Lagging:
 
     def watch(self, now: int) -> None:
         """A wave has come by: note who has not taken what it waits for."""
-        if any(self._owes(session, now) for session in self._sessions.values()) and not self._is_watching:
+        owing = [session for session in self._owing.find().values() if self._owes(session, now)]
+        if owing and not self._is_watching:
             self._is_watching = True
             self._set_timer(SetTimer(LAG, self._lag_us))
 
@@ -70,8 +74,14 @@ class Lagging:
     def check(self, now: int, reached: int) -> None:
         """Let those fall behind who have owed something for too long; everything up to `reached` they have."""
         self._is_watching = False
-        for session in list(self._sessions.values()):
+        fallen = 0
+        for session in self._owing.find().values():
             if self._owes(session, now) and now - session.owes_since >= self._lag_us and session.can_fall_behind:
+                fallen += 1
+                if fallen > AT_ONCE:
+                    self._is_watching = True
+                    self._set_timer(SetTimer(LAG, 0))
+                    return
                 session.owes_since = -1
                 session.lag(Turn.OVERDUE, reached)
                 if session.is_falling:

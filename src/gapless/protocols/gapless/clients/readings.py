@@ -23,6 +23,7 @@ import msgspec
 from gapless.errors import FilterError
 from gapless.events import Event
 from gapless.filters import parse
+from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import Reached, Unsubscribed
 from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
@@ -34,11 +35,19 @@ from gapless.protocols.gapless.retention.waves import Waves
 from gapless.protocols.gapless.routing.records import Subscription
 from gapless.protocols.gapless.tombstones import is_lost
 
-__all__ = ["Reading", "Readings", "Sources"]
+__all__ = ["READ_ON", "Reading", "Readings", "Sources"]
 
 CLOSE = 8
 """So many intervals before the end, a reading begins to go over to what is published."""
 PUT_AT_ONCE = 1_024
+FEW = 32
+"""So many filters are asked one by one."""
+WORK_MAX = 8_192
+"""Events that are put for those who read, and as many times `EACH` of them, before others get their turn."""
+EACH = 16
+"""What a client costs that has its turn, in events."""
+READ_ON = "read on"
+"""The key of the timer."""
 CATCH_UP = ""
 """The name of the reading that is for all subscriptions of a client that lies behind."""
 TEXT_MAX = 10_000
@@ -124,6 +133,7 @@ class Readings:
         window: int,
         host: Host,
         match: Callable[[Event], Iterable[Subscription]],
+        set_timer: Callable[[SetTimer], None],
     ) -> None:
         self._library = sources.library
         self._waves = sources.waves
@@ -132,8 +142,15 @@ class Readings:
         self._window = window
         self._host = host
         self._match = match
+        self._set_timer = set_timer
         self._of: dict[str, dict[str, Reading]] = {}
         """By client and name."""
+        self._due: dict[str, None] = {}
+        """Clients that may go on, and had no turn yet."""
+        self._work = 0
+        """What was done in this turn, in events."""
+        self._is_resting = False
+        """Whether a timer will let them go on."""
 
     @property
     def reached(self) -> int:
@@ -237,9 +254,23 @@ class Readings:
             self._advance(reading)
 
     def final(self) -> None:
-        """A later position is final."""
-        for client in list(self._of):
+        """A later position is final: all who read go on, some in this turn, and the others in the next ones."""
+        self._due.update(dict.fromkeys(self._of))
+        if not self._is_resting:
+            self.read_on()
+
+    def read_on(self) -> None:
+        """Go on with those whose turn it is."""
+        self._is_resting = False
+        self._work = 0
+        while self._due and self._work < WORK_MAX:
+            client = next(iter(self._due))
+            del self._due[client]
+            self._work += EACH
             self.go_on(client)
+        if self._due:
+            self._is_resting = True
+            self._set_timer(SetTimer(READ_ON, 0))
 
     def go_on(self, client: str) -> None:
         """The client has taken something."""
@@ -362,6 +393,7 @@ class Readings:
             self._tell(reading, is_live=False)
             misses = False
         session.put(self._runs(reading, events))
+        self._work += len(events)
         moved = retrieval.position > reading.position
         reading.position = max(reading.position, retrieval.position)
         if is_over:
@@ -389,12 +421,24 @@ class Readings:
             return [Outgoing(events, [reading.name], True)] if events else []
         runs: list[tuple[list[Event], list[str]]] = []
         for event in events:
-            names = [item.name for item in self._match(event) if item.name in reading.names]
+            names = self._takers(reading, event)
             if runs and runs[-1][1] == names:
                 runs[-1][0].append(event)
             elif names:
                 runs.append(([event], names))
         return [Outgoing(run, names, True) for run, names in runs]
+
+    def _takers(self, reading: Reading, event: Event) -> list[str]:
+        """The subscriptions of a client that lies behind that get an event. They are few beside all those that the
+        broker knows, as a rule."""
+        subscriptions = reading.session.subscriptions
+        if len(reading.names) > FEW:
+            return [item.name for item in self._match(event) if item.name in reading.names]
+        return [
+            name
+            for name in reading.names
+            if is_lost(event.attributes) or subscriptions[name].filter.matches(event.attributes)
+        ]
 
     def _go_live(self, reading: Reading) -> None:
         """Everything up to `wanted` was put: what was put aside follows."""

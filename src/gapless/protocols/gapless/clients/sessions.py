@@ -61,8 +61,10 @@ ALONE_MIN = 32
 class Session:
     """One client of this broker."""
 
-    def __init__(self, client: str, epoch: Epoch) -> None:
+    def __init__(self, client: str, epoch: Epoch, noted: dict[str, None] | None = None) -> None:
+        """`noted`: where those are noted to whom something is due (see `owing`)."""
         self.client = client
+        self._noted = {} if noted is None else noted
         self.epoch = epoch
         self.attempt = 0
         """The client's current attempt."""
@@ -301,6 +303,7 @@ class Session:
             self._total += len(run.events)
             if not run.is_history:
                 self._live += len(run.events)
+                self._noted[self.client] = None
 
     def fall_behind(self) -> None:
         """Drop what was not sent and is in the history. Brokers wait for nothing of the rest any more.

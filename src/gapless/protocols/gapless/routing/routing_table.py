@@ -38,6 +38,7 @@ from gapless.protocols.gapless.messages import (
     RemoveAdvertisement,
     TreeBody,
 )  # fmt: skip
+from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.routing.records import Advertisement, Link, Subscription
 from gapless.protocols.gapless.routing.representation import Representation
 from gapless.protocols.gapless.tombstones import is_lost
@@ -46,6 +47,8 @@ from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["RoutingTable"]
 
+AT_ONCE = 8
+"""Subscriptions that are compared with an advertisement in a piece of work."""
 LOST_MAX = 10_000
 """Publishers that were lost with their sessions and are remembered."""
 SILENT_MAX = 10_000
@@ -85,6 +88,7 @@ class RoutingTable:
         self._send = send
         self._tell_client = tell_client
         self._advertisement_stable = advertisement_stable
+        self._switched_off = switched_off
         self._representation = Representation(self, send, switched_off)
         self._log_end = log_end
 
@@ -282,25 +286,31 @@ class RoutingTable:
 
     # ---- advertisements -----------------------------------------------------------------------------------
 
-    def receive_advertisement(self, link: Link, told: AddAdvertisement) -> None:
+    def receive_advertisement(self, link: Link, told: AddAdvertisement) -> Pieces[None]:
         """A peer has told an advertisement."""
         known = self.advertisements.get(told.advertisement)
         if known is None:
-            self.add_advertisement(
-                told.advertisement, told.publisher, told.filter, link, told.first, told_number=told.number
-            )
+            advertisement = self.enter_advertisement(told.advertisement, told.publisher, told.filter, link, told.first)
+            advertisement.told_number = told.number
+            yield from self.spread_advertisement(advertisement)
         elif known.origin is link:
             known.told_number = told.number
 
-    def add_advertisement(
-        self, name: str, publisher: str, text: str, origin: Link | None, first: int, *, told_number: int = 0
-    ) -> None:
-        """A new advertisement: flood it, send what subscribes to it towards it, answer when all others have."""
-        advertisement = self.enter_advertisement(name, publisher, text, origin, first)
-        advertisement.told_number = told_number
-        self.start_with(advertisement, list(self.subscriptions.values()))
+    def spread_advertisement(self, advertisement: Advertisement) -> Pieces[None]:
+        """A new advertisement: flood it, send what subscribes to it towards it, answer when all others have.
+
+        It is compared with every subscription, so this is done in pieces.
+        """
+        subscriptions = list(self.subscriptions.values())
+        for place in range(0, len(subscriptions), AT_ONCE):
+            self.start_with(advertisement, subscriptions[place : place + AT_ONCE])
+            yield 1
         self.flood(advertisement)
-        self.attract(advertisement)
+        for place in range(0, len(subscriptions), AT_ONCE):
+            self._attract(advertisement, subscriptions[place : place + AT_ONCE])
+            yield 1
+        if advertisement.origin is None and "late-publishers" in self._switched_off:
+            advertisement.waiting.clear()
         self.conclude(advertisement)
 
     def enter_advertisement(
@@ -383,10 +393,10 @@ class RoutingTable:
         ad = advertisement
         self._send(link, AddAdvertisement(ad.name, ad.publisher, ad.filter.text, ad.first, ad.number))
 
-    def attract(self, advertisement: Advertisement) -> None:
+    def _attract(self, advertisement: Advertisement, subscriptions: Iterable[Subscription]) -> None:
         """Send matching subscriptions towards the publisher, or, if it is ours, answer them."""
         link = advertisement.origin
-        for subscription in list(self.subscriptions.values()):
+        for subscription in subscriptions:
             if not overlap(advertisement.filter, subscription.filter):
                 continue
             if subscription.origin is not link or link is None:

@@ -1,0 +1,196 @@
+"""Ten thousand clients at one broker, with five subscriptions each: what does a client cost, and what do others notice?
+
+    python benchmarks/many_clients.py            # minutes
+    python benchmarks/many_clients.py --quick    # two hundred
+
+The clients are in a few processes of their own, and each subscribes to topics of its own. A publisher and a subscriber,
+in processes of their own too, tell how long an event takes, before the others have come and when all are there.
+Printed: the memory of the broker for each client, how many come in a second, both latencies, and the longest turn of
+the broker's event loop. Then a thousand clients subscribe to everything, and are flooded. Fails if a turn takes longer
+than 100 ms.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.network import TURN_MAX_MS, said, start  # noqa: E402
+from benchmarks.peers.gapless_system import FILTER, Gapless  # noqa: E402
+
+import gapless  # noqa: E402
+from gapless.runtime.event_loop import run  # noqa: E402
+
+CLIENTS = 9_990
+"""A broker takes ten thousand, and the others come, too."""
+SUBSCRIPTIONS = 5
+PROCESSES = 4
+AT_ONCE = 20
+"""So many of a process come at the same time."""
+RATE = 200
+EVENTS = 2_000
+
+
+async def crowd(port: int, first: int, last: int, count: int) -> None:
+    """Clients with these numbers come and subscribe, to topics of their own, or to everything, if there is a `count` of
+    events. Then they tell when they have got them. They stay until the process is killed."""
+    gc.disable()
+    rooms = asyncio.Semaphore(AT_ONCE)
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def come(number: int) -> gapless.Subscription:
+            async with rooms:
+                client = await stack.enter_async_context(gapless.connect(f"gapless://127.0.0.1:{port}"))
+                if count:
+                    return await client.subscribe(FILTER)
+                topics = [f"topic = 'of {number}' AND x > {place}" for place in range(SUBSCRIPTIONS)]
+                return [await client.subscribe(topic) for topic in topics][-1]
+
+        async def take(subscription: gapless.Subscription) -> None:
+            got = 0
+            while got < count:
+                got += len(await subscription.take(1024))
+
+        subscriptions = await asyncio.gather(*map(come, range(first, last)))
+        print(json.dumps({"ready": True}), flush=True)
+        await asyncio.gather(*map(take, subscriptions))
+        print(json.dumps({"end": time.monotonic()}), flush=True)
+        await asyncio.Event().wait()
+
+
+def start_crowd(port: int, first: int, last: int, count: int = 0) -> "subprocess.Popen[str]":
+    """Some of the clients, in a process of their own."""
+    command = [sys.executable, str(Path(__file__)), "--crowd", *map(str, (port, first, last, count))]
+    return subprocess.Popen(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True)
+
+
+def memory_kib(pid: int) -> int:
+    """What a process has in memory now."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS")), 0)
+
+
+def latency(system: Gapless, port: int, count: int) -> list[float]:
+    """Median and 99th percentile, in milliseconds."""
+    taker = start("subscribe", system, port, count, RATE)
+    publisher = None
+    try:
+        said(taker)
+        publisher = start("publish", system, port, count, RATE)
+        found: list[float] = said(taker)["latency_ms"]
+        return found
+    finally:
+        for process in (taker, publisher):
+            if process is not None:
+                process.kill()
+                process.wait()
+
+
+def flood(clients: int, count: int) -> float:
+    """Deliveries a second, if all subscribe to everything."""
+    system = Gapless()
+    processes: list[subprocess.Popen[str]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with system.serve(Path(folder)) as port:
+                bounds = [clients * number // PROCESSES for number in range(PROCESSES + 1)]
+                processes += [start_crowd(port, first, last, count) for first, last in pairwise(bounds)]
+                for process in processes:
+                    said(process)
+                processes.append(start("publish", system, port, count, 0))
+                begun: float = said(processes[-1])["start"]
+                end: float = max(said(process)["end"] for process in processes[:-1])
+                return clients * count / (end - begun)
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
+
+def measure(clients: int, events: int) -> dict[str, Any]:
+    """What many clients cost."""
+    system = Gapless()
+    processes: list[subprocess.Popen[str]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with system.serve(Path(folder)) as port:
+                before = latency(system, port, events)
+                [broker] = system.servers
+                empty = memory_kib(broker.pid)
+                begun = time.monotonic()
+                bounds = [clients * number // PROCESSES for number in range(PROCESSES + 1)]
+                processes += [start_crowd(port, first, last) for first, last in pairwise(bounds)]
+                for process in processes:
+                    said(process)
+                seconds = time.monotonic() - begun
+                full = memory_kib(broker.pid)
+                return {
+                    "clients": clients,
+                    "subscriptions": SUBSCRIPTIONS,
+                    "clients_per_s": clients / seconds,
+                    "kib_per_client": (full - empty) / clients,
+                    "latency_ms_before": before,
+                    "latency_ms_beside": latency(system, port, events),
+                }
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
+
+def show(found: dict[str, Any]) -> None:
+    """The table."""
+    table = Table(title=f"{found['clients']:,} clients with {found['subscriptions']} subscriptions each, at one broker")
+    for name in ("", "p50 ms", "p99 ms"):
+        table.add_column(name, justify="left" if not name else "right")
+    for name, kind in (("before they come", "before"), ("beside them", "beside")):
+        p50, p99 = found[f"latency_ms_{kind}"]
+        table.add_row(name, f"{p50:.2f}", f"{p99:.2f}")
+    console = Console()
+    console.print(table)
+    console.print(
+        f"{found['clients_per_s']:,.0f} come a second; each takes {found['kib_per_client']:.1f} KiB of the broker"
+    )
+    console.print(f"{found['subscribers']:,} subscribers to everything: {found['deliveries_per_s']:,.0f} deliveries/s")
+    console.print(
+        f"longest turn of the broker's event loop: {found['longest_turn_ms']:.1f} ms ({found['longest_turn']})"
+    )
+
+
+def main() -> int:
+    """Measure and tell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
+    parser.add_argument("--crowd", nargs=4, type=int, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.crowd:
+        with contextlib.suppress(KeyboardInterrupt):
+            run(crowd(*asked.crowd))
+        return 0
+    found = measure(200 if asked.quick else CLIENTS, EVENTS // 10 if asked.quick else EVENTS)
+    found["subscribers"] = 50 if asked.quick else 1_000
+    found["deliveries_per_s"] = flood(found["subscribers"], 200 if asked.quick else 4_000)
+    found["longest_turn_ms"], found["longest_turn"] = Gapless.longest_turn
+    show(found)
+    if asked.out:
+        asked.out.write_text(json.dumps(found), encoding="utf-8")
+    return int(found["longest_turn_ms"] > TURN_MAX_MS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
