@@ -257,6 +257,8 @@ class Reached(_Said, frozen=True):
     lost: Ranges
     gap: tuple[int, int] | None = None
     """Two positions: nobody knows any more what was admitted between them."""
+    lost_until: int = 0
+    """A position up to which all that is lost was admitted."""
 
 
 class Behind(_Said, frozen=True):

@@ -72,7 +72,8 @@ class HeldSubscription(Held):
         return not self.has_history and seq < self.cuts.get(publisher, 0)
 
     def may_be_due(self, lost: Ranges, position: int) -> Ranges:
-        """Of what is lost up to a position: not what came before the subscription, of publishers without a cut.
+        """Of what is lost and was admitted up to a position: not what came before the subscription, of publishers
+        without a cut.
 
         The smallest story: p has left. s begins, falls behind, and its broker, which was restarted, knows only an old
         position that everything had reached: so s is read from there on. That p:1 is gone does not concern s.

@@ -189,7 +189,7 @@ class Subscriptions:
             held = self._held[name]
             held.since = -1 if message.is_live else message.position
             held.is_behind = held.is_behind and not message.is_live
-            missed = held.miss(held.may_be_due(message.lost, message.position))
+            missed = held.miss(held.may_be_due(message.lost, message.lost_until))
             if missed or message.gap:
                 self._line.emit(Skipped(held.told_as(name), missed, message.gap))
             if held.dealer is not None:

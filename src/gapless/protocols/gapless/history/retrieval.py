@@ -150,6 +150,8 @@ class Retrieval:
         self._end = since
         """Of the stretch."""
         self._intervals = deque(interval for interval in intervals if interval.until > since)
+        self._looked_at: list[Interval] = []
+        """What it is made of, and those before it of which something is lost that nobody was told."""
 
     @property
     def is_over(self) -> bool:
@@ -176,6 +178,7 @@ class Retrieval:
                 add_ranges(seen, ranges)
             stretch.append(self._intervals.popleft())
             self._end = stretch[-1].until
+        self._looked_at = [*(self._looked_at if self.lost else []), *stretch]
         if not stretch:
             self._intervals.clear()
             self.position = self.until
@@ -219,6 +222,18 @@ class Retrieval:
             return other
         add_ranges(self.lost, lacking)
         return None
+
+    def take_lost(self) -> list[tuple[int, Ranges]]:
+        """What nobody has, each with a position up to which it was admitted: whoever reads it is told now."""
+        lost, self.lost = self.lost, {}
+        found: list[tuple[int, Ranges]] = []
+        for interval in self._looked_at:
+            rest = lost
+            for admitted in interval.admitted.values():
+                rest = without(rest, admitted)
+            found.append((interval.until, without(lost, rest)))
+            lost = rest
+        return [(until, ranges) for until, ranges in [*found, (self._end, lost)] if ranges]
 
     def take(self, most: int) -> list[Event]:
         """The next events, in order; none while an answer is missing that may contain an earlier one."""
