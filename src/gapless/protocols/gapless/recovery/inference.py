@@ -20,7 +20,7 @@ answers p:1 with q:1, and q's broker is lost with its backup, and with the marke
 side. q:1 has left to a third.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from gapless.events import Event
@@ -77,16 +77,17 @@ class Inference:
     def infer_cuts(self) -> Pieces[dict[str, Cuts]]:
         """Note the inferred cuts among the known ones; return, by subscription, how early each of them may be."""
         inferred: dict[str, Cuts] = {}
-        candidates: list[tuple[str, str, Cuts, str, Sequence[str]]] = [
-            (item.subscription, item.filter, item.cuts, member, ())
+        candidates: list[tuple[str, str, Cuts, str, Sequence[str], int]] = [
+            (item.subscription, item.filter, item.cuts, member, (), 0)
             for member, sync in self._contributions.items()
             for item in sync.subscriptions
         ]
         for share in self._inherited:
             for name, text in share.record.subscriptions.items():
-                awaited: Sequence[str] = share.record.awaited.get(name) or ()
-                candidates.append((name, text, share.record.cuts.get(name, {}), share.broker, awaited))
-        for name, text, cuts, home, awaited in candidates:
+                told = share.record.awaited.get(name)
+                began = 0 if told is None else share.record.began.get(name, 0)
+                candidates.append((name, text, share.record.cuts.get(name, {}), share.broker, told or (), began))
+        for name, text, cuts, home, awaited, began in candidates:
             known = {**cuts, **self._known_cuts.get(name, {})}
             pattern = self._patterns.of(text)
             unprocessed = self._unprocessed(pattern, known)
@@ -97,7 +98,8 @@ class Inference:
                 had = {**self._had[home].get(name, {}), **known}
             bounds, unbound = dict(unprocessed), dict[str, Bound]()
             if known:
-                covered, unbound = yield from self._bounds(pattern, known, home)
+                older = self._older(began, awaited)
+                covered, unbound = yield from self._bounds(pattern, known, home, older)
                 bounds |= covered
                 unbound |= self._awaited(awaited, known.keys() | bounds.keys())
             for publisher, bound in {**unbound, **bounds}.items() if had else ():
@@ -154,8 +156,27 @@ class Inference:
                 yield 1
         return had
 
-    def _bounds(self, pattern: Filter, known: Cuts, home: str) -> Pieces[tuple[dict[str, Bound], dict[str, Bound]]]:
-        """For publishers that the subscription has no cut of: from which number on a covering one got their events.
+    def _older(self, began: int, awaited: Sequence[str]) -> Cuts:
+        """Of publishers that have left: the last number that is older than a subscription, which did not wait for them.
+
+        The smallest story: p publishes p:1, and takes its advertisement back. q answers with q:1. Then s comes, and
+        starts with q:2. Its broker dies, and p:1 is still in the log. If s got p:1, as those do that cover it, it would
+        miss the answer. A publisher that came after s publishes with larger stamps than s began with.
+        """
+        found = {}
+        for publisher in self._left if began else ():
+            if publisher not in awaited:
+                events = self._by_publisher[publisher]
+                place = bisect_right(events, began, key=lambda event: event.stamp)
+                if place:
+                    found[publisher] = events[place - 1].seq
+        return found
+
+    def _bounds(
+        self, pattern: Filter, known: Cuts, home: str, older: Cuts
+    ) -> Pieces[tuple[dict[str, Bound], dict[str, Bound]]]:
+        """For publishers that the subscription has no cut of: from which number on a covering one got their events; but
+        not up to these numbers.
 
         Then those of whom none is known, but of whom one has got something that has ended since, and of which nobody
         tells any more what it asked for: that may have covered this one. The smallest story: s is represented by t at
@@ -180,7 +201,7 @@ class Inference:
                     continue
                 if covering is None:
                     covering = yield from self._covering(pattern, sync)
-                bounds = [cuts[publisher] for cuts in covering if publisher in cuts]
+                bounds = [max(cuts[publisher], older.get(publisher, 0) + 1) for cuts in covering if publisher in cuts]
                 if bounds:
                     following = max(min(bounds), self._passed.get(publisher, 0) + 1)
                     found[publisher] = Bound(min(bounds), following)
