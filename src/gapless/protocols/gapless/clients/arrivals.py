@@ -91,7 +91,7 @@ class Arrivals:
         held, why = 0, ""
         if session is not None:
             held = session.held
-            if session.is_still or self._is_outdated(session, message):
+            if session.is_still or self._is_outdated(client, session, message):
                 why = "its session is about to move"
         elif not message.home:
             self._expired.pop(client, None)
@@ -129,14 +129,19 @@ class Arrivals:
         """
         return message.home != self._home and not self._table.is_intact
 
-    def _is_outdated(self, session: Session, message: Attach) -> bool:
+    def _is_outdated(self, client: str, session: Session, message: Attach) -> bool:
         """Whether another broker has answered the client since this one did.
 
         Then this broker was out, and does not know it yet. Its smallest story: b1 is taken for dead, p goes to b0 and
         publishes 1, which is confirmed there. b1 wakes up, p finds it before its neighbours do, and b1 would tell that
         1 is lost: it never had it.
+
+        If that other one is out, and this one has taken over from it, there is no newer session. The smallest story: b0
+        and b1 go on without each other, c goes from b0 to b1, and b1 gives in when they meet.
         """
-        return not session.is_orphan and message.home != self._home and message.heard > session.attempt
+        if session.is_orphan or message.home == self._home or message.heard <= session.attempt:
+            return False
+        return self._homes.find_home(client, Home(message.home)) != self._home
 
     def _has_expired(self, message: Attach) -> bool:
         has_lost = any(item.is_live and (item.got or item.is_whole) for item in message.brought)

@@ -64,12 +64,16 @@ class Takeover:
         lasting = self._yield_sessions() + self._give_up_unaware()
         lasting += self._outdate_sessions() + self._revive_ended()
         yield 1 + len(lasting)
-        yield from self._take_known_cuts()
-        gone_advertisements = yield from self._enter_advertisements()
-        gone_subscriptions = yield from self._enter_subscriptions()
-        yield from self._inherit()
-        yield from self._note_known_cuts()
-        yield from self._process_logs()
+        self._table.is_put_off = self._is_others
+        try:
+            yield from self._take_known_cuts()
+            gone_advertisements = yield from self._enter_advertisements()
+            gone_subscriptions = yield from self._enter_subscriptions()
+            yield from self._inherit()
+            yield from self._note_known_cuts()
+            yield from self._process_logs()
+        finally:
+            self._table.is_put_off = lambda subscription: False
         yield from self._answer_all()
         yield from self._remove_subscriptions(gone_subscriptions)
         for name in gone_advertisements:
@@ -95,6 +99,16 @@ class Takeover:
         for name in names:
             self._table.remove_subscription(name)
             yield ENTERED
+
+    def _is_others(self, subscription: Subscription) -> bool:
+        """Whether it is of another member's side, which takes what is in the logs with the cuts that all know: it gets
+        further ones after that.
+
+        The smallest story: b0 has returned, and is to be taken in once more. Behind b2, T is represented at b0 by S. A
+        contribution tells S's cut of p, p:1, and p:1 is in the logs. b2 takes p:1 without a cut of T. If b0 gave T the
+        cut p:1, T would miss it.
+        """
+        return self._is_inside(subscription.origin)
 
     def _is_inside(self, link: Link | None) -> bool:
         return link is not None and is_inside(self.plan.region, self._name, link.via)

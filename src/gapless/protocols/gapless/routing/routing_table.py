@@ -79,6 +79,8 @@ class RoutingTable:
         """Whether every stable advertisement is known here; a broker that returns has to learn them first."""
         self.has_former = False
         """Whether any subscription has cuts of publishers that have left."""
+        self.is_put_off: Callable[[Subscription], bool] = lambda subscription: False
+        """Whether a subscription gets no cuts from us now (see `takeover`)."""
         self._entered = 0
         """How many advertisements were entered."""
         self._lost: dict[str, None] = {}
@@ -184,6 +186,8 @@ class RoutingTable:
 
         Whoever the subscription represents is answered in turn: a pivot looks again when more becomes stable.
         """
+        if self.is_put_off(subscription):
+            return
         news: Cuts = {}
         for advertisement in self.advertisements.values():
             publisher = advertisement.publisher
@@ -244,6 +248,8 @@ class RoutingTable:
 
     def inherit_passing(self, subscription: Subscription, cuts: Cuts) -> None:
         """Take the cuts of a representative, as its marker passes."""
+        if self.is_put_off(subscription):
+            return
         news = self.inheritable(subscription, cuts)
         self.report(subscription, {p: max(cut, self.next_number(p)) for p, cut in news.items()})
 
