@@ -47,7 +47,7 @@ from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["RoutingTable"]
 
-AT_ONCE = 8
+AT_ONCE = 4
 """Subscriptions that are compared with an advertisement in a piece of work."""
 LOST_MAX = 10_000
 """Publishers that were lost with their sessions and are remembered."""
