@@ -66,3 +66,18 @@ def test_a_lost_effect_is_not_due_to_who_came_later() -> None:
     assert excuse(verdict, msgspec.structs.replace(result, trace=earlier)) == verdict
     others = tuple(lost for lost in result.lost_publications if lost.publisher != anomaly.publisher)
     assert excuse(verdict, msgspec.structs.replace(result, lost_publications=others)) == verdict
+
+
+def test_what_others_admitted_is_not_held_against_a_reading_that_was_over_when_the_halves_met() -> None:
+    result = run(Path(__file__).parent / "read_before_the_halves_met.toml")
+    assert result.trace is not None
+    verdict = check(result.trace)
+    assert verdict.counts == {"gap": 1}
+    rows = [msgspec.structs.replace(row, requested_ms=0.0) for row in result.trace.subscriptions]
+    earlier = msgspec.structs.replace(result.trace, subscriptions=rows)
+    assert excuse(verdict, msgspec.structs.replace(result, trace=earlier)) == verdict, (
+        "it was there when it was published"
+    )
+    [lost] = result.lost_publications
+    before = msgspec.structs.replace(lost, time_ms=2000.0)
+    assert excuse(verdict, msgspec.structs.replace(result, lost_publications=(before,))) == verdict
