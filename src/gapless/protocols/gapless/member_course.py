@@ -71,9 +71,16 @@ class MemberCourse:
 
         What the last one said of whom it suspects went with it. Its smallest story: b1 dies, b0 says so to b2 and b3,
         is told that it is out itself, and begins anew. b2 and b3 wait for b0's word, and nobody excludes b1.
+
+        Those who are out may be back as well, and not know it of each other: they hear of this life, too. The smallest
+        story: b0 and b1 go on without each other. When they meet, each hears that it is out, and begins anew. Neither
+        would have anything to say to the other, whose last life is out.
         """
         if self._life:
             self._news.announce()
+            for name in self._site.near:
+                if self._membership.excluded(name):
+                    self._streams.fence(name)
             self._news.repeat_accusations()
             self._wait_for_others()
         self.refresh()
@@ -151,7 +158,9 @@ class MemberCourse:
         it stays like that.
         """
         is_new = message.life > self._membership.life(peer)
-        if is_new or self._membership.lives(peer, message.life) or not self._membership.hears_somebody():
+        if is_new:
+            self.learn({**message.status, peer: alive_status(message.life)})
+        elif self._membership.lives(peer, message.life) or not self._membership.hears_somebody():
             self.learn(message.status)
         elif not self._site.waits and self._stands_above(peer):
             self._fenced_off[peer] = message
