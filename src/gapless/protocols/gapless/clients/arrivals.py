@@ -108,6 +108,8 @@ class Arrivals:
                 why = f"nobody has taken over yet from {broker_of(Home(message.home))}, where it was last"
             elif self._may_be_inherited(message):
                 why = "a hand-over may bring its session"
+        if not why and self._is_elsewhere(session, message):
+            why = "another broker has a session of it"
         if not why and self._unaccounted.may_be_found(client, held, message, now):
             why = "it knows of something that nobody here does, and that may still come"
         if why:
@@ -142,6 +144,13 @@ class Arrivals:
         if session.is_orphan or message.home == self._home or message.heard <= session.attempt:
             return False
         return self._homes.find_home(client, Home(message.home)) != self._home
+
+    def _is_elsewhere(self, session: Session | None, message: Attach) -> bool:
+        """Whether what the client subscribed to is known from another broker: that one has to give up its session."""
+        ours = () if session is None else session.subscriptions
+        brought = [progress.subscription for progress in message.brought if progress.subscription not in ours]
+        known = self._table.subscriptions
+        return any(name in known and known[name].origin is not None for name in brought)
 
     def _has_expired(self, message: Attach) -> bool:
         has_lost = any(item.is_live and (item.got or item.is_whole) for item in message.brought)

@@ -208,6 +208,10 @@ class Membership:
         f = 2: b1 and b2 stand still, b0 and b3 go on without them, confirm what they admit, and lose their power. b1
         and b2 go on, and miss no more than f. If they took b0 and b3 for dead, these could only come back as others'
         heirs, and what they confirmed would be told to be lost.
+
+        Who was excluded a moment ago is missed all the same. The smallest story, with f = 1: b0 is cut off from b1, b2
+        and b3, and does not notice it of all at once. If it took b1 for dead, and then b2, and then b3, and they took
+        b0 for dead, both would go on.
         """
         if self.has_disk and not self.was_taken_in:
             is_early = self.is_patient and any(self.lives(name, life) for name, life in self._suspected.items())
@@ -215,7 +219,9 @@ class Membership:
         heard = sum(not self._is_silent(name) for name in self._watched)
         if self._needs_majority:
             return not self._is_majority(self.name, 1 + heard)
-        missed = set(self.unheard())
+        missed = {
+            name for name, life in self._suspected.items() if self.lives(name, life) or self._was_heard_late(name)
+        }
         if self.has_disk:
             if self.is_patient and self.stood_still and missed:
                 return True
@@ -224,6 +230,10 @@ class Membership:
             if self.is_patient:
                 missed.update(name for name in self._watched if not self._was_taken_in(name))
         return len(missed) > max(1, self.f, heard)
+
+    def _was_heard_late(self, name: str) -> bool:
+        """Whether the failure detector has not suspected the broker for long."""
+        return name not in self._overdue and not self.is_forgotten(name)
 
     def may_hand_over(self) -> bool:
         """Whether a hand-over that this broker completes counts: where a majority is needed, it hears its own."""
