@@ -20,6 +20,14 @@ def test_the_cut_is_the_first_effect_of_what_the_subscription_gets() -> None:
     assert find_start(events, pasts, ALL, "q", Bound(1, 9), {"p": 4}) == 2
 
 
+def test_what_has_a_smaller_stamp_is_no_effect_though_it_came_later() -> None:
+    events = [Event("q", 1, {"x": 1}, b"", 40), Event("q", 2, {"x": 1}, b"", 60)]
+    pasts = {("q", 1): {"q": 1, "p": 5}, ("q", 2): {"q": 2, "p": 5}}
+    stamps = {("p", 5): 50}
+    assert find_start(events, pasts, ALL, "q", Bound(1, 9), {"p": 5}, lambda *key: stamps.get(key, -1)) == 2
+    assert find_start(events, pasts, ALL, "q", Bound(1, 9), {"p": 4}, lambda *key: stamps.get(key, -1)) == 1
+
+
 def test_where_nothing_comes_after_what_it_gets_the_next_event_to_come_will_do() -> None:
     assert find_start([event("q", 1)], {("q", 1): {"q": 1}}, ALL, "q", Bound(1, 9), {"p": 5}) == 9
     assert find_start([], {}, ALL, "q", Bound(1, 9), {"p": 5}) == 9

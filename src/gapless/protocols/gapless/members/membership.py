@@ -209,6 +209,9 @@ class Membership:
         and b2 go on, and miss no more than f. If they took b0 and b3 for dead, these could only come back as others'
         heirs, and what they confirmed would be told to be lost.
 
+        Nobody misses those who are far away: that they are out, it may never hear. The smallest story, with f = 2:
+        three keepers of names die one after the other, which b9 had asked. It would wait for them for ever.
+
         Who was excluded a moment ago is missed all the same. The smallest story, with f = 1: b0 is cut off from b1, b2
         and b3, and does not notice it of all at once. If it took b1 for dead, and then b2, and then b3, and they took
         b0 for dead, both would go on.
@@ -220,13 +223,14 @@ class Membership:
         if self._needs_majority:
             return not self._is_majority(self.name, 1 + heard)
         missed = {
-            name for name, life in self._suspected.items() if self.lives(name, life) or self._was_heard_late(name)
-        }
+            name for name, life in self._suspected.items()
+            if name in self._watched and (self.lives(name, life) or self._was_heard_late(name))
+        }  # fmt: skip
         if self.has_disk:
             if self.is_patient and self.stood_still and missed:
                 return True
             heard = sum(not self._is_silent(name) and self._may_judge(name) for name in self._watched)
-            missed |= self._unsure.keys() - self._out
+            missed |= {name for name in self._unsure if name in self._watched and name not in self._out}
             if self.is_patient:
                 missed.update(name for name in self._watched if not self._was_taken_in(name))
         return len(missed) > max(1, self.f, heard)

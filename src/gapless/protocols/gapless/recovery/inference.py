@@ -105,7 +105,7 @@ class Inference:
             for publisher, bound in {**unbound, **bounds}.items() if had else ():
                 gets = had if publisher in unprocessed else known
                 events = self._from(publisher, bound.least)
-                cut = find_start(events, self._pasts, pattern, publisher, bound, gets)
+                cut = find_start(events, self._pasts, pattern, publisher, bound, gets, self._stamp_of)
                 is_certain = publisher in bounds and publisher not in self._left
                 if cut < bound.following or (known and is_certain):
                     self._known_cuts.setdefault(name, {})[publisher] = cut
@@ -124,6 +124,12 @@ class Inference:
         """The events of the publisher from a number on."""
         events = self._by_publisher.get(publisher, [])
         return events[bisect_left(events, least, key=lambda event: event.seq) :]
+
+    def _stamp_of(self, publisher: str, first: int) -> int:
+        """The stamp of the publisher's first event from a number on, if it is that number; or else -1."""
+        events = self._by_publisher.get(publisher, [])
+        place = bisect_left(events, first, key=lambda event: event.seq)
+        return events[place].stamp if place < len(events) and events[place].seq == first else -1
 
     def _find_had(self, member: str) -> Pieces[dict[str, Cuts]]:
         """By subscription on the member's side, and by publisher there: the first event that it may have got.

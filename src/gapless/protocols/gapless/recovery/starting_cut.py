@@ -10,7 +10,7 @@ gets every effect of what it gets. And it gets no event whose effects it has mis
 comes after the known cuts, too. If there is no such event, the cut is the next event to come.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -36,12 +36,19 @@ def find_start(
     publisher: str,
     bound: Bound,
     known: Cuts,
+    stamp_of: Callable[[str, int], int] = lambda publisher, first: -1,
 ) -> int:
-    """The cut for a publisher, consistent with the known cuts of other publishers."""
+    """The cut for a publisher, consistent with the known cuts of other publishers.
+
+    `stamp_of` tells the stamp of the first event of a publisher from a number on, if it is known. A broker that passed
+    on one event after another does not tell the second for its effect. The smallest story: q:1 is admitted before p:1,
+    and comes to b0 after it. s gets p:1, and its cut of q is q:2. If q:1 counted as an effect of p:1, s would have to
+    get it, after it has passed.
+    """
     for event in events:
         if event.publisher == publisher and event.seq >= bound.least and pattern.matches(event.attributes):
             past = pasts.get((event.publisher, event.seq), {})
-            if any(past.get(other, 0) >= cut for other, cut in known.items()):
+            if any(past.get(other, 0) >= cut and stamp_of(other, cut) <= event.stamp for other, cut in known.items()):
                 return event.seq
     return bound.following
 
