@@ -182,7 +182,13 @@ class Readings:
         return list({**known.names, **dict.fromkeys(names)}), min(position, known.position)
 
     def catch_up(self, session: Session, names: list[str], position: int) -> None:
-        """A client that lay behind goes on with these subscriptions from a position on."""
+        """A client that lay behind goes on with these subscriptions from a position on.
+
+        If it was catching up before, what is lost of that is told now: the new position lies behind it.
+        """
+        known = self.of(session.client).get(CATCH_UP)
+        if known is not None and known.retrieval is not None and (known.retrieval.lost or known.retrieval.gaps):
+            self._tell(known, is_live=False)
         self.end(session.client, CATCH_UP)
         text = _any_of([session.subscriptions[name].filter.text for name in names])
         begin = position or self._library.index.round_up(self._waves.dropped)
