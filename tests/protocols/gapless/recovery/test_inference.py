@@ -75,9 +75,22 @@ def test_where_no_event_comes_after_those_the_next_one_is_the_cut() -> None:
     assert lost_with_pivot().known["t"] == {"q": 7}, "none of them matches y = 1"
 
 
+def test_an_answer_that_has_not_passed_where_the_subscription_comes_from_is_not_before_its_cut() -> None:
+    nobody = {"wide": "x > 7"}
+    case = lost_with_pivot(events=EVENTS, filters=nobody)
+    assert case.known["t"] == {"q": 5}
+    t = SideSubscription("t", "x >= 0 AND y = 1", {"p": 4}, "c")
+    later = contribution(REGION, subscriptions=[t], passed={"q": 5})
+    assert lost_with_pivot(b1=later, events=EVENTS, filters=nobody).known["t"] == {"q": 6}
+    other = contribution(REGION, subscriptions=[SideSubscription("t", "x >= 0 AND y = 1", {"p": 5}, "c")])
+    assert lost_with_pivot(b1=other, events=EVENTS, filters=nobody).inferred == {}, "it does not get what they answer"
+
+
 def test_nothing_is_inferred_without_a_covering_one_or_for_who_holds_no_cut() -> None:
-    assert lost_with_pivot(events=EVENTS, filters={"wide": "x > 7"}).inferred == {}
-    assert lost_with_pivot(events=EVENTS, filters={"wide": "x < 5"}).inferred == {}, (
+    t = SideSubscription("t", "x >= 0 AND y = 1", {"p": 4}, "c")
+    passed = contribution(REGION, subscriptions=[t], passed={"q": 6})
+    assert lost_with_pivot(b1=passed, events=EVENTS, filters={"wide": "x > 7"}).inferred == {}
+    assert lost_with_pivot(b1=passed, events=EVENTS, filters={"wide": "x < 5"}).inferred == {}, (
         "what it covers in part is not enough"
     )
     fresh = contribution(REGION, subscriptions=[SideSubscription("t", "x >= 0 AND y = 1", {}, "c")])
@@ -217,15 +230,17 @@ def test_inferred_cuts_are_those_of_the_definition(seed: int) -> None:
                 for name, cuts in known.items()
                 if publisher in cuts and parse(filters[name]).covers(pattern)
             ]
-            if not least:
-                continue
+            offer_of = parse({"q": "TRUE", "r": "x < 3"}[publisher])
             effects = [
                 item.seq
                 for item in events
                 if item.publisher == publisher
-                and item.seq >= min(least)
+                and item.seq >= min(least, default=1)
                 and pattern.matches(item.attributes)
                 and pasts[publisher, item.seq].get("p", 0) >= side.cuts["p"]
             ]
-            expected[publisher] = min(effects, default=max(min(least), passed[publisher] + 1))
+            if least:
+                expected[publisher] = min(effects, default=max(min(least), passed[publisher] + 1))
+            elif effects and offer_of.overlaps(pattern):
+                expected[publisher] = min(effects)  # nothing has passed where the subscription comes from
         assert case.known.get(side.subscription, {}) == expected

@@ -102,6 +102,7 @@ class Inference:
                 covered, unbound = yield from self._bounds(pattern, known, home, older)
                 bounds |= covered
                 unbound |= self._awaited(awaited, known.keys() | bounds.keys())
+                unbound |= self._not_passed(pattern, home, known.keys() | bounds.keys() | unbound.keys())
             for publisher, bound in {**unbound, **bounds}.items() if had else ():
                 gets = had if publisher in unprocessed else known
                 events = self._from(publisher, bound.least)
@@ -232,6 +233,32 @@ class Inference:
             events = self._by_publisher.get(publisher)
             if events and publisher not in others and publisher in self._left:
                 found[publisher] = Bound(events[0].seq, events[-1].seq + 1)
+        return found
+
+    def _not_passed(self, pattern: Filter, home: str, others: Container[str]) -> dict[str, Bound]:
+        """For publishers on other sides: between which numbers lies what has not passed the subscription's side.
+
+        The smallest story: s gets q:1. Its marker is on the way back from b3, where p answers q:1 with p:1, when b3 and
+        the marker are lost. b5, which held p:1, has gone round b3 already when b3 is back, with its disk, and begins
+        anew with all others. So p:1 has been processed, but not where s comes from, and s has to get it.
+        """
+        if home not in self._contributions:
+            return {}
+        passed = self._contributions[home].passed
+        found = {}
+        offers = [
+            (item.publisher, item.filter)
+            for member, sync in self._contributions.items()
+            for item in (sync.advertisements if member != home else ())
+        ]
+        for share in self._inherited:
+            offers += [(share.record.client, text) for text, _, _ in share.record.advertisements.values()]
+        for publisher, text in offers:
+            events, last = self._by_publisher.get(publisher), passed.get(publisher, 0)
+            if publisher in others or not events or events[-1].seq <= last:
+                continue
+            if self._patterns.of(text).overlaps(pattern):
+                found[publisher] = Bound(last + 1, events[-1].seq + 1)
         return found
 
     def _first_of_gone(self, pattern: Filter, cuts: Cuts, home: str) -> Cuts:
