@@ -248,17 +248,16 @@ class Unsubscribed(_Said, frozen=True):
 class Reached(_Said, frozen=True):
     """A subscription that reads history has been sent all up to a position; without a name, all that lay behind have.
 
-    What is `lost` of it nobody holds any more. If `is_live`, what follows is what is published.
+    What is `lost` of it nobody holds any more: numbers by publisher, with a position up to which they were admitted.
+    If `is_live`, what follows is what is published.
     """
 
     subscription: str
     position: int
     is_live: bool
-    lost: Ranges
+    lost: list[tuple[int, Ranges]]
     gap: tuple[int, int] | None = None
     """Two positions: nobody knows any more what was admitted between them."""
-    lost_until: int = 0
-    """A position up to which all that is lost was admitted."""
 
 
 class Behind(_Said, frozen=True):

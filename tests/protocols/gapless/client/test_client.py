@@ -473,5 +473,5 @@ def test_what_was_lost_before_a_subscription_began_does_not_concern_it_though_it
     bench.hear(Cut(2, "s", {"p": 4}, is_whole=True, began=50))
     bench.hear(Behind(2, 10, ["s"]))
     lost = {"gone": [(1, 2)], "p": [(3, 5)]}
-    assert Skipped("s", {"p": [(4, 5)]}) in bench.hear(Reached(2, "", 10, False, lost, lost_until=40))
-    assert Skipped("s", {"gone": [(3, 3)]}) in bench.hear(Reached(2, "", 10, False, {"gone": [(3, 3)]}, lost_until=60))
+    assert Skipped("s", {"p": [(4, 5)]}) in bench.hear(Reached(2, "", 10, False, [(40, lost)]))
+    assert Skipped("s", {"gone": [(3, 3)]}) in bench.hear(Reached(2, "", 10, False, [(60, {"gone": [(3, 3)]})]))

@@ -30,8 +30,9 @@ from gapless.protocols.gapless.client_messages import (
 )
 from gapless.protocols.gapless.groups.client import GroupClient
 from gapless.protocols.gapless.groups.dealer import Dealer
-from gapless.protocols.gapless.messages import Cuts
+from gapless.protocols.gapless.messages import Cuts, Ranges
 from gapless.protocols.gapless.name_messages import NameRecord
+from gapless.protocols.gapless.ranges import add_ranges
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Subscriptions"]
@@ -189,7 +190,10 @@ class Subscriptions:
             held = self._held[name]
             held.since = -1 if message.is_live else message.position
             held.is_behind = held.is_behind and not message.is_live
-            missed = held.miss(held.may_be_due(message.lost, message.lost_until))
+            lost: Ranges = {}
+            for until, ranges in message.lost:
+                add_ranges(lost, held.may_be_due(ranges, until))
+            missed = held.miss(lost)
             if missed or message.gap:
                 self._line.emit(Skipped(held.told_as(name), missed, message.gap))
             if held.dealer is not None:

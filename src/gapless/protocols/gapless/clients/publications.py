@@ -139,7 +139,7 @@ class Publications:
                 self._process(events, number - len(events) + 1)
                 continue
             session.in_flight -= len(events)
-            session.admitted = events[-1].seq
+            session.admitted = max(session.admitted, events[-1].seq)
             timed = session.timed_publication
             if timed is not None and timed[0] <= session.admitted:
                 session.timed_publication = None

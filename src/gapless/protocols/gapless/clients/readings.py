@@ -30,6 +30,7 @@ from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.history.retrieval import Retrieval
+from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.retention.waves import Waves
 from gapless.protocols.gapless.routing.records import Subscription
 from gapless.protocols.gapless.tombstones import is_lost
@@ -467,13 +468,13 @@ class Readings:
     def _tell(self, reading: Reading, *, is_live: bool) -> None:
         """Let the client know how far it got, and what is lost of it."""
         attempt, name = reading.session.attempt, reading.name
+        lost: list[tuple[int, Ranges]] = []
         if reading.retrieval is not None:
             for gap in reading.retrieval.gaps:
-                reading.session.note(Reached(attempt, name, reading.position, False, {}, gap))
+                reading.session.note(Reached(attempt, name, reading.position, False, [], gap))
             reading.retrieval.gaps = []
-            for until, lost in reading.retrieval.take_lost():
-                reading.session.note(Reached(attempt, name, reading.position, False, lost, lost_until=until))
-        reading.session.note(Reached(attempt, name, reading.position, is_live, {}))
+            lost = reading.retrieval.take_lost()
+        reading.session.note(Reached(attempt, name, reading.position, is_live, lost))
 
 
 def _any_of(texts: list[str]) -> str:

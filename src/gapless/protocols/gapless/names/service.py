@@ -250,7 +250,7 @@ class Names:
                 continue
             names = [name for name in listening if self._is_live(session, name)]
             for name in names:
-                session.note(Reached(session.attempt, name, self._told, True, {}))
+                session.note(Reached(session.attempt, name, self._told, True, []))
             if names:
                 self._desk.flush(session)
 
