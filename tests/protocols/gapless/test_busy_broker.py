@@ -53,7 +53,7 @@ SECOND = 1_000_000
 def test_random_runs_of_brokers_that_are_busy_for_long_show_no_violation(
     faults: str, units: int, rest_ms: float
 ) -> None:
-    for seed in range(8):
+    for seed in range(5):
         scenario = generate(seed, "gapless", faults, options={"work_per_turn": units, "rest_ms": rest_ms})
         outcome = try_scenario(scenario)
         assert not outcome.failed, f"seed {seed}: {', '.join(outcome.symptoms)} {outcome.summary}"
@@ -275,17 +275,17 @@ def test_an_advertisement_among_many_subscriptions_takes_several_turns() -> None
 
     give("c", Attach(1, "b0/0", [], {}, [], 1))
     give("p", Attach(1, "b0/0", [], {}, [], 1))
-    for number in range(1_000):
+    for number in range(300):
         give("c", ClientSubscribe(1, f"s{number}", f"x > {number}"))
     effects.clear()
     give("p", ClientAdvertise(1, "a", "x > 10", 1))
-    give("p", ClientPublish(1, [Event("p", 1, {"x": 500})]))
+    give("p", ClientPublish(1, [Event("p", 1, {"x": 200})]))
     turns = 0
     while SetTimer(GO_ON.key, 0) in effects:
         effects.remove(SetTimer(GO_ON.key, 0))
         effects.extend(node.step(GO_ON, 0))
         turns += 1
-    assert turns > 20, "it is compared with each of them, twice"
+    assert turns > 10, "it is compared with each of them, twice"
     told = [type(effect.message) for effect in effects if isinstance(effect, Send)]
     assert told.index(Stable) > max(place for place, kind in enumerate(told) if kind is Cut)
     assert Delivery in told[told.index(Stable) :]
