@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -86,70 +87,70 @@ def memory_kib(pid: int) -> int:
 
 def latency(system: Gapless, port: int, count: int) -> list[float]:
     """Median and 99th percentile, in milliseconds."""
-    taker = start("subscribe", system, port, count, RATE)
-    publisher = None
+    processes = [start("subscribe", system, port, count, RATE)]
     try:
-        said(taker)
-        publisher = start("publish", system, port, count, RATE)
-        found: list[float] = said(taker)["latency_ms"]
+        said(processes[0])
+        processes.append(start("publish", system, port, count, RATE))
+        found: list[float] = said(processes[0])["latency_ms"]
         return found
     finally:
-        for process in (taker, publisher):
-            if process is not None:
-                process.kill()
-                process.wait()
+        end(*processes)
+
+
+def end(*processes: "subprocess.Popen[str]") -> None:
+    """They are not needed any more."""
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def crowds(port: int, clients: int, count: int = 0) -> Iterator[list["subprocess.Popen[str]"]]:
+    """So many clients, in a few processes, that have all come."""
+    bounds = [clients * number // PROCESSES for number in range(PROCESSES + 1)]
+    processes = [start_crowd(port, first, last, count) for first, last in pairwise(bounds)]
+    try:
+        for process in processes:
+            said(process)
+        yield processes
+    finally:
+        end(*processes)
 
 
 def flood(clients: int, count: int) -> float:
     """Deliveries a second, if all subscribe to everything."""
     system = Gapless()
-    processes: list[subprocess.Popen[str]] = []
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        system.serve(Path(folder)) as port,
+        crowds(port, clients, count) as processes,
+    ):
+        publisher = start("publish", system, port, count, 0)
         try:
-            with system.serve(Path(folder)) as port:
-                bounds = [clients * number // PROCESSES for number in range(PROCESSES + 1)]
-                processes += [start_crowd(port, first, last, count) for first, last in pairwise(bounds)]
-                for process in processes:
-                    said(process)
-                processes.append(start("publish", system, port, count, 0))
-                begun: float = said(processes[-1])["start"]
-                end: float = max(said(process)["end"] for process in processes[:-1])
-                return clients * count / (end - begun)
+            begun: float = said(publisher)["start"]
+            over: float = max(said(process)["end"] for process in processes)
+            return clients * count / (over - begun)
         finally:
-            for process in processes:
-                process.kill()
-                process.wait()
+            end(publisher)
 
 
 def measure(clients: int, events: int) -> dict[str, Any]:
     """What many clients cost."""
     system = Gapless()
-    processes: list[subprocess.Popen[str]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            with system.serve(Path(folder)) as port:
-                before = latency(system, port, events)
-                [broker] = system.servers
-                empty = memory_kib(broker.pid)
-                begun = time.monotonic()
-                bounds = [clients * number // PROCESSES for number in range(PROCESSES + 1)]
-                processes += [start_crowd(port, first, last) for first, last in pairwise(bounds)]
-                for process in processes:
-                    said(process)
-                seconds = time.monotonic() - begun
-                full = memory_kib(broker.pid)
-                return {
-                    "clients": clients,
-                    "subscriptions": SUBSCRIPTIONS,
-                    "clients_per_s": clients / seconds,
-                    "kib_per_client": (full - empty) / clients,
-                    "latency_ms_before": before,
-                    "latency_ms_beside": latency(system, port, events),
-                }
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
+    with tempfile.TemporaryDirectory() as folder, system.serve(Path(folder)) as port:
+        before = latency(system, port, events)
+        [broker] = system.servers
+        empty, begun = memory_kib(broker.pid), time.monotonic()
+        with crowds(port, clients):
+            seconds = time.monotonic() - begun
+            return {
+                "clients": clients,
+                "subscriptions": SUBSCRIPTIONS,
+                "clients_per_s": clients / seconds,
+                "kib_per_client": (memory_kib(broker.pid) - empty) / clients,
+                "latency_ms_before": before,
+                "latency_ms_beside": latency(system, port, events),
+            }
 
 
 def show(found: dict[str, Any]) -> None:

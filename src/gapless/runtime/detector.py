@@ -49,6 +49,8 @@ AT_ONCE = 50
 GONE_MAX = 10_000
 """Clients that are remembered as absent after they went away."""
 
+_PING = frame(PING)
+
 
 class Detector:
     """Watches the links of one node. `give` tells the node, `give_up` ends a connection that nobody holds."""
@@ -205,7 +207,7 @@ class Detector:
 
     def _ping(self, link: Link) -> None:
         if link.connection is not None:
-            link.connection.write((frame(PING, link.pace) if link.is_client and link.pace > 1 else frame(PING),))
+            link.connection.write((frame(PING, link.pace) if link.is_client and link.pace > 1 else _PING,))
 
     def _suspect(self, link: Link) -> None:
         self.miss(link, "suspected")

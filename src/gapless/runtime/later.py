@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 from gapless.runtime.clock import now_us
 
-__all__ = ["Later"]
+__all__ = ["TURN_US", "Later"]
 
 TURN_US = 20_000
+"""A fifth of what a turn may last: what was begun before is finished after, and then it is sent."""
 
 
 class Later:

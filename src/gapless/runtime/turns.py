@@ -11,11 +11,10 @@ from collections.abc import Callable
 
 from gapless.runtime.clock import now_us
 from gapless.runtime.connection import Connection
+from gapless.runtime.later import TURN_US
 
 __all__ = ["Turns"]
 
-TURN_US = 20_000
-"""A fifth of what a turn may last: what was begun before is finished after, and then it is sent."""
 NEVER = 1 << 62
 
 

@@ -91,7 +91,7 @@ class Arrivals:
         held, why = 0, ""
         if session is not None:
             held = session.held
-            if session.is_still or self._is_outdated(client, session, message):
+            if session.is_still or self._is_outdated(session, message):
                 why = "its session is about to move"
         elif not message.home:
             self._expired.pop(client, None)
@@ -131,7 +131,7 @@ class Arrivals:
         """
         return message.home != self._home and not self._table.is_intact
 
-    def _is_outdated(self, client: str, session: Session, message: Attach) -> bool:
+    def _is_outdated(self, session: Session, message: Attach) -> bool:
         """Whether another broker has answered the client since this one did.
 
         Then this broker was out, and does not know it yet. Its smallest story: b1 is taken for dead, p goes to b0 and
@@ -143,7 +143,7 @@ class Arrivals:
         """
         if session.is_orphan or message.home == self._home or message.heard <= session.attempt:
             return False
-        return self._homes.find_home(client, Home(message.home)) != self._home
+        return self._homes.find_home(session.client, Home(message.home)) != self._home
 
     def _is_elsewhere(self, session: Session | None, message: Attach) -> bool:
         """Whether what the client subscribed to is known from another broker: that one has to give up its session."""

@@ -224,7 +224,7 @@ class Membership:
             return not self._is_majority(self.name, 1 + heard)
         missed = {
             name for name, life in self._suspected.items()
-            if name in self._watched and (self.lives(name, life) or self._was_heard_late(name))
+            if name in self._watched and (self.lives(name, life) or self._is_newly_suspected(name))
         }  # fmt: skip
         if self.has_disk:
             if self.is_patient and self.stood_still and missed:
@@ -235,7 +235,7 @@ class Membership:
                 missed.update(name for name in self._watched if not self._was_taken_in(name))
         return len(missed) > max(1, self.f, heard)
 
-    def _was_heard_late(self, name: str) -> bool:
+    def _is_newly_suspected(self, name: str) -> bool:
         """Whether the failure detector has not suspected the broker for long."""
         return name not in self._overdue and not self.is_forgotten(name)
 
