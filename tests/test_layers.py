@@ -53,6 +53,7 @@ MAY_IMPORT = {
 ROOMS = {
     "pieces": set[str](),
     "alike": set[str](),
+    "parting": set[str](),
     "messages": {"epochs", "lives"},
     "name_messages": {"messages"},
     "client_messages": {"messages", "name_messages"},
@@ -65,13 +66,14 @@ ROOMS = {
     "ranges": {"messages"},
     "tombstones": set[str](),
     "channel": {"clock", "messages"},
-    "members": {"lives", "messages"},
+    "members": {"lives", "messages", "parting"},
     "retention": {"alike", "clock", "messages", "ranges"},
     "routing": {"messages", "pieces", "tombstones"},
     "history": {"messages", "ranges", "tombstones", "disk", "retention"},
     "clients": {
         "pieces",
         "alike",
+        "parting",
         "messages",
         "client_messages",
         "options",
@@ -113,6 +115,7 @@ ROOMS = {
     },
     "groups": {"messages", "name_messages", "client_messages", "ranges"},
     "client": {
+        "parting",
         "messages",
         "name_messages",
         "client_messages",
@@ -133,6 +136,7 @@ ROOMS = {
     "event_course": {"messages", "recovery", "routing", "clients", "retention"},
     "backup_course": {"messages", "recovery", "site", "streams", "wave_course"},
     "member_course": {
+        "parting",
         "lives",
         "messages",
         "members",

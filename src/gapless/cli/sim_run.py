@@ -36,7 +36,7 @@ def run_file(file: Path, seed: int | None, trace_directory: Path | None, *, as_j
     seconds = time.perf_counter() - start
     trace = result.trace
     assert trace is not None
-    verdict = excuse(check(trace), result)
+    verdict = excuse(check(trace), result, scenario)
     if trace_directory is not None:
         write_trace(trace, trace_directory)
     latencies = subscription_latencies(scenario, trace)

@@ -7,6 +7,7 @@
 
 from gapless.simulator.comparison import Entry, compare
 from gapless.simulator.engine import Simulation
+from gapless.simulator.excuses import excuse
 from gapless.simulator.failures import NodeError, RunawayError, SimulationError
 from gapless.simulator.figures import Figures
 from gapless.simulator.generator import GeneratorLimits, generate
@@ -20,7 +21,7 @@ from gapless.simulator.scenario_run import run_scenario
 from gapless.simulator.search import Finding, Progress, SearchReport, search
 from gapless.simulator.settings import NodeModel, Settings
 from gapless.simulator.shrink import shrink
-from gapless.simulator.trial import Outcome, excuse, try_scenario
+from gapless.simulator.trial import Outcome, try_scenario
 
 __all__ = [
     "Entry", "Figures", "Finding", "GeneratorLimits", "Latency", "NodeError", "NodeModel", "Outcome", "Progress",

@@ -227,6 +227,7 @@ class Simulation:
             queues={} if queues is None else queues.lengths(),
             refusals=tuple(self.refusals),
             lost_publications=tuple(self._lost_publications),
+            confirmations={} if self._recorder is None else self._recorder.confirmations,
         )
 
     # ---- the loop

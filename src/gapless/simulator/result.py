@@ -1,6 +1,6 @@
 """What a run leaves behind."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -58,6 +58,8 @@ class Result(msgspec.Struct, frozen=True):
     refusals: tuple[Refusal, ...]
     lost_publications: tuple[LostPublications, ...] = ()
     """What publishers were told to be lost, though it was confirmed."""
+    confirmations: Mapping[str, Sequence[tuple[int, int]]] = {}
+    """By publisher: when it was told, in microseconds, that all up to a number is safe."""
 
     @property
     def messages(self) -> int:

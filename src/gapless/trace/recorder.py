@@ -62,7 +62,8 @@ class Recorder:
         self._gaps: list[tuple[str, tuple[int, int]]] = []
         self._skipped: dict[str, dict[str, list[tuple[int, int]]]] = {}
         self._spans: dict[str, tuple[int, int]] = {}
-        self._confirmed: dict[str, list[tuple[int, int]]] = {}
+        self.confirmations: dict[str, list[tuple[int, int]]] = {}
+        """By publisher: when it was told that all up to a number is safe."""
         self._acts: list[tuple[str, Event, str | None, int]] = []
         self._known: list[tuple[str, int, int]] = []
         self._openings = Openings(slack_us)
@@ -166,7 +167,7 @@ class Recorder:
 
     def confirm(self, client: str, seq: int, now_us: int) -> None:
         """The client was told that its events up to this number are safe."""
-        self._confirmed.setdefault(client, []).append((now_us, seq))
+        self.confirmations.setdefault(client, []).append((now_us, seq))
 
     def end(self, subscription_id: str, last_seq: dict[str, int], now_us: int, *, is_complete: bool = False) -> None:
         """The subscription is over, with this ending cut. A publisher that has no starting cut gets no ending cut.
@@ -317,7 +318,7 @@ class Recorder:
                 if name in self._complete and until > 0:
                     last[publisher] = stamps.last_up_to(publisher, until)
                 elif name in self._complete and until < 0:
-                    safe = [seq for at, seq in self._confirmed.get(publisher, ()) if at < self._requests[name][2]]
+                    safe = [seq for at, seq in self.confirmations.get(publisher, ()) if at < self._requests[name][2]]
                     last[publisher] = max([last.get(publisher, 0), *safe])
 
     def _leave_out_delivered(self) -> None:

@@ -217,7 +217,7 @@ def test_nothing_is_lost_in_a_cut_if_brokers_wait_and_something_is_and_is_told_i
     assert goes_on.status == "valid"
     assert goes_on.verdict is not None
     assert goes_on.verdict.told_losses > 0
-    switched_off = {**scenario.protocol.options, "switched_off": ["tombstones"]}
+    switched_off = {**scenario.protocol.options, "switched_off": ["tombstones", "parting"]}
     silent = msgspec.structs.replace(scenario, protocol=ProtocolChoice("gapless", switched_off))
     assert try_scenario(silent).status == "invalid"
     waits = msgspec.structs.replace(

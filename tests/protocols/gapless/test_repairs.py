@@ -30,8 +30,11 @@ FIRST_SEEDS = {
     "majority": ("partition", 193),
     "holders": ("partition", 270),
     "tombstones": ("beyond-f", 11),
+    "parting": ("partition", 193),
 }
 """By repair: the faults under which it is needed, and the first seed that shows it."""
+NEEDS: dict[str, dict[str, str]] = {"parting": {"partition": "go on"}}
+"""By repair: options without which it does nothing."""
 
 UNSEEN = {"held-start"}
 """No run of the first 2,000 with crashes shows that it is missing: a subscription that is lost with its broker is
@@ -48,7 +51,7 @@ def test_every_repair_is_tried() -> None:
 @pytest.mark.parametrize("repair", FIRST_SEEDS)
 def test_without_it_a_violation_is_found(repair: str) -> None:
     faults, first_seed = FIRST_SEEDS[repair]
-    options = {"switched_off": [repair]}
+    options = {**NEEDS.get(repair, {}), "switched_off": [repair]}
     report = search("gapless", RUNS, first_seed, faults, options, processes=1, shrink_seconds=0.1)
     assert report.finding is not None
     assert report.finding.symptom in SYMPTOMS
@@ -57,7 +60,7 @@ def test_without_it_a_violation_is_found(repair: str) -> None:
 @pytest.mark.parametrize("repair", FIRST_SEEDS)
 def test_with_it_the_same_run_is_valid(repair: str) -> None:
     faults, seed = FIRST_SEEDS[repair]
-    assert try_scenario(generate(seed, "gapless", faults)).status == "valid"
+    assert try_scenario(generate(seed, "gapless", faults, NEEDS.get(repair))).status == "valid"
 
 
 def pivots_trap(switched_off: list[str]) -> Scenario:

@@ -22,7 +22,7 @@ nothing in its own line or above.
     messages    options                    what brokers say to each other; what can be set
     lives       bounds        clock        names of lives; what clients may; time that causality counts in
     epochs      pieces                     which session of a client is newer; long work in pieces
-    alike       tombstones                 events that no filter tells apart; those that are lost
+    alike       tombstones    parting      events that no filter tells apart; what is lost; two halves that went on
 """
 
 from gapless.overlay import Overlay

@@ -214,6 +214,7 @@ class GaplessBroker(BrokerNode):
                 life.backups.end(peer)
             case Membership():
                 life.members.learn_forgotten(body.forgotten)
+                life.members.learn_parted(body.parted)
                 life.members.learn(body.status)
             case Accuse():
                 life.members.accused(peer, body)

@@ -4,7 +4,8 @@ A connection keeps order but may break and take an unknown suffix of the message
 numbered and kept until acknowledged; after a fresh connection both ends say how far they got (`Resume`), and the
 rest is sent again. A stream belongs to a pair of lives: when a peer that we have heard of starts a new life, what
 was meant for the old one is dropped, because a hand-over follows that contains all that matters. A frame for
-another life than ours is answered by saying which one it is.
+another life than ours is answered by saying which one it is. So is one before which others are missing: they came when
+this broker stayed away between two lives, and heard nothing.
 
 Both are done once for each connection and pair of lives. Once is enough, because a connection keeps order: whatever
 follows is sent with the answer in mind. More would be a storm, for each of a thousand frames to a life that is over
@@ -76,10 +77,12 @@ class Channel:
         """The body, if the frame is the next one from the peer's current life to ours."""
         if not self.meet(frame.life):
             return None
-        if frame.to_life != self.life:
+        is_for_another = frame.to_life != self.life
+        if is_for_another or frame.seq > self._received + 1:
             if self._introduced_to != self.peer_life:
                 self._introduce()
-            return None
+            if is_for_another:
+                return None
         self._forget(frame.ack)
         if frame.seq != self._received + 1:
             return None

@@ -267,6 +267,14 @@ class Behind(_Said, frozen=True):
     subscriptions: list[str]
 
 
+class Parted(_Said, frozen=True):
+    """Halves of the network had gone on without each other: of what was published between two positions, anything may
+    be missing."""
+
+    since: int
+    until: int
+
+
 Note: TypeAlias = Unsubscribed | Reached | Behind
 """What is told in its place among the deliveries."""
 
@@ -340,7 +348,7 @@ class NameHanded(_Message, frozen=True):
 
 Answer: TypeAlias = (
     Invite | Attached | Redirect | NotYet | Gone | Expired | Delivery | Cut | Unsubscribed | Reached | Behind
-    | Stable | Safe | NameOpened | NameRefused | NameKept | NameLost | NamesTold | NameMoved | NameHanded
+    | Stable | Safe | NameOpened | NameRefused | NameKept | NameLost | NamesTold | NameMoved | NameHanded | Parted
 )  # fmt: skip
 """All that a broker says to a client."""
 ANSWERS = get_args(Answer)

@@ -4,7 +4,7 @@ Some have to tell one that stands above them, and is made later: the table tells
 events be forgotten, a hand-over lets them be processed. What they are given for that stands at the end of `Life`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gapless.events import Event, Events
 from gapless.protocols.gapless.backup_course import BackupCourse
@@ -154,6 +154,7 @@ class Life:
             links_changed=self._links_changed,
             set_timer=site.emit,
             learn=self._learn,
+            part=self._part,
         )
         self.handovers = Handovers(self.state, outlets)
         self.persistence = Persistence(self.state, self.library, site.disk, self.number, self._answer_backup)
@@ -239,6 +240,9 @@ class Life:
 
     def _learn(self, status: Statuses) -> None:
         self.members.learn(status)
+
+    def _part(self, brokers: Sequence[str]) -> None:
+        self.members.part(brokers)
 
 
 def _membership(site: Site, life: int) -> Membership:

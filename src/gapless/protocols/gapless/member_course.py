@@ -12,9 +12,10 @@ from gapless.protocols.gapless.history.refill import Refill
 from gapless.protocols.gapless.lives import Status
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.news import StatusNews
-from gapless.protocols.gapless.members.status import FIRST, alive_status, excluded_status, life_of
+from gapless.protocols.gapless.members.status import FIRST, alive_status, excluded_status, is_excluded, life_of
 from gapless.protocols.gapless.messages import Accuse, Fenced
 from gapless.protocols.gapless.messages import Membership as MembershipNews
+from gapless.protocols.gapless.parting import Parting, parting
 from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.state import BrokerState
 from gapless.protocols.gapless.site import Site
@@ -134,6 +135,25 @@ class MemberCourse:
             self._news.spread_forgotten(news)
             self.refresh()
 
+    def learn_parted(self, parted: Parting) -> None:
+        """Halves of the network had gone on without each other: tell the clients, and those who may not know it."""
+        if self._membership.part(parted):
+            self._news.spread_parted()
+            self._clients.tell_parted(self._membership.parted)
+
+    def part(self, brokers: Sequence[str]) -> None:
+        """These and others had gone on without each other: tell everyone."""
+        if brokers and "parting" not in self._site.options.switched_off:
+            clock = self._state.journal.clock
+            since = min(map(self._state.estates.ended_at, brokers))
+            self.learn_parted(parting(since, max(clock.now, clock.last)))
+
+    def _part(self, message: Fenced) -> None:
+        """This life is out. If it has gone on without some who live, there were two halves."""
+        is_out = message.status.get(self._site.name, FIRST) >= excluded_status(self._life)
+        if is_out and not self._site.waits:
+            self.part(self._membership.apart(message.others))
+
     def _tell(self, news: Mapping[str, Status], regions: Sequence[Region] = ()) -> None:
         """Tell who must know, and listen to nobody who is out: the given regions count, and those that are now."""
         self._news.spread(news, (*regions, *self._handovers.regions()))
@@ -159,8 +179,10 @@ class MemberCourse:
         """
         is_new = message.life > self._membership.life(peer)
         if is_new:
+            self._part(message)
             self.learn({**message.status, peer: alive_status(message.life)})
         elif self._membership.lives(peer, message.life) or not self._membership.hears_somebody():
+            self._part(message)
             self.learn(message.status)
         elif not self._site.waits and self._stands_above(peer):
             self._fenced_off[peer] = message
@@ -179,7 +201,9 @@ class MemberCourse:
         """
         told = self._fenced_off.pop(peer, None)
         if told is not None and self._membership.excluded(peer) and not self._membership.suspects(peer):
-            self.learn({name: status for name, status in told.others.items() if name not in told.status})
+            self._part(told)
+            out = {name: status for name, status in told.others.items() if is_excluded(status)}
+            self.learn({name: status for name, status in out.items() if name not in told.status})
             self.learn(told.status)
 
     # ---- who is heard -------------------------------------------------------------------------------------

@@ -57,7 +57,8 @@ class Fenced(_Message, frozen=True):
     """Of the sender."""
     status: dict[str, Status]
     others: dict[str, Status] = msgspec.field(default_factory=dict)
-    """Who else is out, as far as the sender knows: those with whom you have gone on may be among them."""
+    """All that the sender knows of who lives. Those with whom you have gone on may be out, too, and those without whom
+    you have gone on may live."""
 
 
 # ---- along the tree ---------------------------------------------------------------------------------------
@@ -209,6 +210,8 @@ class Membership(_Message, frozen=True):
     status: dict[str, Status]
     forgotten: dict[str, int] = msgspec.field(default_factory=dict)
     """By broker: the last of its lives for which nobody has to wait, as an operator said."""
+    parted: tuple[int, int] = (0, 0)
+    """Between which positions halves of the network had last gone on without each other: see `parting`."""
 
 
 class Accuse(_Message, frozen=True):

@@ -8,14 +8,15 @@ __all__ = ["REPAIRS", "GaplessOptions"]
 
 REPAIRS = frozenset({
     "late-publishers", "pivots", "hand-over", "make-before-break", "held-start", "synced", "majority", "holders",
-    "named-position", "tombstones",
+    "named-position", "tombstones", "parting",
 })  # fmt: skip
 """What tests can switch off to see that the checkers notice. Without `pivots`, a covered subscription is sent on as in
 the paper's Algorithm 2, and gets the other publishers' cuts from them, not from what covers it. Without `held-start`,
 a subscription is ready before f + 1 brokers hold its cut. Without `synced`, brokers do not wait for their disks.
 Where `partition` is `wait`: without `majority`, two brokers exclude a third all the same; without `holders`, those who
 are left go on without what the excluded had confirmed. Without `named-position`, who opens a named subscription goes on
-with what is published. Without `tombstones`, what more than f brokers took along is told to nobody."""
+with what is published. Without `tombstones`, what more than f brokers took along is told to nobody; without
+`parting`, nobody is told that two halves have gone on without each other."""
 
 
 class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,7 +92,7 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     switched_off: tuple[str, ...] = ()
     """For tests only: any of `late-publishers`, `pivots`, `hand-over`, `make-before-break`, `held-start`, `synced`,
-    `majority`, `holders`, `named-position`, `tombstones`."""
+    `majority`, `holders`, `named-position`, `tombstones`, `parting`."""
 
     def __post_init__(self) -> None:
         sizes = ("history_bytes", "history_disk_bytes", "journal_bytes")

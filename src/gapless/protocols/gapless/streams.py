@@ -47,7 +47,7 @@ class Streams:
 
     def fence(self, peer: str) -> None:
         """Tell a life that is out that it is."""
-        self._emit(Send(peer, Fenced(self._life, {peer: self._membership.status[peer]}, self._membership.out())))
+        self._emit(Send(peer, Fenced(self._life, {peer: self._membership.status[peer]}, dict(self._membership.status))))
 
     # ---- hearing ------------------------------------------------------------------------------------------
 

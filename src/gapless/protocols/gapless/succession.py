@@ -94,6 +94,8 @@ class Succession:
         self.now = self._begin(site, life_of(status) + 1, found)
         self.now.membership.merge({name: value for name, value in known.items() if name != site.name})
         self.now.membership.forget(last.membership.forgotten)
+        self.now.estates.learn_ends(last.estates)
+        self.now.members.learn_parted(last.membership.parted)
         for name in suspected:
             self.now.membership.suspect(name)
         self.now.members.start()

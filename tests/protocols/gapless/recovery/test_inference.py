@@ -164,7 +164,12 @@ def never_let_out(b1_log: list[LogEntry], cuts: Cuts, passed: int = 0, log_from:
     share = Inheritance(record("c", advertisements={"a": (WIDE, 1, True)}), "b1", "b0")
     side = SideSubscription("t", WIDE, cuts, "d", log_from=log_from)
     return Case(
-        contribution(REGION, subscriptions=[side], log=b1_log, passed={"c": passed}),
+        contribution(
+            REGION,
+            subscriptions=[side],
+            log=b1_log,
+            passed={"c": passed, **{entry.event.publisher: entry.event.seq for entry in b1_log}},
+        ),
         contribution(REGION),
         inherited=(share,),
         events=(event("p", 4), event("c", 1)),

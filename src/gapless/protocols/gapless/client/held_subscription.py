@@ -6,6 +6,7 @@ from gapless.protocols.gapless.client.named import Named
 from gapless.protocols.gapless.client_messages import SubscriptionProgress
 from gapless.protocols.gapless.groups.dealer import Dealer
 from gapless.protocols.gapless.messages import Cuts, Ranges
+from gapless.protocols.gapless.parting import TOGETHER, Parting
 from gapless.protocols.gapless.ranges import add_range, without
 from gapless.protocols.parts.forgetting import forget_oldest
 from gapless.protocols.parts.held import Held
@@ -45,12 +46,22 @@ class HeldSubscription(Held):
         """What will not come, and the application was told so."""
         self._unplaced: Ranges = {}
         """What is lost of publishers that have no cut yet."""
+        self._parted = TOGETHER
+        """Between which positions halves of the network had gone on without each other, as the application was told."""
         self.is_ending = False
         self.named: Named | None = None
         self.dealer: Dealer | None = None
         """If it is read for a group: who deals it out. Then it is none of the application's."""
         self.reached = since
         """If it is named: all up to this position has come."""
+
+    def parts(self, parted: Parting) -> bool:
+        """Whether the application has to be told of a parting: once, if it began, or reads from, before its end."""
+        begins = self._start if self.has_history else self.began
+        if not self.is_whole or parted == self._parted or begins >= parted[1]:
+            return False
+        self._parted = parted
+        return True
 
     def told_as(self, name: str) -> str:
         """Under which name the application is told of a loss: for a group, that with which it takes part."""

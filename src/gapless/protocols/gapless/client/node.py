@@ -49,6 +49,7 @@ from gapless.protocols.gapless.client_messages import (
     NameRefused,
     NamesTold,
     NotYet,
+    Parted,
     Reached,
     Redirect,
     Safe,
@@ -145,6 +146,8 @@ class GaplessClient(ClientNode):
                 self._subscriptions.reached(message)
             case Behind():
                 self._subscriptions.behind(message)
+            case Parted():
+                self._subscriptions.parted(message)
             case Attached():
                 self._search.granted(message)
                 self._publishing.lose(message.lost)

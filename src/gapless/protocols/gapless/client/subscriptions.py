@@ -24,6 +24,7 @@ from gapless.protocols.gapless.client_messages import (
     ClientSubscribe,
     ClientUnsubscribe,
     Cut,
+    Parted,
     Reached,
     SubscriptionProgress,
     Unsubscribed,
@@ -32,6 +33,7 @@ from gapless.protocols.gapless.groups.client import GroupClient
 from gapless.protocols.gapless.groups.dealer import Dealer
 from gapless.protocols.gapless.messages import Cuts, Ranges
 from gapless.protocols.gapless.name_messages import NameRecord
+from gapless.protocols.gapless.parting import TOGETHER
 from gapless.protocols.gapless.ranges import add_ranges
 from gapless.protocols.parts.forgetting import forget_oldest
 
@@ -49,6 +51,8 @@ class Subscriptions:
         """By publisher: the last number that was delivered for subscriptions that are over."""
         self._line = line
         self._held: dict[str, HeldSubscription] = {}
+        self._parted = TOGETHER
+        """Between which positions halves of the network had gone on without each other, as its broker says."""
         self.named = NamedClient(line, self)
         self.groups = GroupClient(client, line, self)
         self.deliveries = Deliveries(line, self._held, self.named, self.groups)
@@ -170,6 +174,7 @@ class Subscriptions:
         if not held.is_active and held.dealer is None and (message.is_whole or held.ready == "first"):
             held.is_active = True
             self._line.emit(Activated(message.subscription))
+        self._tell_parted(message.subscription, held)
 
     def behind(self, message: Behind) -> None:
         """The client lies behind: these are read from a position on."""
@@ -205,6 +210,16 @@ class Subscriptions:
                 held.reached = message.position
                 self.named.reached(held.named, self.deliveries.count, message.position)
             self._line.emit(CaughtUp(name, message.position, message.is_live))
+
+    def parted(self, message: Parted) -> None:
+        """What was published between two positions may be missing. Each broker that it comes to says so."""
+        self._parted = message.since, message.until
+        for name, held in self._held.items():
+            self._tell_parted(name, held)
+
+    def _tell_parted(self, name: str, held: HeldSubscription) -> None:
+        if held.parts(self._parted):
+            self._line.emit(Skipped(held.told_as(name), {}, self._parted))
 
     def unsubscribed(self, message: Unsubscribed) -> None:
         """The broker delivers nothing more for it."""

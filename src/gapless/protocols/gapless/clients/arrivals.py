@@ -44,6 +44,10 @@ class Homes(Protocol):
         """The position that everything had reached while that life was there, as far as is known."""
         ...
 
+    def agreed(self, home: Home, position: int) -> int:
+        """Of a position that a life told its clients: what it means the same by as this one."""
+        ...
+
     @property
     def gone(self) -> Mapping[str, None]:
         """The publishers whose sessions hand-overs found to be lost, or on disks that may be old."""

@@ -21,6 +21,7 @@ from gapless.protocols.gapless.client_messages import (
     Cut,
     Gone,
     NotYet,
+    Parted,
     Redirect,
     Stable,
     SubscriptionProgress,
@@ -43,6 +44,7 @@ from gapless.protocols.gapless.epochs import epoch_of, inherited, times_inherite
 from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.messages import Cuts, PutOff, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.parting import TOGETHER, Parting
 from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.retention.milestones import TRANSIT_US
@@ -105,6 +107,7 @@ class Desk:
         )
         self.errand: Pieces[None] | None = None
         """What is still to be done of the last input, and may take long: before any other is taken."""
+        self._parted = TOGETHER
         self._insecure: dict[str, None] = {}
         self._gathered: dict[str, None] | None = None
 
@@ -151,6 +154,7 @@ class Desk:
         return session
 
     def _resume(self, session: Session, message: Attach) -> Pieces[None]:
+        home = Home(message.home)
         known_late = self.readings.late(session.client)
         self.readings.drop(session.client)
         read = {progress.subscription: progress for progress in message.brought if not progress.is_live}
@@ -172,6 +176,8 @@ class Desk:
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
         begins = {name for name in brought if name in fresh or name in session.untold or name in revived}
         late, position = session.find_late(brought.values(), known_late, begins, self.readings.reached)
+        if late and not session.is_live:
+            position = max(self._homes.agreed(home, position), min(position, session.behind))
         if revived:
             # Waves do not wait for a lost session: its client may lack what came after the last position before that.
             # If the session was found without them, it may have fallen behind later.
@@ -181,14 +187,12 @@ class Desk:
                 behind.append(heard)
             if not session.is_live:
                 behind.append(session.behind)
-            late, position = [*late, *revived], min([self._homes.lost_at(Home(message.home)), *behind])
+            late, position = [*late, *revived], min([self._homes.lost_at(home), *behind])
             session.revived.update(revived)
         passed = self._table.passed.get(session.client, 0)
         accounted = self._unaccounted.accounted(session.client, session.held, message)
         passed_on = self._unaccounted.passed_on(session.client, session.held, message)
-        advertised = 0  # of a session that was not lost with its broker, others know what it advertised
-        if session.client in self._homes.gone:
-            advertised = min((first for _, first in message.advertisements.values()), default=NEVER)
+        advertised = min((first for _, first in message.advertisements.values()), default=NEVER)
         tombstones = [
             tombstone(session.client, seq, is_anybodys=seq < advertised) for seq in range(passed_on + 1, message.first)
         ]
@@ -202,6 +206,8 @@ class Desk:
         self._send(
             session.client, Attached(message.attempt, self._home, [*fresh, *voided], self._contacts, session.lost)
         )
+        if self._parted != TOGETHER:
+            self._send(session.client, Parted(message.attempt, *self._parted))
         for name in broken:
             self._send(session.client, Unsubscribed(message.attempt, name, {}))
         for name, progress in brought.items():
@@ -234,7 +240,7 @@ class Desk:
         for name, progress in read.items():
             if name in session.subscriptions:
                 self.readiness.wait_for(session, name)
-            self._read(session, name, progress.filter, progress.since, progress.until)
+            self._read(session, name, progress.filter, self._homes.agreed(home, progress.since), progress.until)
         if tombstones:
             session.admitted, session.queued = max(session.admitted, passed_on), passed_on
             self.publications.queue(session, tombstones, self.now)
@@ -372,6 +378,13 @@ class Desk:
         for session in self.sessions.values():
             if not session.is_orphan:
                 self._send(session.client, Gone(session.attempt))
+
+    def tell_parted(self, parted: Parting) -> None:
+        """Tell all clients, and those who come, between which positions something may be missing."""
+        self._parted = parted
+        for session in self.sessions.values():
+            if not session.is_orphan:
+                self._send(session.client, Parted(session.attempt, *parted))
 
     # ---- calls --------------------------------------------------------------------------------------------
 

@@ -107,7 +107,8 @@ class Publications:
         for publisher, last in sorted(unburied.items()):
             first = max(self._table.passed.get(publisher, 0), last - self._window) + 1
             if first <= last:
-                lost = [tombstone(publisher, seq) for seq in range(first, last + 1)]
+                is_unknown = not self._table.advertises(publisher)
+                lost = [tombstone(publisher, seq, is_anybodys=is_unknown) for seq in range(first, last + 1)]
                 self._lose(publisher, first, last)
                 events = self._journal.stamp(lost)
                 self._admissions.append((self._journal.admit(events), None, events))

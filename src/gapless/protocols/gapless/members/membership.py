@@ -37,6 +37,7 @@ from gapless.protocols.gapless.members.status import (
     is_unsettled,
     life_of,
 )
+from gapless.protocols.gapless.parting import TOGETHER, Parting, join
 
 __all__ = ["Membership"]
 
@@ -59,7 +60,8 @@ class Membership:
         self.version = 0
         """Grows whenever a status does."""
         self.f = f
-        self._needs_majority = needs_majority
+        self.needs_majority = needs_majority
+        """Whether no two halves of a cut network can go on without each other."""
         self.watch = f + 1
         """How far failure detectors look."""
         self._watched = overlay.within(name, self.watch)
@@ -68,6 +70,8 @@ class Membership:
         self._accusers: dict[str, dict[str, int]] = {}
         self.forgotten: dict[str, int] = {}
         """By broker: the last of its lives that will not return, as an operator said."""
+        self.parted = TOGETHER
+        """Between which positions halves of the network had last gone on without each other."""
         self._unsure: dict[str, None] = {}
         """Where a majority is needed, or there are disks: who is trusted again, but has not said since that this life
         still counts, or in which life it is."""
@@ -113,6 +117,15 @@ class Membership:
         self.forgotten |= news
         return news
 
+    def part(self, parted: Parting) -> bool:
+        """Halves of the network had gone on without each other; whether that is news."""
+        before, self.parted = self.parted, join(self.parted, parted)
+        return self.parted != before
+
+    def apart(self, status: Mapping[str, Status]) -> list[str]:
+        """Who is out here, and lives for one who knows these statuses."""
+        return [name for name in self._out if status.get(name, FIRST) < self.status[name]]
+
     def out(self) -> Statuses:
         """The statuses of all that are out."""
         return {name: self.status[name] for name in sorted(self._out)}
@@ -123,7 +136,7 @@ class Membership:
 
     def may_return(self, name: str) -> bool:
         """Whether everybody waits for the broker, should it be gone, because it comes back with what it held."""
-        return self.has_disk and self._needs_majority and self.forgotten.get(name, -1) < self.life(name)
+        return self.has_disk and self.needs_majority and self.forgotten.get(name, -1) < self.life(name)
 
     def is_news(self, status: Mapping[str, Status]) -> bool:
         """Whether any of it is not known here yet."""
@@ -152,7 +165,7 @@ class Membership:
 
     def trust(self, name: str) -> None:
         """The failure detector trusts the broker again."""
-        if self._suspected.pop(name, None) is not None and (self._needs_majority or self.has_disk):
+        if self._suspected.pop(name, None) is not None and (self.needs_majority or self.has_disk):
             self._unsure[name] = None
         self._overdue.pop(name, None)
 
@@ -220,7 +233,7 @@ class Membership:
             is_early = self.is_patient and any(self.lives(name, life) for name, life in self._suspected.items())
             return is_early or len(self.missing()) > self.f
         heard = sum(not self._is_silent(name) for name in self._watched)
-        if self._needs_majority:
+        if self.needs_majority:
             return not self._is_majority(self.name, 1 + heard)
         missed = {
             name for name, life in self._suspected.items()
@@ -241,7 +254,7 @@ class Membership:
 
     def may_hand_over(self) -> bool:
         """Whether a hand-over that this broker completes counts: where a majority is needed, it hears its own."""
-        return not (self._needs_majority and self.is_cut_off())
+        return not (self.needs_majority and self.is_cut_off())
 
     def missing(self) -> list[str]:
         """The brokers around that this one does not hear, and that may return."""
@@ -268,7 +281,7 @@ class Membership:
         ):
             return False
         agreeing = sum(accusers.get(b, -1) >= life for b in witnesses)
-        if self._needs_majority:
+        if self.needs_majority:
             return self._is_majority(name, 1 + agreeing)
         return self._overdue.get(name) == life or agreeing > 0
 

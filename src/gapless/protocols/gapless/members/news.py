@@ -34,12 +34,18 @@ class StatusNews:
         around = (peer, *self._membership.overlay.within(peer, self._radius))
         status = self._membership.status
         forgotten = {name: life for name, life in self._membership.forgotten.items() if name in around}
-        self._send(peer, MembershipNews({name: status[name] for name in around if name in status}, forgotten))
+        known = {name: status[name] for name in around if name in status}
+        self._send(peer, MembershipNews(known, forgotten, self._membership.parted))
 
     def spread_forgotten(self, news: Mapping[str, int]) -> None:
         """Tell everyone near that some brokers will not return. Those who did not know it pass it on."""
         for peer in self._near:
             self._send(peer, MembershipNews({name: excluded_status(life) for name, life in news.items()}, dict(news)))
+
+    def spread_parted(self) -> None:
+        """Tell everyone near that halves of the network had gone on without each other. Those pass it on."""
+        for peer in self._near:
+            self._send(peer, MembershipNews({}, {}, self._membership.parted))
 
     def spread(self, news: Mapping[str, Status], regions: Iterable[Region]) -> None:
         """Tell everyone near, and those who share one of these regions with it."""
@@ -53,7 +59,7 @@ class StatusNews:
                         told.setdefault(peer, {})[name] = value
         for peer, part in told.items():
             if peer != self._membership.name:
-                self._send(peer, MembershipNews(part))
+                self._send(peer, MembershipNews(part, {}, self._membership.parted))
 
     def speak_of(self, name: str, guilty: bool) -> None:
         """Tell those who watch a broker what our detector thinks of it."""

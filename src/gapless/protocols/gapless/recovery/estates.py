@@ -268,19 +268,21 @@ class Estates:
     def find_home(self, client: str, home: Home) -> Home | None:
         """The life that holds the client's session, or may begin one, if that is known.
 
-        An heir may have died before anybody else held what it inherited: then it counts who has succeeded it.
+        An heir may have died before anybody else held what it inherited: then it counts who has succeeded it. Two
+        halves that went on without each other may have inherited from each other: so it counts there, too.
         """
         inherited = self._homes.get(client)
         if inherited is not None and inherited != self._home:
             home = inherited
-        for _ in range(len(self.heirs) + len(self._successors) + 1):
-            if self._lives(home):
-                return home
-            broker = broker_of(home)
-            if home not in self.heirs and broker not in self._successors:
+        asked: set[Home] = set()
+        while not self._lives(home):
+            asked.add(home)
+            ways = self.heirs.get(home), self._successors.get(broker_of(home))
+            way = next((way for way in ways if way is not None and way not in asked), None)
+            if way is None:
                 return None
-            home = self.heirs.get(home) or self._successors[broker]
-        return None
+            home = way
+        return home
 
     def note_end(self, broker: str, reached: int) -> None:
         """The broker is out, or returns: its last life, or the one before, is over."""
@@ -289,11 +291,31 @@ class Estates:
         self._reached_at.setdefault((broker, over), reached)
         forget_oldest(self._reached_at, REMEMBERED_MAX)
 
+    def learn_ends(self, other: "Estates") -> None:
+        """Of lives that are over: take over what the last life of this broker knew."""
+        self._reached_at = dict(other._reached_at)
+
     def lost_at(self, home: Home) -> int:
         """The position that everything had reached while that life was there, as far as is known."""
         broker, life = parse_life(home)
         known = [reached for (name, over), reached in self._reached_at.items() if name == broker and over >= life]
         return min(known, default=0)
+
+    def ended_at(self, broker: str) -> int:
+        """The same for the last life of a broker that is over."""
+        life = self._membership.life(broker)
+        return self.lost_at(name_life(broker, life if self._membership.excluded(broker) else max(0, life - 1)))
+
+    def agreed(self, home: Home, position: int) -> int:
+        """Of a position that a life told its clients: what it means the same by as this one.
+
+        Who is out may have gone on by itself. The smallest story: p:1 waits for the backups of p's broker, b2. b1, cut
+        off from b2, admits p:1, too, and stamps it later. c, at b1, has read up to a position between the two stamps.
+        Then b1 gives in. If c went on from that position here, where p:1 stands before it, c would miss p:1.
+        """
+        if self._membership.needs_majority or self._lives(home):
+            return position
+        return min(position, self.lost_at(home))
 
     def _note_lost(self, plan: TakeoverPlan) -> None:
         self.bury(plan.events)

@@ -45,6 +45,7 @@ __all__ = [
     "expand",
     "find_holders",
     "give_up_sessions",
+    "has_two_owners",
     "join_admissions",
 ]
 
@@ -195,6 +196,12 @@ def find_holders(
         for client in clients & sync.owned.keys():
             holders[client] = max(holders.get(client, (-1, "")), (sync.owned[client], member))
     return {client: holders[client][1] for client in sorted(holders)}
+
+
+def has_two_owners(contributions: Iterable[Sync]) -> bool:
+    """Whether two members hold the session of the same client. Then they had gone on without each other."""
+    owned = [sync.owned.keys() for sync in contributions]
+    return len(set().union(*owned)) < sum(map(len, owned))
 
 
 def decide_owners(contributions: Mapping[str, Sync], inherited: Iterable[Inheritance]) -> dict[str, str]:

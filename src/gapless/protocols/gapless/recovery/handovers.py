@@ -31,7 +31,7 @@ from gapless.protocols.gapless.recovery.contribution import (
     side_known_cuts,
     side_subscriptions,
 )  # fmt: skip
-from gapless.protocols.gapless.recovery.handover import Handover
+from gapless.protocols.gapless.recovery.handover import Handover, has_two_owners
 from gapless.protocols.gapless.recovery.plan import TakeoverView, plan_in_pieces
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
 from gapless.protocols.gapless.recovery.takeover import Takeover
@@ -311,6 +311,8 @@ class Handovers:
             f=self._membership.f,
             goes_on=self._options.partition != "wait",
         )
+        if view.goes_on and has_two_owners(handover.contributions().values()):
+            self._outlets.part(region.core)
         plan = yield from plan_in_pieces(view, handover.contributions())
         takeover = Takeover(self._state, self._outlets, handover, plan, self._retired)
         self._clients.gather()

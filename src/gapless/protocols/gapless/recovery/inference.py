@@ -91,8 +91,9 @@ class Inference:
             known = {**cuts, **self._known_cuts.get(name, {})}
             pattern = self._patterns.of(text)
             unprocessed = self._unprocessed(pattern, known)
+            left = {} if known else self._left_since(home, unprocessed)
             had = known
-            if unprocessed:
+            if unprocessed or left:
                 if home not in self._had:
                     self._had[home] = yield from self._find_had(home)
                 had = {**self._had[home].get(name, {}), **known}
@@ -103,8 +104,9 @@ class Inference:
                 bounds |= covered
                 unbound |= self._awaited(awaited, known.keys() | bounds.keys())
                 unbound |= self._not_passed(pattern, home, known.keys() | bounds.keys() | unbound.keys())
+            unbound |= {publisher: bound for publisher, bound in left.items() if publisher not in {**unbound, **bounds}}
             for publisher, bound in {**unbound, **bounds}.items() if had else ():
-                gets = had if publisher in unprocessed else known
+                gets = had if publisher in unprocessed or publisher in left else known
                 events = self._from(publisher, bound.least)
                 cut = find_start(events, self._pasts, pattern, publisher, bound, gets, self._stamp_of)
                 is_certain = publisher in bounds and publisher not in self._left
@@ -258,6 +260,23 @@ class Inference:
             if publisher in others or not events or events[-1].seq <= last:
                 continue
             if self._patterns.of(text).overlaps(pattern):
+                found[publisher] = Bound(last + 1, events[-1].seq + 1)
+        return found
+
+    def _left_since(self, home: str, others: Container[str]) -> dict[str, Bound]:
+        """For publishers that have left: between which numbers lies what has not passed the subscription's side.
+
+        The smallest story: s has passed b2 and b0 on its way to q, and the marker does not get back over b0, which b2
+        hears no more. p:1 passes b2, so s gets it. q answers it, and takes its advertisement back, so that nobody there
+        knows of s any more. When b0 is gone round, s has to get the answer: it ran ahead of p:1, all the way to q.
+        """
+        if not self._left or home not in self._contributions:
+            return {}
+        passed = self._contributions[home].passed
+        found = {}
+        for publisher in self._left:
+            events, last = self._by_publisher[publisher], passed.get(publisher, 0)
+            if publisher not in others and events[-1].seq > last:
                 found[publisher] = Bound(last + 1, events[-1].seq + 1)
         return found
 

@@ -1,6 +1,6 @@
 """One life of a broker: its parts, side by side, and what those that take part in a hand-over may ask of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gapless.events import Event
@@ -56,3 +56,5 @@ class Outlets:
     set_timer: Callable[[SetTimer], None]
     learn: Callable[[Statuses], None]
     """Take news of statuses, and tell them."""
+    part: Callable[[Sequence[str]], None]
+    """Tell everyone that these brokers, and others, had gone on without each other."""
