@@ -12,7 +12,14 @@ from gapless.protocols.gapless.history.refill import Refill
 from gapless.protocols.gapless.lives import Status
 from gapless.protocols.gapless.members.contraction import Region
 from gapless.protocols.gapless.members.news import StatusNews
-from gapless.protocols.gapless.members.status import FIRST, alive_status, excluded_status, is_excluded, life_of
+from gapless.protocols.gapless.members.status import (
+    FIRST,
+    Statuses,
+    alive_status,
+    excluded_status,
+    is_excluded,
+    life_of,
+)
 from gapless.protocols.gapless.messages import Accuse, Fenced
 from gapless.protocols.gapless.messages import Membership as MembershipNews
 from gapless.protocols.gapless.parting import Parting, parting
@@ -174,6 +181,10 @@ class MemberCourse:
         A life that is not known here is none that is out. The smallest story: b4 stands still and is excluded; before
         it goes on, the whole network is killed and comes back. Everyone that b4 hears then is in another life.
 
+        Who else is out has to be known to the next life. The smallest story: b0 and b1 are cut off, and others go on
+        without them. b0 hears b3 again, and that it is out. If it did not hear that b1 is, too, b1 would take its next
+        life in, with what b0 had admitted meanwhile, though positions are final without that.
+
         Two halves may have gone on without each other, and each hears its own. Then those give in that stand below, if
         it stays like that.
         """
@@ -183,7 +194,7 @@ class MemberCourse:
             self.learn({**message.status, peer: alive_status(message.life)})
         elif self._membership.lives(peer, message.life) or not self._membership.hears_somebody():
             self._part(message)
-            self.learn(message.status)
+            self.learn({**_out(message.others), **message.status})
         elif not self._site.waits and self._stands_above(peer):
             self._fenced_off[peer] = message
             self._site.emit(SetTimer(f"{GIVE_IN}/{peer}", GIVE_IN_US))
@@ -202,8 +213,7 @@ class MemberCourse:
         told = self._fenced_off.pop(peer, None)
         if told is not None and self._membership.excluded(peer) and not self._membership.suspects(peer):
             self._part(told)
-            out = {name: status for name, status in told.others.items() if is_excluded(status)}
-            self.learn({name: status for name, status in out.items() if name not in told.status})
+            self.learn({name: status for name, status in _out(told.others).items() if name not in told.status})
             self.learn(told.status)
 
     # ---- who is heard -------------------------------------------------------------------------------------
@@ -281,3 +291,7 @@ class MemberCourse:
         self._handovers.follow()
         self._refill.follow()
         self._waves.tick_if_root()
+
+
+def _out(status: Mapping[str, Status]) -> Statuses:
+    return {name: value for name, value in status.items() if is_excluded(value)}

@@ -128,6 +128,8 @@ def test_all_brokers_hear_once_of_a_client_that_waits() -> None:
     assert told == [PutOff("x", 4)]
     assert unaccounted.note(PutOff("p", 1), 0)
     assert not unaccounted.note(PutOff("p", 1), 5), "it is passed on once"
+    assert unaccounted.note(PutOff("p", 3), 6)
+    assert not unaccounted.note(PutOff("p", 1), 7), "and what it brought before not any more"
 
 
 def test_an_operator_is_told_who_is_put_off_and_why() -> None:

@@ -68,9 +68,13 @@ class Unaccounted:
         """The same, of clients that wait, or have waited, at other brokers."""
 
     def note(self, message: PutOff, now: int) -> bool:
-        """A client waits at another broker. Tell whether that is news."""
+        """A client waits at another broker. Tell whether that is news: what it brings only grows.
+
+        Its smallest story: p waits at b0, is told that another event is safe, and waits at b1. If what b0 says were
+        news to who has heard b1, and the other way round, both words would go round for ever, and ever more of them.
+        """
         known = self._elsewhere.get(message.client)
-        if known is not None and known[1] == message.first:
+        if known is not None and known[1] >= message.first:
             return False
         self._elsewhere[message.client] = now, message.first
         forget_oldest(self._elsewhere, WAITING_MAX)
