@@ -30,7 +30,7 @@ FIRST_SEEDS = {
     "majority": ("partition", 193),
     "holders": ("partition", 270),
     "tombstones": ("beyond-f", 11),
-    "parting": ("partition", 193),
+    "parting": ("partition", 472),
 }
 """By repair: the faults under which it is needed, and the first seed that shows it."""
 NEEDS: dict[str, dict[str, str]] = {"parting": {"partition": "go on"}}

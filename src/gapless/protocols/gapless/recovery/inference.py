@@ -243,6 +243,10 @@ class Inference:
         The smallest story: s gets q:1. Its marker is on the way back from b3, where p answers q:1 with p:1, when b3 and
         the marker are lost. b5, which held p:1, has gone round b3 already when b3 is back, with its disk, and begins
         anew with all others. So p:1 has been processed, but not where s comes from, and s has to get it.
+
+        What lies before a number that nobody has does not count: s may have to get that one, too. The smallest story:
+        p:1 and p:3 are on their way to another, and meet s on its way to p. p:2 is for s alone, and for nobody, because
+        s came to p after it.
         """
         if home not in self._contributions:
             return {}
@@ -260,7 +264,7 @@ class Inference:
             if publisher in others or not events or events[-1].seq <= last:
                 continue
             if self._patterns.of(text).overlaps(pattern):
-                found[publisher] = Bound(last + 1, events[-1].seq + 1)
+                found[publisher] = Bound(max(last + 1, _first_without_gap(events)), events[-1].seq + 1)
         return found
 
     def _left_since(self, home: str, others: Container[str]) -> dict[str, Bound]:
@@ -358,3 +362,13 @@ class Inference:
             elif publisher in offers and seq > self._passed.get(publisher, 0):
                 found[publisher] = (Bound(seq, seq + 1), [self._patterns.of(text) for text, _, _ in offers[publisher]])
         return found
+
+
+def _first_without_gap(events: Sequence[Event]) -> int:
+    """The number from which on none is missing between a publisher's events."""
+    first = events[-1].seq
+    for event in reversed(events):
+        if event.seq < first - 1:
+            break
+        first = event.seq
+    return first
