@@ -7,7 +7,8 @@ still there and to whom it was due.
   the publisher of the cause is back, without which nobody knows of the loss. Or a subscription that reads nothing but
   history has its end, and what is lost becomes known later.
 - *Said again.* They fail with a cause that its publisher was not told to be safe, and that somebody had got and
-  answered. The publisher says it again. Who reads history finds it there after the answer.
+  answered. The publisher says it again. Who reads history finds it there after the answer, and who got the answer
+  before gets the cause later.
 - *In another half.* The network was cut, and both halves went on. A subscription that came later gets a cause of one
   half, and starts after an effect of it in the other. One that reads nothing but history reads that of one half.
 """
@@ -59,8 +60,10 @@ class _Facts:
         }
         calls = [action for action in scenario.actions if isinstance(action, SubscribeAction)]
         self._with_end = {call.subscription for call in calls if call.until_ms != 0}
-        self._crashes = [fault.at_ms for fault in scenario.faults if isinstance(fault, Crash)]
-        self._cut = _cut_ms(scenario) if scenario.protocol.options.get("partition", "go on") == "go on" else None
+        goes_on = scenario.protocol.options.get("partition", "go on") == "go on"
+        self._cut = _cut_ms(scenario) if goes_on else None
+        kinds = (Crash, Cut) if goes_on else Crash
+        self._failures = [fault.at_ms for fault in scenario.faults if isinstance(fault, kinds)]
 
     def is_excused(self, anomaly: Anomaly) -> bool:
         """Whether it is none."""
@@ -93,13 +96,13 @@ class _Facts:
 
     def _was_said_again(self, anomaly: Anomaly, event: str) -> bool:
         """Whether it was admitted once more, after its broker was lost before it could say that it is safe."""
-        if anomaly.kind != "causal-inversion" or not self._crashes:
+        if anomaly.kind != "causal-inversion" or not self._failures:
             return False
         publisher, _, number = event.rpartition(":")
         seqs = [seq for _, seq in self._result.confirmations.get(publisher, ())]
         place = bisect_left(seqs, int(number))
         safe_ms = self._result.confirmations[publisher][place][0] / 1000 if place < len(seqs) else float("inf")
-        was_lost = any(self._published[event] < crash_ms < safe_ms for crash_ms in self._crashes)
+        was_lost = any(self._published[event] < failed_ms < safe_ms for failed_ms in self._failures)
         return was_lost and self._published[anomaly.witness[-1]] < safe_ms
 
     def _has_end(self, subscription: SubscriptionRow) -> bool:

@@ -169,12 +169,14 @@ class _Draft:
         """The scenario with cuts of the network, which brokers wait for unless the options say otherwise."""
         plan = PartitionPlan(self._seed, self._tree, self._hazards())
         options = {"partition": "wait", **scenario.protocol.options}
-        may_lose = scenario.run.may_lose or options["partition"] == "go on"
+        run = scenario.run
+        if options["partition"] == "go on":  # halves that went on take their time to become one again
+            run = msgspec.structs.replace(run, settle_ms=run.settle_ms + 2 * _READING_MS, may_lose=True)
         return msgspec.structs.replace(
             scenario,
             protocol=ProtocolChoice(scenario.protocol.name, options),
             faults=plan.draw(scenario.faults),
-            run=msgspec.structs.replace(scenario.run, may_lose=may_lose),
+            run=run,
         )
 
     def _beyond_f(self, scenario: Scenario) -> Scenario:

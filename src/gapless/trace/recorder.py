@@ -33,6 +33,10 @@ from gapless.trace.stamps import Stamps
 __all__ = ["Recorder"]
 
 
+STITCHED = (NAME_CLIENT, GROUP_CLIENT)
+"""How subscriptions begin that are put together from those of several clients."""
+
+
 class Recorder:
     """Collects one run. Times are integer microseconds of the run's clock."""
 
@@ -323,8 +327,8 @@ class Recorder:
 
     def _leave_out_delivered(self) -> None:
         """Of what was between two positions it is not known what it was: it may have come before. And what one opening
-        of a named subscription was told to be lost, another may have got."""
-        vague = {name for name, _ in self._gaps} | {name for name in self._skipped if name.startswith(NAME_CLIENT)}
+        of a named subscription, or one member of a group, was told to be lost, another may have got."""
+        vague = {name for name, _ in self._gaps} | {name for name in self._skipped if name.startswith(STITCHED)}
         for name in vague & self._skipped.keys():
             came = {(event.publisher, event.seq) for _, event, told, _ in self._acts if told == name}
             for publisher, ranges in self._skipped[name].items():

@@ -174,7 +174,8 @@ class Desk:
             if name in session.subscriptions and name not in voided:
                 session.reconcile(progress)
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
-        begins = {name for name in brought if name in fresh or name in session.untold or name in revived}
+        untold = {name for name in session.untold if name in brought and not brought[name].is_whole}
+        begins = {name for name in brought if name in fresh or name in untold or name in revived}
         late, position = session.find_late(brought.values(), known_late, begins, self.readings.reached)
         if late and not session.is_live:
             position = max(self._homes.agreed(home, position), min(position, session.behind))
