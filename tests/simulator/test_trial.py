@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from gapless.checkers import check
 from gapless.simulator import load_scenario, try_scenario
@@ -69,3 +70,27 @@ def test_what_others_admitted_is_not_held_against_a_reading_that_was_over_when_t
 
     assert excuse(gap, requested(published + 1), scenario).status == "valid", "it was to read it out of history"
     assert excuse(gap, requested(published - 1), scenario) == gap, "it was there when that was published"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("said_again_after_its_answer", "causal-inversion"),
+        ("answered_in_another_half", "missing-effect"),
+        ("read_before_its_loss_was_known", "gap"),
+    ],
+)
+def test_what_nobody_could_tell_is_excused_only_where_more_may_fail(name: str, kind: str) -> None:
+    path = SCENARIOS / f"{name}.toml"
+    scenario, result = load_scenario(path), run(path)
+    assert result.trace is not None
+    verdict = check(result.trace)
+    assert verdict.counts == {kind: 1}
+    unlost = msgspec.structs.replace(result, lost_publications=())
+    within_f = msgspec.structs.replace(scenario, run=msgspec.structs.replace(scenario.run, may_lose=False))
+    assert excuse(verdict, unlost, within_f) == verdict
+    calm = msgspec.structs.replace(scenario, faults=())
+    assert excuse(verdict, unlost, calm) == verdict, "nothing has failed"
+    [anomaly] = verdict.anomalies
+    worse = msgspec.structs.replace(verdict, anomalies=(msgspec.structs.replace(anomaly, kind="duplicate"),))
+    assert excuse(worse, result, scenario) == worse

@@ -182,6 +182,22 @@ def test_a_fresh_connection_repeats_once_what_the_peer_lacks() -> None:
     assert other.got == [body(number) for number in range(20)]
 
 
+def test_what_came_while_it_stayed_away_is_asked_for_once() -> None:
+    one, other = End(), End(life=1)
+    for number in range(2):
+        one.channel.send(body(number))
+    one.sent()  # the other stays away between two lives, and hears nothing
+    one.channel.meet(1)
+    for number in range(2, 5):
+        one.channel.send(body(number))
+    for message in one.sent():
+        other.take(message)
+    assert other.got == []
+    assert [type(message) for message in other.wire] == [Resume]
+    carry(one, other)
+    assert other.got == [body(number) for number in range(5)]
+
+
 def test_an_acknowledgement_goes_alone_only_after_many_frames_without_any_the_other_way() -> None:
     one, other = End(), End()
     for number in range(ACK_EVERY):

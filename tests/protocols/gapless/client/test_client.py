@@ -51,6 +51,7 @@ from gapless.protocols.gapless.client_messages import (
     Gone,
     Invite,
     NotYet,
+    Parted,
     Reached,
     Redirect,
     Safe,
@@ -475,3 +476,16 @@ def test_what_was_lost_before_a_subscription_began_does_not_concern_it_though_it
     lost = {"gone": [(1, 2)], "p": [(3, 5)]}
     assert Skipped("s", {"p": [(4, 5)]}) in bench.hear(Reached(2, "", 10, False, [(40, lost)]))
     assert Skipped("s", {"gone": [(3, 3)]}) in bench.hear(Reached(2, "", 10, False, [(60, {"gone": [(3, 3)]})]))
+
+
+def test_each_subscription_from_before_its_end_is_told_of_a_parting_once() -> None:
+    bench = Bench().attach()
+    for name, since, began in (("live", -1, 50), ("late", -1, 100), ("old", 20, 0), ("young", 100, 0)):
+        bench.step(Subscribe(name, "TRUE", since=since))
+        bench.hear(Cut(2, name, {}, is_whole=True, began=began))
+    bench.step(Subscribe("waits", "TRUE"))
+    told = [Skipped("live", {}, (10, 100)), Skipped("old", {}, (10, 100))]
+    assert bench.hear(Parted(2, 10, 100)) == told
+    assert bench.hear(Parted(2, 10, 100)) == [], "each broker says it"
+    assert Skipped("waits", {}, (10, 100)) in bench.hear(Cut(2, "waits", {}, is_whole=True, began=60))
+    assert bench.hear(Parted(2, 10, 110))[1] == Skipped("late", {}, (10, 110)), "it has become longer"

@@ -144,6 +144,21 @@ def test_heirs_of_heirs_are_followed_and_circles_end() -> None:
     assert estates.find_home("c", name_life("b0", 0)) is None
 
 
+def test_where_heirs_lead_back_it_counts_who_has_succeeded() -> None:
+    bench = Bench("b2", STAR)
+    bench.state.membership.merge(OUT)
+    divide(bench, b3=contribution(REGION, estates=[LOST]))
+    bench.state.estates.learn({name_life("b1", 0): name_life("b0", 0)})
+    bench.state.membership.merge({"b0": alive_status(1), "b1": excluded_status(0)})
+    bench.state.estates.divided(
+        plan_takeover(TakeoverView("b2", STAR, OUT, REGION, {}), {m: contribution(REGION) for m in REGION.group}),
+        "b2",
+        {"b0": "b0"},
+    )
+    assert bench.state.estates.find_home("new", name_life("b0", 0)) == "b0/1"
+    assert bench.state.estates.find_home("new", name_life("b1", 0)) == "b0/1"
+
+
 def test_a_client_that_was_inherited_is_with_its_heir_or_unknown_if_that_died() -> None:
     bench = Bench("b2", STAR)
     bench.state.membership.merge(OUT)
@@ -196,6 +211,15 @@ def test_it_is_known_what_had_reached_everyone_when_a_life_was_over() -> None:
     assert [estates.lost_at(name_life("b0", life)) for life in range(4)] == [50, 70, 70, 0]
     estates.note_end("b0", 90)
     assert estates.lost_at(name_life("b0", 2)) == 70, "it was over then already"
+    assert estates.ended_at("b0") == 70
+    assert estates.agreed(name_life("b0", 3), 95) == 95, "it lives"
+    assert estates.agreed(name_life("b0", 2), 95) == 70, "it may have gone on by itself"
+    assert estates.agreed(name_life("b0", 2), 60) == 60
+    bench.state.membership.needs_majority = True
+    assert estates.agreed(name_life("b0", 2), 95) == 95, "where brokers wait, it cannot have"
+    later = Bench("b2", STAR).state.estates
+    later.learn_ends(estates)
+    assert later.lost_at(name_life("b0", 2)) == 70
 
 
 def test_what_a_hand_over_found_to_be_lost_is_told_once() -> None:

@@ -274,15 +274,17 @@ class Estates:
         inherited = self._homes.get(client)
         if inherited is not None and inherited != self._home:
             home = inherited
+        ways: list[Home | None] = [home]
         asked: set[Home] = set()
-        while not self._lives(home):
-            asked.add(home)
-            ways = self.heirs.get(home), self._successors.get(broker_of(home))
-            way = next((way for way in ways if way is not None and way not in asked), None)
-            if way is None:
-                return None
-            home = way
-        return home
+        while ways:
+            life = ways.pop()
+            if life is None or life in asked:
+                continue
+            if self._lives(life):
+                return life
+            asked.add(life)
+            ways += [self._successors.get(broker_of(life)), self.heirs.get(life)]
+        return None
 
     def note_end(self, broker: str, reached: int) -> None:
         """The broker is out, or returns: its last life, or the one before, is over."""
