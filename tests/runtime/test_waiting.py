@@ -118,6 +118,16 @@ def test_who_is_left_behind_and_who_has_caught_up_is_said() -> None:
         assert len(log.of("b0")) == 4, "not each time"
 
 
+def test_halves_that_met_are_told_of_once() -> None:
+    news = News(logger_of("b0"), Clock())
+    with logged() as log:
+        for parted in ([0, 0], [5, 9], [5, 9]):
+            news.tell({"parted": parted})
+        assert len(log.of("b0", "two halves of the network had gone on without each other")) == 1
+        news.tell({"parted": [5, 12]})
+        assert len(log.of("b0")) == 2
+
+
 def test_where_more_lie_behind_than_are_told_nobody_has_caught_up_for_sure() -> None:
     assert BEHIND_MAX == BEHIND_SHOWN
     news = News(logger_of("b0"), Clock())

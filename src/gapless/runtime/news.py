@@ -1,4 +1,5 @@
-"""What an operator reads in a broker's log of who is out and who is back, and of clients that lie behind.
+"""What an operator reads in a broker's log of who is out and who is back, of halves that met, and of clients that lie
+behind.
 
 A client that falls behind again and again is told of less and less often.
 """
@@ -27,6 +28,7 @@ class News:
         """Who lies behind, and whether that was said."""
         self._life: int | None = None
         self._stand_ins: Mapping[str, str] = {}
+        self._parted = [0, 0]
 
     def tell(self, overview: Mapping[str, Any], has_session: Callable[[str], bool] = lambda client: True) -> None:
         """Look at what the node says of itself; a protocol that does not say it has no news."""
@@ -42,6 +44,14 @@ class News:
             if self._stand_ins.get(name) != chief:
                 self._logger.info("out", extra={"peer": name, "stand_in": chief})
         self._life, self._stand_ins = life, stand_ins
+        parted = overview.get("parted", self._parted)
+        if parted != self._parted:
+            self._parted = parted
+            self._logger.warning(
+                "two halves of the network had gone on without each other: of what was published between these "
+                "positions something may be missing, and every subscription is told so",
+                extra={"since": parted[0], "until": parted[1]},
+            )
         self._tell_who_lies_behind(overview.get("behind", ()), has_session)
 
     def _tell_who_lies_behind(self, clients: Iterable[str], has_session: Callable[[str], bool]) -> None:

@@ -54,9 +54,10 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partition: Literal["wait", "go on"] = "go on"
     """What a broker does that hears others no more, and cannot tell whether they are dead or cut off. `go on`: they are
     taken for dead, as the papers do. This copes with f failures in any tree; but if the network was cut, both sides may
-    go on, and what one of them confirmed meanwhile is lost. `wait`: nobody goes on without a broker unless more than
-    half of those around it, itself included, have lost sight of it, and what it had confirmed is at hand. Nothing is
-    lost; but f failures need neighbourhoods of 2 f + 1, so it is chosen and not given."""
+    go on, and what one of them confirmed meanwhile is lost: all are told between which positions that was. `wait`:
+    nobody goes on without a broker unless more than half of those around it, itself included, have lost sight of it,
+    and what it had confirmed is at hand. Nothing is lost; but f failures need neighbourhoods of 2 f + 1, so it is
+    chosen and not given."""
 
     session_s: float = 60.0
     """How long a session waits for its client; then its subscriptions end where the client stopped. If it is inherited

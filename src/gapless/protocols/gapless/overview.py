@@ -34,6 +34,7 @@ def overview(
             for item in handovers.under_way.values()
         ],
         "stays_away": is_away,
+        "parted": list(membership.parted),
         "unheard": membership.unheard(),
         "cut_off": not clients.is_serving,
         "not_heard": [] if clients.is_serving else membership.missing(),
