@@ -10,7 +10,7 @@ from gapless.protocol import SetTimer
 from gapless.protocols.gapless.backup_course import BackupCourse
 from gapless.protocols.gapless.history.refill import Refill
 from gapless.protocols.gapless.lives import Status
-from gapless.protocols.gapless.members.contraction import Region
+from gapless.protocols.gapless.members.contraction import Region, effective_links
 from gapless.protocols.gapless.members.news import StatusNews
 from gapless.protocols.gapless.members.status import (
     FIRST,
@@ -19,6 +19,7 @@ from gapless.protocols.gapless.members.status import (
     excluded_status,
     is_excluded,
     life_of,
+    next_phase,
 )
 from gapless.protocols.gapless.messages import Accuse, Fenced
 from gapless.protocols.gapless.messages import Membership as MembershipNews
@@ -108,6 +109,8 @@ class MemberCourse:
         regions = self._handovers.regions()
         before = dict(self._membership.status)
         news = self._membership.merge(status)
+        if not self._site.waits and self._membership.was_taken_in:
+            self.part([name for name in news if self._was_taken_in_elsewhere(name, before)])
         news |= self._membership.merge(self._handovers.doubt(news))
         name = self._site.name
         if self._membership.excluded(name) or life_of(news.get(name, FIRST)) > self._life:
@@ -160,6 +163,19 @@ class MemberCourse:
         is_out = message.status.get(self._site.name, FIRST) >= excluded_status(self._life)
         if is_out and not self._site.waits:
             self.part(self._membership.apart(message.others))
+
+    def _was_taken_in_elsewhere(self, name: str, before: Mapping[str, Status]) -> bool:
+        """Whether others have taken in a broker that was out, though this one should have taken part in it.
+
+        The smallest story: b0 goes on without b1, b2 and b3, which go on, too, and take b3 in as a new life, though it
+        is b0 that they do not hear. When they meet, b1 and b2 give in, and b3 has nothing to give in for.
+        """
+        life = self._membership.life(name)
+        begins = alive_status(life)
+        if not life or self._membership.status[name] != next_phase(begins) or self._handovers.has_taken_in(name, life):
+            return False
+        links = effective_links(self._membership.overlay, {**before, name: begins}, self._site.name)
+        return any(name == peer != via for via, peer in links)
 
     def _tell(self, news: Mapping[str, Status], regions: Sequence[Region] = ()) -> None:
         """Tell who must know, and listen to nobody who is out: the given regions count, and those that are now."""

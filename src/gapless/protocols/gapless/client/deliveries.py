@@ -33,6 +33,8 @@ class Deliveries:
         """No stamp of what it was delivered is larger."""
         self.count = 0
         """How many events were handed to the application."""
+        self.parted_until = -1
+        """Up to this position halves of the network had gone on without each other."""
         self._line = line
         self._held = held
         self._named = named
@@ -103,6 +105,7 @@ class Deliveries:
             or held.skipped
             or held.got.get(publisher, 0) >= first.seq
             or held.begins_after >= first.stamp
+            or self.parted_until >= first.stamp
             or held.stands_before(publisher, first.seq)
         ):
             return False
@@ -113,6 +116,7 @@ class Deliveries:
             if not all(map(lt, seqs, seqs[1:])) or [event.publisher for event in events].count(publisher) < len(events):
                 return False
         held.got[publisher] = last.seq
+        held.latest = max(held.latest, last.stamp)
         self.clock = max(self.clock, last.stamp)
         self.count += len(events)
         self._paced = self.count
@@ -130,9 +134,12 @@ class Deliveries:
                         continue
                     if held.skipped and held.was_told_lost(publisher, seq):
                         continue
+                    if event.stamp <= self.parted_until and event.stamp < held.latest:
+                        continue  # it may be missing, and what has come may be an effect of it
                     if held.was_behind and publisher not in held.cuts and not held.has_history:
                         self._begin_with(held, event)
                     got[publisher] = seq
+                    held.latest = max(held.latest, event.stamp)
                     if held.dealer is not None:
                         held.dealer.delivered(event)
                         continue

@@ -46,6 +46,8 @@ class HeldSubscription(Held):
         """What will not come, and the application was told so."""
         self._unplaced: Ranges = {}
         """What is lost of publishers that have no cut yet."""
+        self.latest = 0
+        """No stamp of what came for it is larger."""
         self._parted = TOGETHER
         """Between which positions halves of the network had gone on without each other, as the application was told."""
         self.is_ending = False

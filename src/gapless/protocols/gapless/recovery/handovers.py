@@ -88,6 +88,8 @@ class Handovers:
         self._retired: dict[str, Link] = {}
         self._completed: dict[int, None] = {}
         self._taken_in: dict[int, dict[str, None]] = {}
+        self._taken_in_here: dict[tuple[str, int], None] = {}
+        """The brokers, in these lives, that were in the core of a hand-over that this broker has completed."""
         self._calming: dict[str, int] = {}
         """By broker: how often it was looked whether the clients that are to go back to it stand still."""
 
@@ -135,6 +137,10 @@ class Handovers:
             return {}
         busy = {name for handover in self.under_way.values() for name in handover.region.core}
         return {name: next_phase(status) for name, status in news.items() if name in busy and not is_unsettled(status)}
+
+    def has_taken_in(self, broker: str, life: int) -> bool:
+        """Whether this broker took part in taking that life in."""
+        return (broker, life) in self._taken_in_here
 
     def missing(self) -> list[Missing]:
         """Whom each hand-over waits for: who has to contribute or, before this broker is settled, to complete."""
@@ -336,6 +342,8 @@ class Handovers:
         self._waves.void(max(sync.wave for sync in handover.syncs.values()))
         self._outlets.links_changed()
         forget_oldest(self._completed, COMPLETED_MAX)
+        self._taken_in_here |= {(name, self._membership.life(name)): None for name in region.core}
+        forget_oldest(self._taken_in_here, COMPLETED_MAX)
         if any(member in region.group for member in region.core):
             self._tell(region, Completed(region.tag))
         for peer, early in handover.early:
