@@ -103,7 +103,7 @@ class Inference:
                 covered, unbound = yield from self._bounds(pattern, known, home, older)
                 bounds |= covered
                 unbound |= self._awaited(awaited, known.keys() | bounds.keys())
-                unbound |= self._not_passed(pattern, home, known.keys() | bounds.keys() | unbound.keys())
+                unbound |= self._not_passed(name, pattern, home, known.keys() | bounds.keys() | unbound.keys())
             unbound |= {publisher: bound for publisher, bound in left.items() if publisher not in {**unbound, **bounds}}
             for publisher, bound in {**unbound, **bounds}.items() if had else ():
                 gets = had if publisher in unprocessed or publisher in left else known
@@ -237,12 +237,15 @@ class Inference:
                 found[publisher] = Bound(events[0].seq, events[-1].seq + 1)
         return found
 
-    def _not_passed(self, pattern: Filter, home: str, others: Container[str]) -> dict[str, Bound]:
+    def _not_passed(self, name: str, pattern: Filter, home: str, others: Container[str]) -> dict[str, Bound]:
         """For publishers on other sides: between which numbers lies what has not passed the subscription's side.
 
         The smallest story: s gets q:1. Its marker is on the way back from b3, where p answers q:1 with p:1, when b3 and
         the marker are lost. b5, which held p:1, has gone round b3 already when b3 is back, with its disk, and begins
         anew with all others. So p:1 has been processed, but not where s comes from, and s has to get it.
+
+        Where s is known, and has cuts, what has come by counts as before those that it lacks: a marker runs ahead of
+        what it lets in.
 
         What lies before a number that nobody has does not count: s may have to get that one, too. The smallest story:
         p:1 and p:3 are on their way to another, and meet s on its way to p. p:2 is for s alone, and for nobody, because
@@ -255,7 +258,7 @@ class Inference:
         offers = [
             (item.publisher, item.filter)
             for member, sync in self._contributions.items()
-            for item in (sync.advertisements if member != home else ())
+            for item in (sync.advertisements if member != home and name not in sync.known_cuts else ())
         ]
         for share in self._inherited:
             offers += [(share.record.client, text) for text, _, _ in share.record.advertisements.values()]
