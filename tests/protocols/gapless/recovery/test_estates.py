@@ -215,6 +215,8 @@ def test_it_is_known_what_had_reached_everyone_when_a_life_was_over() -> None:
     assert estates.agreed(name_life("b0", 3), 95) == 95, "it lives"
     assert estates.agreed(name_life("b0", 2), 95) == 70, "it may have gone on by itself"
     assert estates.agreed(name_life("b0", 2), 60) == 60
+    bench.state.membership.merge({"b1": excluded_status(0)})
+    assert estates.agreed(name_life("b1", 0), 60) == 60, "nobody knows"
     bench.state.membership.needs_majority = True
     assert estates.agreed(name_life("b0", 2), 95) == 95, "where brokers wait, it cannot have"
     later = Bench("b2", STAR).state.estates

@@ -313,11 +313,12 @@ class Estates:
 
         Who is out may have gone on by itself. The smallest story: p:1 waits for the backups of p's broker, b2. b1, cut
         off from b2, admits p:1, too, and stamps it later. c, at b1, has read up to a position between the two stamps.
-        Then b1 gives in. If c went on from that position here, where p:1 stands before it, c would miss p:1.
+        Then b1 gives in. If c went on from that position here, where p:1 stands before it, c would miss p:1. Where
+        nothing is known of the end of that life, c is told of the parting (`parting`).
         """
         if self._membership.needs_majority or self._lives(home):
             return position
-        return min(position, self.lost_at(home))
+        return min(position, self.lost_at(home) or position)
 
     def _note_lost(self, plan: TakeoverPlan) -> None:
         self.bury(plan.events)
