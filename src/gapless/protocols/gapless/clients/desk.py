@@ -193,7 +193,9 @@ class Desk:
         passed = self._table.passed.get(session.client, 0)
         accounted = self._unaccounted.accounted(session.client, session.held, message)
         passed_on = self._unaccounted.passed_on(session.client, session.held, message)
-        advertised = min((first for _, first in message.advertisements.values()), default=NEVER)
+        advertised = 0  # of a session that was not lost with its broker, others know what it advertised
+        if session.client in self._homes.gone:
+            advertised = min((first for _, first in message.advertisements.values()), default=NEVER)
         tombstones = [
             tombstone(session.client, seq, is_anybodys=seq < advertised) for seq in range(passed_on + 1, message.first)
         ]
