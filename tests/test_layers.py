@@ -87,6 +87,7 @@ ROOMS = {
         "history",
     },
     "recovery": {
+        "parting",
         "pieces",
         "messages",
         "options",

@@ -96,7 +96,7 @@ class _Facts:
 
     def _was_said_again(self, anomaly: Anomaly, event: str) -> bool:
         """Whether it was admitted once more, after its broker was lost before it could say that it is safe."""
-        if anomaly.kind != "causal-inversion" or not self._failures:
+        if anomaly.kind != "causal-inversion":
             return False
         publisher, _, number = event.rpartition(":")
         seqs = [seq for _, seq in self._result.confirmations.get(publisher, ())]

@@ -149,7 +149,7 @@ class MemberCourse:
         """Halves of the network had gone on without each other: tell the clients, and those who may not know it."""
         if self._membership.part(parted):
             self._news.spread_parted()
-            self._clients.tell_parted(self._membership.parted)
+            self._clients.tell_parted()
 
     def part(self, brokers: Sequence[str]) -> None:
         """These and others had gone on without each other: tell everyone."""
@@ -158,7 +158,7 @@ class MemberCourse:
             since = min(map(self._state.estates.ended_at, brokers))
             self.learn_parted(parting(since, max(clock.now, clock.last)))
 
-    def _part(self, message: Fenced) -> None:
+    def _find_parting(self, message: Fenced) -> None:
         """This life is out. If it has gone on without some who live, there were two halves."""
         is_out = message.status.get(self._site.name, FIRST) >= excluded_status(self._life)
         if is_out and not self._site.waits:
@@ -206,10 +206,10 @@ class MemberCourse:
         """
         is_new = message.life > self._membership.life(peer)
         if is_new:
-            self._part(message)
+            self._find_parting(message)
             self.learn({**message.status, peer: alive_status(message.life)})
         elif self._membership.lives(peer, message.life) or not self._membership.hears_somebody():
-            self._part(message)
+            self._find_parting(message)
             self.learn({**_out(message.others), **message.status})
         elif not self._site.waits and self._stands_above(peer):
             self._fenced_off[peer] = message
@@ -228,7 +228,7 @@ class MemberCourse:
         """
         told = self._fenced_off.pop(peer, None)
         if told is not None and self._membership.excluded(peer) and not self._membership.suspects(peer):
-            self._part(told)
+            self._find_parting(told)
             self.learn({name: status for name, status in _out(told.others).items() if name not in told.status})
             self.learn(told.status)
 

@@ -6,6 +6,7 @@
 | where that client is, and whether it is heard: all states, and what turns one into another | `session_state` |
 | what it published and waits, in runs; what it was delivered and has not taken | `inbox`, `outbox` |
 | who may come in, who is sent elsewhere, and who waits | `arrivals` |
+| what a client subscribes to that comes back, by what is known of it here | `brought` |
 | all of them: attaching, leaving, expiring, admission, delivery | `desk` |
 | when publications are admitted | `publications` |
 | when a subscription is ready | `readiness` |

@@ -15,6 +15,7 @@ from gapless.protocols.gapless.epochs import attempt_of
 from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.messages import PutOff
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.parting import Parting
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.parts.forgetting import forget_oldest
 
@@ -46,6 +47,11 @@ class Homes(Protocol):
 
     def agreed(self, home: Home, position: int) -> int:
         """Of a position that a life told its clients: what it means the same by as this one."""
+        ...
+
+    @property
+    def parted(self) -> Parting:
+        """Between which positions halves of the network had last gone on without each other."""
         ...
 
     @property

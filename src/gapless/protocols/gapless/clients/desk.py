@@ -24,10 +24,10 @@ from gapless.protocols.gapless.client_messages import (
     Parted,
     Redirect,
     Stable,
-    SubscriptionProgress,
     Unsubscribed,
 )
 from gapless.protocols.gapless.clients.arrivals import Arrivals, Homes
+from gapless.protocols.gapless.clients.brought import Brought
 from gapless.protocols.gapless.clients.claims import Claims
 from gapless.protocols.gapless.clients.going_home import GoingHome
 from gapless.protocols.gapless.clients.lagging import Lagging
@@ -44,10 +44,9 @@ from gapless.protocols.gapless.epochs import epoch_of, inherited, times_inherite
 from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.messages import Cuts, PutOff, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
-from gapless.protocols.gapless.parting import TOGETHER, Parting
+from gapless.protocols.gapless.parting import TOGETHER
 from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.retention.journal import Journal
-from gapless.protocols.gapless.retention.milestones import TRANSIT_US
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.gapless.tombstones import tombstone
@@ -107,7 +106,6 @@ class Desk:
         )
         self.errand: Pieces[None] | None = None
         """What is still to be done of the last input, and may take long: before any other is taken."""
-        self._parted = TOGETHER
         self._insecure: dict[str, None] = {}
         self._gathered: dict[str, None] | None = None
 
@@ -154,42 +152,19 @@ class Desk:
         return session
 
     def _resume(self, session: Session, message: Attach) -> Pieces[None]:
-        home = Home(message.home)
         known_late = self.readings.late(session.client)
         self.readings.drop(session.client)
-        read = {progress.subscription: progress for progress in message.brought if not progress.is_live}
-        brought = {progress.subscription: progress for progress in message.brought if progress.is_live}
-        for name in [name for name in session.subscriptions if name not in brought and name not in read]:
+        brought = Brought(session, message)
+        fresh, revived, voided = brought.fresh, brought.revived, brought.voided
+        for name in [name for name in session.subscriptions if name not in brought.live and name not in brought.read]:
             self._end_subscription(session, name)
             yield 1
-        broken = [name for name, progress in brought.items() if self._is_broken(session, progress)]
-        for name in broken:
-            del brought[name]
-        revived = {
-            name: None for name, progress in brought.items() if name not in session.subscriptions and progress.is_whole
-        }
-        fresh = {name: None for name in brought if name not in session.subscriptions and name not in revived}
-        voided = dict.fromkeys(session.find_void(brought, message.heard))
-        for name, progress in brought.items() if session.is_orphan else ():
+        for name, progress in brought.live.items() if session.is_orphan else ():
             if name in session.subscriptions and name not in voided:
                 session.reconcile(progress)
                 self._table.restore_cuts(session.subscriptions[name], progress.cuts)
-        untold = {name for name in session.untold if name in brought and not brought[name].is_whole}
-        begins = {name for name in brought if name in fresh or name in untold or name in revived}
-        late, position = session.find_late(brought.values(), known_late, begins, self.readings.reached)
-        if late and not session.is_live:
-            position = max(self._homes.agreed(home, position), min(position, session.behind))
-        if revived:
-            # Waves do not wait for a lost session: its client may lack what came after the last position before that.
-            # If the session was found without them, it may have fallen behind later.
-            behind = [brought[name].since for name in revived if brought[name].is_behind]
-            heard = self.readings.reached_before(self.now - message.silent_us - TRANSIT_US)
-            if heard is not None:
-                behind.append(heard)
-            if not session.is_live:
-                behind.append(session.behind)
-            late, position = [*late, *revived], min([self._homes.lost_at(home), *behind])
-            session.revived.update(revived)
+        late, position = brought.find_late(self.readings, self._homes, known_late, self.now)
+        session.revived.update(revived)
         passed = self._table.passed.get(session.client, 0)
         accounted = self._unaccounted.accounted(session.client, session.held, message)
         passed_on = self._unaccounted.passed_on(session.client, session.held, message)
@@ -209,11 +184,11 @@ class Desk:
         self._send(
             session.client, Attached(message.attempt, self._home, [*fresh, *voided], self._contacts, session.lost)
         )
-        if self._parted != TOGETHER:
-            self._send(session.client, Parted(message.attempt, *self._parted))
-        for name in broken:
+        if self._homes.parted != TOGETHER:
+            self._send(session.client, Parted(message.attempt, *self._homes.parted))
+        for name in brought.broken:
             self._send(session.client, Unsubscribed(message.attempt, name, {}))
-        for name, progress in brought.items():
+        for name, progress in brought.live.items():
             if name not in fresh and name not in session.revived:
                 held = {} if name in voided else progress.cuts
                 cuts = session.cuts_missing(name, held)
@@ -233,17 +208,18 @@ class Desk:
                 # has subscribed since does not start with what was published before.
                 yield from self._advertise(session, name, text, max(first, min(passed, accounted) + 1))
         for name in (*fresh, *revived):
-            self._subscribe(session, name, brought[name].filter)
+            self._subscribe(session, name, brought.live[name].filter)
             if name in revived:
-                self._table.keep_former(session.subscriptions[name], brought[name].cuts)
+                self._table.keep_former(session.subscriptions[name], brought.live[name].cuts)
             yield 1
         if late:
             self.lagging.resume(session, late, position)
-        session.brought = {name: progress.cuts for name, progress in read.items()}
-        for name, progress in read.items():
+        session.brought = {name: progress.cuts for name, progress in brought.read.items()}
+        for name, progress in brought.read.items():
             if name in session.subscriptions:
                 self.readiness.wait_for(session, name)
-            self._read(session, name, progress.filter, self._homes.agreed(home, progress.since), progress.until)
+            since = self._homes.agreed(Home(message.home), progress.since)
+            self._read(session, name, progress.filter, since, progress.until)
         if tombstones:
             session.admitted, session.queued = max(session.admitted, passed_on), passed_on
             self.publications.queue(session, tombstones, self.now)
@@ -254,15 +230,6 @@ class Desk:
         self.secure(session)
         self.publications.confirm(session)
         self.publications.advance(session)
-
-    def _is_broken(self, session: Session, progress: SubscriptionProgress) -> bool:
-        """Whether a subscription was lost with more than f brokers when it had delivered something, and its cut was not
-        whole: it ends where it is, for nobody can tell any more where it begins.
-
-        The smallest story: s has got p:1, and waits for its cut of q. All who know of it die. Its client comes to a
-        broker where q has answered p:2. If s were entered there, it would read p:2 out of history, and not the answer.
-        """
-        return progress.subscription not in session.subscriptions and bool(progress.got) and not progress.is_whole
 
     def inherit(self, record: SessionRecord) -> Session:
         """Take over the session of a client whose broker is excluded; its subscriptions are entered already."""
@@ -378,16 +345,16 @@ class Desk:
 
     def dismiss_all(self) -> None:
         """This life is over: send the clients away."""
-        for session in self.sessions.values():
-            if not session.is_orphan:
-                self._send(session.client, Gone(session.attempt))
+        self._tell_all(Gone)
 
-    def tell_parted(self, parted: Parting) -> None:
-        """Tell all clients, and those who come, between which positions something may be missing."""
-        self._parted = parted
+    def tell_parted(self) -> None:
+        """Tell all clients between which positions something may be missing; those who come are told then."""
+        self._tell_all(lambda attempt: Parted(attempt, *self._homes.parted))
+
+    def _tell_all(self, word: Callable[[int], Gone | Parted]) -> None:
         for session in self.sessions.values():
             if not session.is_orphan:
-                self._send(session.client, Parted(session.attempt, *parted))
+                self._send(session.client, word(session.attempt))
 
     # ---- calls --------------------------------------------------------------------------------------------
 

@@ -126,10 +126,6 @@ class Membership:
         """Who is out here, and lives for one who knows these statuses."""
         return [name for name in self._out if status.get(name, FIRST) < self.status[name]]
 
-    def out(self) -> Statuses:
-        """The statuses of all that are out."""
-        return {name: self.status[name] for name in sorted(self._out)}
-
     def is_forgotten(self, name: str) -> bool:
         """Whether the broker is out, and nobody has to wait for it."""
         return self.excluded(name) and self.forgotten.get(name, -1) >= self.life(name)

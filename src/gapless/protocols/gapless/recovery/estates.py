@@ -27,6 +27,7 @@ from gapless.protocols.gapless.messages import (
     Resolved,
     SessionRecord,
 )
+from gapless.protocols.gapless.parting import Parting
 from gapless.protocols.gapless.ranges import add_range
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan
 from gapless.protocols.gapless.retention.journal import Journal, JournalCopy
@@ -307,6 +308,11 @@ class Estates:
         """The same for the last life of a broker that is over."""
         life = self._membership.life(broker)
         return self.lost_at(name_life(broker, life if self._membership.excluded(broker) else max(0, life - 1)))
+
+    @property
+    def parted(self) -> Parting:
+        """Between which positions halves of the network had last gone on without each other."""
+        return self._membership.parted
 
     def agreed(self, home: Home, position: int) -> int:
         """Of a position that a life told its clients: what it means the same by as this one.

@@ -317,9 +317,10 @@ class Handovers:
             f=self._membership.f,
             goes_on=self._options.partition != "wait",
         )
-        if view.goes_on and has_two_owners(handover.contributions().values()):
+        contributions = handover.contributions()
+        if view.goes_on and has_two_owners(contributions.values()):
             self._outlets.part(region.core)
-        plan = yield from plan_in_pieces(view, handover.contributions())
+        plan = yield from plan_in_pieces(view, contributions)
         takeover = Takeover(self._state, self._outlets, handover, plan, self._retired)
         self._clients.gather()
         yield from takeover.apply()
