@@ -18,6 +18,7 @@ from gapless.protocols.gapless.members.status import (
     alive_status,
     excluded_status,
     is_excluded,
+    is_unsettled,
     life_of,
     next_phase,
 )
@@ -174,8 +175,17 @@ class MemberCourse:
         begins = alive_status(life)
         if not life or self._membership.status[name] != next_phase(begins) or self._handovers.has_taken_in(name, life):
             return False
-        links = effective_links(self._membership.overlay, {**before, name: begins}, self._site.name)
+        out = {
+            other: excluded_status(life_of(status)) for other, status in before.items() if self._is_new(other, status)
+        }
+        links = effective_links(self._membership.overlay, {**before, **out, name: begins}, self._site.name)
         return any(name == peer != via for via, peer in links)
+
+    def _is_new(self, name: str, status: Status) -> bool:
+        """Whether a broker has returned in that life, and was not taken in by this one yet."""
+        return (
+            is_unsettled(status) and name != self._site.name and not self._handovers.has_taken_in(name, life_of(status))
+        )
 
     def _tell(self, news: Mapping[str, Status], regions: Sequence[Region] = ()) -> None:
         """Tell who must know, and listen to nobody who is out: the given regions count, and those that are now."""

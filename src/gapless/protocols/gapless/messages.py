@@ -277,6 +277,7 @@ class Estate(_Message, frozen=True):
 
     broker: str
     life: int
+    """Or, for what a broker gets back that has returned: the tag of the hand-over, negative."""
     records: dict[str, SessionRecord]
     before: Cuts
     """What precedes all admissions."""

@@ -25,8 +25,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from gapless.protocols.gapless.lives import NOWHERE, Home, broker_of
-from gapless.protocols.gapless.messages import Admission, Cuts, SessionRecord, Sync
+from gapless.protocols.gapless.lives import NOWHERE, Home, broker_of, name_life, parse_life
+from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, Sync
 from gapless.protocols.gapless.recovery.merge import merge_cuts
 
 __all__ = [
@@ -48,10 +48,46 @@ NEVER = 1 << 62
 def when_gone_round(contributions: Mapping[str, Sync]) -> dict[Home, int]:
     """The lives that hand-overs went round, each with a position that everything had reached before."""
     found: dict[Home, int] = {}
-    for sync in contributions.values():
-        for home, position in sync.gone_round.items():
-            found[home] = min(position, found.get(home, position))
+    for member, sync in contributions.items():
+        if sync.gone_round:
+            left = [_gone_round_by(member, sync, estate) for estate in _left(contributions)]
+            for home, position in (*sync.gone_round.items(), *filter(None, left)):
+                found[home] = min(position, found.get(home, position))
     return found
+
+
+def _left(contributions: Mapping[str, Sync]) -> list[Estate]:
+    """All estates but those that are given back in this hand-over."""
+    return [estate for sync in contributions.values() for estate in sync.estates if estate.life != -sync.tag]
+
+
+def _gone_round_by(member: str, sync: Sync, estate: Estate) -> tuple[Home, int] | None:
+    """The life that left this estate, and such a position, if a member went round the estate with some other life.
+
+    It may have gone round the life's heir, or round a later life, and have heard nothing of this one. The smallest
+    story: b1 takes over s from b4's first life, and tells b7, but nobody hears b1 any more. b0 goes round b1, and round
+    b4's second life, and p:1 comes by. b7 meets b0, and still has what b4's first life left.
+
+    Or it is itself the heir, and had an older copy. The smallest story: b0 is a backup of b1, which nobody hears any
+    more, and takes over s. b0 goes on without b1, with what it has of it. Then it meets b4, which has s.
+    """
+    life = name_life(estate.broker, estate.life)
+    seen = [life]
+    while (heir := sync.heirs.get(seen[-1], NOWHERE)) and heir not in seen:
+        seen.append(heir)
+    if broker_of(seen[-1]) == member:
+        is_complete = estate.records.keys() <= sync.owned.keys() | sync.homes.keys()
+        positions = [] if is_complete else list(sync.gone_round.values())
+    elif seen[-1] == life:
+        positions = [sync.gone_round[other] for other in sync.gone_round if _is_later(other, estate)]
+    else:
+        positions = [sync.gone_round[home] for home in seen if home in sync.gone_round]
+    return (life, min(positions)) if positions else None
+
+
+def _is_later(home: Home, estate: Estate) -> bool:
+    broker, life = parse_life(home)
+    return broker == estate.broker and life > estate.life
 
 
 def processed_by_any(contributions: Mapping[str, Sync]) -> Cuts:
@@ -68,13 +104,17 @@ def processed_by_others(contributions: Mapping[str, Sync]) -> Cuts:
 
 
 def unaware_heirs(contributions: Mapping[str, Sync]) -> set[str]:
-    """The members that took over clients of a life that another member went on without, and did not know that."""
+    """The members that took over clients of a life that another member went on without, and did not know that.
+
+    They may have got them back: the life was one of their own. The smallest story: b4 is out, and b1 takes over s.
+    Nobody hears b1 any more, and b0 goes on without b1 and b4. Before b1 hears that, it takes b4 in, and gives s back.
+    """
     over = {home for sync in contributions.values() for home in sync.passed_over}
     return {
         member
         for member, sync in contributions.items()
         for home in over.difference(sync.passed_over)
-        if broker_of(sync.heirs.get(home, NOWHERE)) == member
+        if member in (broker_of(home), broker_of(sync.heirs.get(home, NOWHERE)))
     }
 
 

@@ -4,7 +4,7 @@ The steps are pieces of one whole: the broker takes no other input before the la
 region's links are not among the table's, so whatever the rules of the table send goes to this broker's own side alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gapless.events import Event
 from gapless.protocols.gapless.clients.outbox import Outgoing
@@ -61,19 +61,23 @@ class Takeover:
 
     def apply(self) -> Pieces[None]:
         """All steps, in order."""
+        try:
+            yield from self._apply()
+        finally:
+            self._table.go_on()
+
+    def _apply(self) -> Pieces[None]:
         lasting = self._yield_sessions() + self._give_up_unaware()
         lasting += self._outdate_sessions() + self._revive_ended()
         yield 1 + len(lasting)
         self._table.is_put_off = self._is_others
-        try:
-            yield from self._take_known_cuts()
-            gone_advertisements = yield from self._enter_advertisements()
-            gone_subscriptions = yield from self._enter_subscriptions()
-            yield from self._inherit()
-            yield from self._note_known_cuts()
-            yield from self._process_logs()
-        finally:
-            self._table.is_put_off = lambda subscription: False
+        yield from self._take_known_cuts()
+        gone_advertisements = yield from self._enter_advertisements()
+        gone_subscriptions = yield from self._enter_subscriptions()
+        yield from self._inherit()
+        yield from self._note_known_cuts()
+        yield from self._process_logs()
+        self._table.go_on(self._still_gets())
         yield from self._answer_all()
         yield from self._remove_subscriptions(gone_subscriptions)
         for name in gone_advertisements:
@@ -88,6 +92,18 @@ class Takeover:
         if not self._table.is_complete:
             self._table.is_complete = True
             self._clients.readiness.all_known()
+
+    def _still_gets(self) -> Callable[[Subscription], Cuts]:
+        """What came by since this broker sent its contribution has not gone to the others yet.
+
+        The smallest story: behind b0, S represents T, which has its cut of q, and gets q:1. S is on its way to p, which
+        answers q:1 with p:1. b0 dies, b1 contributes, and then S's cut of p comes by, p:1, and p:1 itself. If b1 gave T
+        a cut after p:1, because p:1 has come by, T would miss the answer.
+        """
+        first: Cuts = {}
+        for event in self._handover.late:
+            first.setdefault(event.publisher, event.seq)
+        return lambda subscription: first if self._is_others(subscription) else {}
 
     def _answer_all(self) -> Pieces[None]:
         cost = 1 + len(self._table.advertisements) // LOOKED_AT

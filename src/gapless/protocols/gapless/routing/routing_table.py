@@ -56,6 +56,14 @@ SILENT_MAX = 10_000
 after so many others is taken for a new one, whose events were all still to come."""
 
 
+def _no(_: Subscription) -> bool:
+    return False
+
+
+def _nothing(_: Subscription) -> Cuts:
+    return {}
+
+
 class RoutingTable:
     """What one broker knows of who publishes and who subscribes, and the rules that spread it."""
 
@@ -79,8 +87,10 @@ class RoutingTable:
         """Whether every stable advertisement is known here; a broker that returns has to learn them first."""
         self.has_former = False
         """Whether any subscription has cuts of publishers that have left."""
-        self.is_put_off: Callable[[Subscription], bool] = lambda subscription: False
+        self.is_put_off: Callable[[Subscription], bool] = _no
         """Whether a subscription gets no cuts from us now (see `takeover`)."""
+        self._still_gets: Callable[[Subscription], Cuts] = _nothing
+        """By publisher: the first event that has come by here, and is still to go the subscription's way."""
         self._entered = 0
         """How many advertisements were entered."""
         self._lost: dict[str, None] = {}
@@ -181,6 +191,11 @@ class RoutingTable:
         for link in self.links.values():
             self._representation.offer(link, subscription)
 
+    def go_on(self, still_gets: Callable[[Subscription], Cuts] = _nothing) -> None:
+        """Put no subscription off any more; but events that have come by may still be on their way to some."""
+        self.is_put_off = _no
+        self._still_gets = still_gets
+
     def answer(self, subscription: Subscription) -> None:
         """Fix the cuts that this broker can fix now, and report them as one message.
 
@@ -201,7 +216,7 @@ class RoutingTable:
                 continue
             representative = self._representation.representative(advertisement.origin, subscription)
             if representative is not None and publisher in representative.cuts:
-                news[publisher] = max(self.next_number(publisher), representative.cuts[publisher])
+                news[publisher] = max(self._next_for(subscription, publisher), representative.cuts[publisher])
         self.report(subscription, news)
 
     def await_cuts(self, subscription: Subscription) -> None:
@@ -251,7 +266,7 @@ class RoutingTable:
         if self.is_put_off(subscription):
             return
         news = self.inheritable(subscription, cuts)
-        self.report(subscription, {p: max(cut, self.next_number(p)) for p, cut in news.items()})
+        self.report(subscription, {p: max(cut, self._next_for(subscription, p)) for p, cut in news.items()})
 
     def _inherit_late(self, subscription: Subscription, cuts: Cuts) -> None:
         """Take the cuts of a representative that has ended.
@@ -339,6 +354,11 @@ class RoutingTable:
         """
         first = min((ad.first for ad in self._publishers.get(publisher, {}).values()), default=0)
         return max(first, self.passed.get(publisher, 0) + 1)
+
+    def _next_for(self, subscription: Subscription, publisher: str) -> int:
+        """From which number on events of the publisher may still go where the subscription came from."""
+        following = self.next_number(publisher)
+        return min(following, self._still_gets(subscription).get(publisher, following))
 
     def take_back(self, publisher: str, last: int) -> None:
         """Nothing counts that the publisher said after a number: it may say it again."""
