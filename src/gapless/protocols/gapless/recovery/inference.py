@@ -28,6 +28,7 @@ from gapless.filters import Filter, FilterIndex
 from gapless.protocols.gapless.messages import Cuts, Sync
 from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.recovery.handover import Inheritance
+from gapless.protocols.gapless.recovery.merge import merge_cuts
 from gapless.protocols.gapless.recovery.patterns import Patterns
 from gapless.protocols.gapless.recovery.starting_cut import Bound, find_start
 from gapless.protocols.gapless.tombstones import is_lost
@@ -91,7 +92,7 @@ class Inference:
             known = {**cuts, **self._known_cuts.get(name, {})}
             pattern = self._patterns.of(text)
             unprocessed = self._unprocessed(pattern, known)
-            left = {} if known else self._left_since(home, unprocessed)
+            left = self._left_since(home, known, unprocessed)
             had = known
             if unprocessed or left:
                 if home not in self._had:
@@ -253,7 +254,7 @@ class Inference:
         """
         if home not in self._contributions:
             return {}
-        passed = self._contributions[home].passed
+        passed = self._passed_at(home)
         found = {}
         offers = [
             (item.publisher, item.filter)
@@ -270,22 +271,37 @@ class Inference:
                 found[publisher] = Bound(max(last + 1, _first_without_gap(events)), events[-1].seq + 1)
         return found
 
-    def _left_since(self, home: str, others: Container[str]) -> dict[str, Bound]:
+    def _left_since(self, home: str, known: Cuts, others: Container[str]) -> dict[str, Bound]:
         """For publishers that have left: between which numbers lies what has not passed the subscription's side.
 
         The smallest story: s has passed b2 and b0 on its way to q, and the marker does not get back over b0, which b2
         hears no more. p:1 passes b2, so s gets it. q answers it, and takes its advertisement back, so that nobody there
         knows of s any more. When b0 is gone round, s has to get the answer: it ran ahead of p:1, all the way to q.
+
+        If it has cuts, that counts for those alone that its side has not heard to have left: it waits for them.
         """
         if not self._left or home not in self._contributions:
             return {}
-        passed = self._contributions[home].passed
+        passed, inside = self._passed_at(home), self._contributions[home].inside
         found = {}
         for publisher in self._left:
             events, last = self._by_publisher[publisher], passed.get(publisher, 0)
-            if publisher not in others and events[-1].seq > last:
+            is_awaited = publisher not in known and (publisher in inside or not known)
+            if is_awaited and publisher not in others and events[-1].seq > last:
                 found[publisher] = Bound(last + 1, events[-1].seq + 1)
         return found
+
+    def _passed_at(self, home: str) -> Cuts:
+        """What a member has processed, also in its last life: whatever its clients published came after it.
+
+        The smallest story: s has no cut of p yet when p:1 passes its broker b2, whose client q answers. s gets the
+        answer. b2 is out, begins anew, and has processed nothing yet. If s got p:1 now, it would come after the answer.
+        """
+        passed = dict(self._contributions[home].passed)
+        for share in self._inherited:
+            if share.broker == home and (events := self._by_publisher.get(share.record.client)):
+                merge_cuts(passed, self._pasts.get((events[-1].publisher, events[-1].seq), {}))
+        return passed
 
     def _first_of_gone(self, pattern: Filter, cuts: Cuts, home: str) -> Cuts:
         """For publishers whose journals are lost: the first event that is younger than all that is missed.
