@@ -33,8 +33,6 @@ class Deliveries:
         """No stamp of what it was delivered is larger."""
         self.count = 0
         """How many events were handed to the application."""
-        self.parted_until = -1
-        """Up to this position halves of the network had gone on without each other."""
         self._line = line
         self._held = held
         self._named = named
@@ -105,7 +103,7 @@ class Deliveries:
             or held.skipped
             or held.got.get(publisher, 0) >= first.seq
             or held.begins_after >= first.stamp
-            or self.parted_until >= first.stamp
+            or held.parted_until >= first.stamp
             or held.stands_before(publisher, first.seq)
         ):
             return False
@@ -134,7 +132,7 @@ class Deliveries:
                         continue
                     if held.skipped and held.was_told_lost(publisher, seq):
                         continue
-                    if event.stamp <= self.parted_until and event.stamp < held.latest:
+                    if event.stamp <= held.parted_until and event.stamp < held.latest:
                         continue  # it may be missing, and what has come may be an effect of it
                     if held.was_behind and publisher not in held.cuts and not held.has_history:
                         self._begin_with(held, event)

@@ -50,6 +50,8 @@ class HeldSubscription(Held):
         """No stamp of what came for it is larger."""
         self._parted = TOGETHER
         """Between which positions halves of the network had gone on without each other, as the application was told."""
+        self.parted_until = -1
+        """The second of them, if it was told."""
         self.is_ending = False
         self.named: Named | None = None
         self.dealer: Dealer | None = None
@@ -63,6 +65,7 @@ class HeldSubscription(Held):
         if not self.is_whole or parted == self._parted or begins >= parted[1]:
             return False
         self._parted = parted
+        self.parted_until = parted[1]
         return True
 
     def told_as(self, name: str) -> str:

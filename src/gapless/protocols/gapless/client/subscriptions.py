@@ -214,7 +214,6 @@ class Subscriptions:
     def parted(self, message: Parted) -> None:
         """What was published between two positions may be missing. Each broker that it comes to says so."""
         self._parted = message.since, message.until
-        self.deliveries.parted_until = message.until
         for name, held in self._held.items():
             self._tell_parted(name, held)
 

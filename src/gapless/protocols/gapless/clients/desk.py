@@ -169,7 +169,7 @@ class Desk:
         accounted = self._unaccounted.accounted(session.client, session.held, message)
         passed_on = self._unaccounted.passed_on(session.client, session.held, message)
         advertised = 0  # of a session that was not lost with its broker, others know what it advertised
-        if session.client in self._homes.gone:
+        if self._unaccounted.may_be_gone(session.client):
             advertised = min((first for _, first in message.advertisements.values()), default=NEVER)
         tombstones = [
             tombstone(session.client, seq, is_anybodys=seq < advertised) for seq in range(passed_on + 1, message.first)

@@ -125,11 +125,12 @@ class Unaccounted:
         found: Cuts = {}
         for seen in (message.seen, *(progress.got for progress in message.brought)):
             for publisher, seq in seen.items():
-                if publisher != client and self._may_be_gone(publisher) and seq > self._known(publisher, seq):
+                if publisher != client and self.may_be_gone(publisher) and seq > self._known(publisher, seq):
                     found[publisher] = max(seq, found.get(publisher, 0))
         return found
 
-    def _may_be_gone(self, publisher: str) -> bool:
+    def may_be_gone(self, publisher: str) -> bool:
+        """Whether the session of a publisher may have been lost with all who held it."""
         return publisher in self._gone or (ANYBODY in self._gone and not self._table.advertises(publisher))
 
     def lost(self, client: str, message: Attach) -> Cuts:

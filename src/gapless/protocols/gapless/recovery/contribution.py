@@ -38,7 +38,9 @@ def side_subscriptions(
     S is told under another name then, for it may have ended only here: another member may hold its session by now.
     """
     ended = [
-        item if item.ended else SideSubscription(f"{original}~{name}", item.filter, item.cuts, "", original)
+        item
+        if item.ended
+        else SideSubscription(f"{original}~{name}", item.filter, item.cuts, "", original, item.log_from)
         for original, item in told.items()
         if original not in table.subscriptions
     ]

@@ -60,6 +60,8 @@ class Handover:
         self._name = name
         self.region = region
         self.syncs: dict[str, Sync] = {}
+        self.log_first = 0
+        """Where the log of this member's contribution begins."""
         self.told: dict[str, Cuts] = {}
         """The cuts, by subscription, that this member had when it sent its contribution."""
         self.early: list[tuple[str, TreeBody]] = []
@@ -67,10 +69,11 @@ class Handover:
         self.late: list[Event] = []
         """Events from this broker's own side that came after its log was sent."""
 
-    def tell(self, own: Sync, cuts: dict[str, Cuts]) -> None:
+    def tell(self, own: Sync, cuts: dict[str, Cuts], log_first: int) -> None:
         """This member contributes: what came before is in its log."""
         self.syncs[self._name] = own
         self.told = cuts
+        self.log_first = log_first
         self.late.clear()
 
     @property

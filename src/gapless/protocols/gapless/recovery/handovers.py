@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from gapless.events import Event
 from gapless.protocol import SetTimer
@@ -83,8 +84,9 @@ class Handovers:
         """Whether there may be something to do for `work`."""
         self._regions: tuple[int, list[Region]] = (-1, [])
         """As of a version of the statuses."""
-        self._told: deque[tuple[Region, list[SideSubscription]]] = deque(maxlen=TOLD_MAX)
-        """What this broker contributed to hand-overs that it dropped. Others may have completed them."""
+        self._told: deque[tuple[Region, list[SideSubscription], int]] = deque(maxlen=TOLD_MAX)
+        """What this broker contributed to hand-overs that it dropped, and where its log began then. Others may have
+        completed them."""
         self._retired: dict[str, Link] = {}
         self._completed: dict[int, None] = {}
         self._taken_in: dict[int, dict[str, None]] = {}
@@ -99,7 +101,7 @@ class Handovers:
         for tag in [tag for tag in self.under_way if tag not in current]:
             dropped = self.under_way.pop(tag)
             if dropped.is_told:
-                self._told.append((dropped.region, dropped.own.subscriptions))
+                self._told.append((dropped.region, dropped.own.subscriptions, dropped.log_first))
             self._clients.home.go_on_here()
         for region in self.regions():
             if region.tag not in self._completed and region.tag not in self.under_way:
@@ -204,7 +206,8 @@ class Handovers:
     def _contribute(self, handover: Handover) -> Pieces[None]:
         """Tell the other members what is here: all of it, so nothing is late yet."""
         own = yield from self._contribution(handover.region)
-        handover.tell(own, {item.name: {**item.former, **item.cuts} for item in self._table.subscriptions.values()})
+        cuts = {item.name: {**item.former, **item.cuts} for item in self._table.subscriptions.values()}
+        handover.tell(own, cuts, self._log.first)
         self._tell(handover.region, own)
         yield 1 + len(own.subscriptions) // LOOKED_AT
 
@@ -214,8 +217,8 @@ class Handovers:
 
         inside = {peer for peer, link in self._retired.items() if not is_own(link)}
         told = {
-            item.ended or item.subscription: item
-            for earlier, items in self._told
+            item.ended or item.subscription: replace(item, log_from=max(0, item.log_from + first - self._log.first))
+            for earlier, items, first in self._told
             if earlier.touches(region)
             for item in items
         }
