@@ -39,6 +39,13 @@ class Index:
         while self._entries > ENTRIES_MAX and len(self._intervals) > 1:
             self._forget_oldest()
 
+    def forget_after(self, position: int) -> None:
+        """What follows a position is not known here any more."""
+        while self._intervals and self._intervals[-1].until > position:
+            interval = self._intervals.pop()
+            self._entries -= _entries(interval)
+            self.forgotten(interval)
+
     def _forget_oldest(self) -> None:
         interval = self._intervals.popleft()
         self._entries -= _entries(interval)

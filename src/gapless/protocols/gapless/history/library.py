@@ -132,6 +132,18 @@ class Library:
         self._done_until = position
         forget_oldest(self.done, DONE_MAX)
 
+    def forget_after(self, position: int) -> None:
+        """Others went on without this broker from a position on: they know what was admitted since, and it does not.
+
+        The smallest story: b0 knows that p:2 was admitted before a position that is final, and nobody else has heard
+        that yet. b0 and its backups are gone, and others go on; c reads history with them, and hears nothing of p:2.
+        b0 comes back, its journal is lost, and p comes to it. If b0 took p:2 for known to everyone, c would never be
+        told that p:2 is lost.
+        """
+        self.index.forget_after(position)
+        if self._done_until > position:
+            self.done, self._done_until = {}, position
+
     # ---- reading ------------------------------------------------------------------------------------------
 
     def begin(self, reader: Reader, text: str, since: int, until: int, journal: str = "") -> Retrieval | None:

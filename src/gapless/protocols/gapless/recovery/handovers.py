@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from gapless.events import Event
 from gapless.protocol import SetTimer
 from gapless.protocol.carrying import events_of
-from gapless.protocols.gapless.lives import Status
+from gapless.protocols.gapless.lives import Status, broker_of
 from gapless.protocols.gapless.members.contraction import Region, regions_at
 from gapless.protocols.gapless.members.status import FIRST, Statuses, is_unsettled, next_phase
 from gapless.protocols.gapless.messages import Body, Completed, Estate, SideSubscription, Sync
@@ -32,6 +32,7 @@ from gapless.protocols.gapless.recovery.contribution import (
     side_known_cuts,
     side_subscriptions,
 )  # fmt: skip
+from gapless.protocols.gapless.recovery.gone_round import when_gone_round
 from gapless.protocols.gapless.recovery.handover import Handover, has_two_owners
 from gapless.protocols.gapless.recovery.plan import TakeoverView, plan_in_pieces
 from gapless.protocols.gapless.recovery.state import BrokerState, Outlets
@@ -324,6 +325,9 @@ class Handovers:
         if view.goes_on and has_two_owners(contributions.values()):
             self._outlets.part(region.core)
         plan = yield from plan_in_pieces(view, contributions)
+        without_us = [at for home, at in when_gone_round(contributions).items() if broker_of(home) == self._name]
+        if without_us:
+            self._waves.gone_round(min(without_us))
         takeover = Takeover(self._state, self._outlets, handover, plan, self._retired)
         self._clients.gather()
         yield from takeover.apply()
