@@ -10,7 +10,9 @@ still there and to whom it was due.
   answered. The publisher says it again. Who reads history finds it there after the answer, and who got the answer
   before gets the cause later.
 - *In another half.* The network was cut, and both halves went on. A subscription that came later gets a cause of one
-  half, and starts after an effect of it in the other. One that reads nothing but history reads that of one half.
+  half, and starts after an effect of it in the other. One that reads nothing but history reads that of one half. What
+  both halves have admitted has a position in each: one that reads history from a position on may get it in one half,
+  where it came later.
 """
 
 from bisect import bisect_left
@@ -60,6 +62,7 @@ class _Facts:
         }
         calls = [action for action in scenario.actions if isinstance(action, SubscribeAction)]
         self._with_end = {call.subscription for call in calls if call.until_ms != 0}
+        self._from_a_position = {call.subscription for call in calls if call.since_ms >= 0}
         goes_on = scenario.protocol.options.get("partition", "go on") == "go on"
         self._cut = _cut_ms(scenario) if goes_on else None
         kinds = (Crash, Cut) if goes_on else Crash
@@ -71,7 +74,7 @@ class _Facts:
         if subscription is None or event not in self._published:
             return False
         if (anomaly.subscription, event) in self._came:
-            return self._was_said_again(anomaly, event)
+            return self._was_said_again(anomaly, event) or self._has_two_positions(anomaly, event)
         rules: list[Callable[[Anomaly, SubscriptionRow, str], bool]] = [self._was_in_another_half]
         if event in self._told_ms:
             rules.append(self._was_told_too_late)
@@ -87,8 +90,18 @@ class _Facts:
         was_read = anomaly.kind == "gap" and self._published[event] < subscription.requested_ms
         return anomaly.kind == "causal-inversion" or was_read
 
+    def _has_two_positions(self, anomaly: Anomaly, event: str) -> bool:
+        reads = anomaly.subscription in self._from_a_position
+        return anomaly.kind == "spurious" and reads and self._was_parted(event)
+
+    def _was_parted(self, event: str) -> bool:
+        """Whether it was published while halves of the network may have gone on without each other."""
+        if self._cut is None:
+            return False
+        return self._cut[0] - UNDER_WAY_MS <= self._published[event] <= self._cut[1] + MEETING_MS
+
     def _was_in_another_half(self, anomaly: Anomaly, subscription: SubscriptionRow, event: str) -> bool:
-        if self._cut is None or not self._cut[0] - UNDER_WAY_MS <= self._published[event] <= self._cut[1] + MEETING_MS:
+        if not self._was_parted(event):
             return False
         if anomaly.kind == "gap" and self._has_end(subscription):
             return True
