@@ -20,13 +20,16 @@ from gapless.protocols.gapless.messages import (
     TreeBody,
     Wave,
 )
-from gapless.protocols.gapless.pieces import finish
+from gapless.protocols.gapless.pieces import Pieces, finish
 from gapless.protocols.gapless.recovery.handovers import Handovers
 from gapless.protocols.gapless.recovery.state import BrokerState
 from gapless.protocols.gapless.routing.records import Link
 from gapless.protocols.gapless.wave_course import WaveCourse
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["TreeCourse"]
+
+CONTESTED_MAX = 1_000
 
 
 class TreeCourse:
@@ -46,13 +49,15 @@ class TreeCourse:
         self._events = events
         self._waves = waves
         self._send_tree = send_tree
+        self._contested: dict[str, tuple[Link, AddAdvertisement | AddSubscription]] = {}
+        """What came from another side than it is known from."""
 
     def receive(self, peer: str, message: Tree) -> None:
         """Take what came over a link that is installed here; keep what comes over one that will be."""
         link = self._table.links.get(peer)
         if link is not None and link.tag == message.tag:
             if type(message.body) is AddAdvertisement:
-                self._clients.errand = self._table.receive_advertisement(link, message.body)
+                self._clients.errand = self._add_advertisement(link, message.body)
             else:
                 self.take(link, message.body)
         elif message.tag in self._handovers.under_way:
@@ -79,7 +84,7 @@ class TreeCourse:
             case Marker():
                 self._table.receive_marker(link, body.subscription, body.cuts)
             case AddAdvertisement():
-                finish(self._table.receive_advertisement(link, body))
+                finish(self._add_advertisement(link, body))
             case AdvertisementStable():
                 self._table.receive_stable(link, body.advertisement, body.number)
             case RemoveAdvertisement():
@@ -87,14 +92,48 @@ class TreeCourse:
             case _:
                 assert_never(body)
 
+    def _add_advertisement(self, link: Link, body: AddAdvertisement) -> Pieces[None]:
+        known = self._table.advertisements.get(body.advertisement)
+        if known is not None and known.origin is None:
+            self._clients.give_up(known.publisher)
+            known = self._table.advertisements.get(body.advertisement)
+        if known is None or known.origin is link:
+            yield from self._table.receive_advertisement(link, body)
+        else:
+            self._contest(body.advertisement, link, body)
+
     def _add_subscription(self, link: Link, body: AddSubscription) -> None:
-        if body.subscription not in self._table.subscriptions:
+        known = self._table.subscriptions.get(body.subscription)
+        if known is not None and known.origin is None:
+            self._clients.give_up(known.client)
+            known = self._table.subscriptions.get(body.subscription)
+        if known is None:
             self._table.receive_subscription(link, body)
+        elif known.origin is not link:
+            self._contest(body.subscription, link, body)
+
+    def _contest(self, name: str, link: Link, body: AddAdvertisement | AddSubscription) -> None:
+        """It is known from another side: two brokers have a session of one client, and one of them will give it up.
+
+        Only where brokers go on in a cut can that be. The smallest story: b5 is out, and b0 takes p over. b5 returns,
+        and b4, which does not know that it is out itself, takes it in. p comes to b5, and advertises. b4 knows that
+        from b0, and would never answer.
+        """
+        self._contested[name] = link, body
+        forget_oldest(self._contested, CONTESTED_MAX)
+        self._handovers.contest(name, link.tag)
+
+    def _go_on_with(self, name: str) -> None:
+        """What was known by that name is over: another may have waited for that."""
+        link, body = self._contested.pop(name, (None, None))
+        if link is not None and body is not None and self._table.links.get(link.peer) is link:
+            self.take(link, body)
 
     def _remove_subscription(self, link: Link, body: RemoveSubscription) -> None:
         subscription = self._table.subscriptions.get(body.subscription)
         if subscription is not None and subscription.origin is link:
             self._table.remove_subscription(body.subscription)
+            self._go_on_with(body.subscription)
         if body.answer:
             self._send_tree(link, SubscriptionGone(body.subscription))
 
@@ -103,3 +142,4 @@ class TreeCourse:
         if advertisement is not None and advertisement.origin is link:
             self._table.remove_advertisement(body.advertisement, was_lost=body.was_lost)
             self._clients.readiness.check()
+            self._go_on_with(body.advertisement)

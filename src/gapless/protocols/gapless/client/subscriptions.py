@@ -213,8 +213,10 @@ class Subscriptions:
 
     def parted(self, message: Parted) -> None:
         """What was published between two positions may be missing. Each broker that it comes to says so."""
+        is_news = self._parted != (message.since, message.until)
         self._parted = message.since, message.until
         for name, held in self._held.items():
+            held.has_early_cuts |= is_news and bool(held.cuts) and not held.is_whole
             self._tell_parted(name, held)
 
     def _tell_parted(self, name: str, held: HeldSubscription) -> None:

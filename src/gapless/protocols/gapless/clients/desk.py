@@ -290,8 +290,18 @@ class Desk:
     def end(self, client: str) -> None:
         """Nobody waits for this client any more; should it come back, it is told."""
         session = self.sessions.get(client)
-        if session is None:
-            return
+        if session is not None:
+            self._drop(session)
+            self._arrivals.expire(session)
+
+    def give_up(self, client: str) -> None:
+        """Another broker has a session of this client. If the client is away from here, it is there."""
+        session = self.sessions.get(client)
+        if session is not None and session.is_away:
+            self._drop(session)
+
+    def _drop(self, session: Session) -> None:
+        client = session.client
         for name in list(session.subscriptions):
             self._end_subscription(session, name)
         for name in list(session.advertisements):
@@ -302,7 +312,6 @@ class Desk:
         self.readiness.forget(client)
         self._table.moved.pop(client, None)
         self._journal.write([], client)
-        self._arrivals.expire(session)
 
     def _go_on(self, session: Session) -> None:
         """The session does not stand still any more."""

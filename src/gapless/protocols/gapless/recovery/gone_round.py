@@ -39,6 +39,7 @@ __all__ = [
     "when_gone_round",
     "without_lost",
     "without_published",
+    "without_subscriptions",
 ]
 
 Id = tuple[str, int]
@@ -48,9 +49,9 @@ NEVER = 1 << 62
 def when_gone_round(contributions: Mapping[str, Sync]) -> dict[Home, int]:
     """The lives that hand-overs went round, each with a position that everything had reached before."""
     found: dict[Home, int] = {}
-    for member, sync in contributions.items():
+    for sync in contributions.values():
         if sync.gone_round:
-            left = [_gone_round_by(member, sync, estate) for estate in _left(contributions)]
+            left = [_gone_round_by(sync, estate) for estate in _left(contributions)]
             for home, position in (*sync.gone_round.items(), *filter(None, left)):
                 found[home] = min(position, found.get(home, position))
     return found
@@ -61,27 +62,20 @@ def _left(contributions: Mapping[str, Sync]) -> list[Estate]:
     return [estate for sync in contributions.values() for estate in sync.estates if estate.life != -sync.tag]
 
 
-def _gone_round_by(member: str, sync: Sync, estate: Estate) -> tuple[Home, int] | None:
+def _gone_round_by(sync: Sync, estate: Estate) -> tuple[Home, int] | None:
     """The life that left this estate, and such a position, if a member went round the estate with some other life.
 
     It may have gone round the life's heir, or round a later life, and have heard nothing of this one. The smallest
     story: b1 takes over s from b4's first life, and tells b7, but nobody hears b1 any more. b0 goes round b1, and round
     b4's second life, and p:1 comes by. b7 meets b0, and still has what b4's first life left.
-
-    Or it is itself the heir, and had an older copy. The smallest story: b0 is a backup of b1, which nobody hears any
-    more, and takes over s. b0 goes on without b1, with what it has of it. Then it meets b4, which has s.
     """
     life = name_life(estate.broker, estate.life)
     seen = [life]
     while (heir := sync.heirs.get(seen[-1], NOWHERE)) and heir not in seen:
         seen.append(heir)
-    if broker_of(seen[-1]) == member:
-        is_complete = estate.records.keys() <= sync.owned.keys() | sync.homes.keys()
-        positions = [] if is_complete else list(sync.gone_round.values())
-    elif seen[-1] == life:
-        positions = [sync.gone_round[other] for other in sync.gone_round if _is_later(other, estate)]
-    else:
-        positions = [sync.gone_round[home] for home in seen if home in sync.gone_round]
+    positions = [sync.gone_round[home] for home in seen if home in sync.gone_round]
+    if seen[-1] == life:
+        positions += [sync.gone_round[other] for other in sync.gone_round if _is_later(other, estate)]
     return (life, min(positions)) if positions else None
 
 
@@ -165,17 +159,15 @@ def without_lost(records: Iterable[SessionRecord], processed: Cuts) -> dict[str,
     """The sessions of such a life, by client: as if each had published no more than others processed."""
     return {
         record.client: msgspec.structs.replace(
-            record,
-            admitted=min(record.admitted, processed.get(record.client, 0)),
-            subscriptions={},
-            cuts={},
-            awaited={},
-            began={},
-            anew={},
-            revived=[],
+            without_subscriptions(record), admitted=min(record.admitted, processed.get(record.client, 0))
         )
         for record in records
     }
+
+
+def without_subscriptions(record: SessionRecord) -> SessionRecord:
+    """The session, if all that its client had subscribed to is lost."""
+    return msgspec.structs.replace(record, subscriptions={}, cuts={}, awaited={}, began={}, anew={}, revived=[])
 
 
 def still_counts(item: Admission, processed: Cuts) -> bool:

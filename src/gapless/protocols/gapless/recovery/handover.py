@@ -33,7 +33,12 @@ from gapless.protocols.gapless.members.contraction import Region, excluded, stan
 from gapless.protocols.gapless.members.status import Statuses, life_of
 from gapless.protocols.gapless.messages import Admission, Cuts, Estate, SessionRecord, SideSubscription, Sync, TreeBody
 from gapless.protocols.gapless.pieces import Pieces
-from gapless.protocols.gapless.recovery.gone_round import processed_by_others, when_gone_round, without_lost
+from gapless.protocols.gapless.recovery.gone_round import (
+    processed_by_others,
+    when_gone_round,
+    without_lost,
+    without_subscriptions,
+)  # fmt: skip
 
 __all__ = [
     "Handover",
@@ -139,6 +144,10 @@ def divide_estates(
     they lie behind. The smallest story: b2 and b6 die with the session of p4, and the others go on without them. p2
     advertises, and publishes 1, which reaches everyone. b2 and b6 come back with all that they had. p4 would be told
     that it gets p2:1.
+
+    If somebody is the heir of a life already, what turns up of it now is what the heir went on without. The smallest
+    story: b2 has an older copy than b0 of what b1 holds, without s. b2 does not hear b0, is b1's heir, and p:1 comes
+    by. Then b2 meets b0. So s is lost, and its client brings it.
     """
     gone_round = when_gone_round(syncs)
     owned: dict[str, int] = {}
@@ -162,7 +171,7 @@ def divide_estates(
     heirs: dict[tuple[str, int], str] = {}
     newest: dict[str, Inheritance] = {}
     for broker, life in sorted(records):
-        chief = claimant(syncs, name_life(broker, life))
+        chief = heir = claimant(syncs, name_life(broker, life))
         if chief is None:
             chief = stand_in(overlay, status, broker) if excluded(status, broker) else broker
         assert chief is not None
@@ -172,6 +181,8 @@ def divide_estates(
                 continue
             known = newest.get(record.client)
             if record.epoch > owned.get(record.client, -1) and (known is None or record.epoch > known.record.epoch):
+                if heir is not None:
+                    record = without_subscriptions(record)
                 record = _lying_behind(record, gone_round.get(name_life(broker, life), -1))
                 record = _advertising_again(record, was_gone=record.client in gone)
                 newest[record.client] = Inheritance(record, chief, broker, life < 0)

@@ -93,6 +93,8 @@ class Handovers:
         self._taken_in: dict[int, dict[str, None]] = {}
         self._taken_in_here: dict[tuple[str, int], None] = {}
         """The brokers, in these lives, that were in the core of a hand-over that this broker has completed."""
+        self._contested: dict[tuple[str, int], bool] = {}
+        """What came from two sides, with the tag of the link, and whether that is still to be settled."""
         self._calming: dict[str, int] = {}
         """By broker: how often it was looked whether the clients that are to go back to it stand still."""
 
@@ -288,6 +290,20 @@ class Handovers:
             self._clients.home.go_on_here()
             self._plan_return(broker, RETURN_US)
 
+    def contest(self, name: str, tag: int) -> None:
+        """Something comes over a link that is known from another side (see `tree_course`).
+
+        If this broker is taken in once more, those around it agree on who has the session.
+        """
+        self._contested.setdefault((name, tag), True)
+        forget_oldest(self._contested, COMPLETED_MAX)
+        self._settle_contested()
+
+    def _settle_contested(self) -> None:
+        if not self.under_way and any(self._contested.values()):
+            self._contested = dict.fromkeys(self._contested, False)
+            self._outlets.learn({self._name: next_phase(self._membership.status.get(self._name, FIRST))})
+
     def _give_back(self, region: Region) -> list[Estate]:
         """The sessions that brokers of the region get back, since they have returned.
 
@@ -367,6 +383,7 @@ class Handovers:
             yield 1 + len(self._table.advertisements) // LOOKED_AT
         if not self.under_way:
             self._clients.publications.go_on()
+            self._settle_contested()
 
     def _settle_if_taken_in(self, region: Region) -> None:
         if self._name in region.core and region.tag in self._completed and not self._not_completed(region):
