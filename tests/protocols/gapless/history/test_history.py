@@ -97,6 +97,21 @@ def test_the_chain_ends_where_an_interval_is_not_known() -> None:
     assert index.chain(10) == intervals(10, 20, 30, 40, 50)
 
 
+def test_who_was_gone_round_forgets_what_it_knew_to_be_final_since() -> None:
+    desk = Desk()
+    forgotten: list[Interval] = []
+    desk.library.index.forgotten = forgotten.append
+    for since, until, last in ((0, 10, 1), (10, 20, 2), (20, 30, 3)):
+        desk.library.note(Interval(since, until, {"b0": {"p": [(last, last)]}}))
+    desk.library.reach(20)
+    assert desk.library.done == {"p": 2}
+    desk.library.forget_after(25)
+    assert [interval.until for interval in forgotten] == [30]
+    assert desk.library.done == {"p": 2}, "that had reached everyone"
+    desk.library.forget_after(15)
+    assert ([interval.until for interval in forgotten], desk.library.done) == ([30, 20], {})
+
+
 # ---- reading from others
 
 

@@ -1,6 +1,7 @@
 """What comes back with a life that the others went round."""
 
 from gapless.overlay import star
+from gapless.protocols.gapless.lives import Home
 from gapless.protocols.gapless.members.status import alive_status
 from gapless.protocols.gapless.messages import Admission, Cuts, Estate
 from gapless.protocols.gapless.recovery.gone_round import when_gone_round
@@ -68,6 +69,22 @@ def test_what_comes_back_in_time_is_whole() -> None:
 def test_the_lowest_position_that_anybody_knows_of_such_a_life_counts() -> None:
     given = {"b1": contribution(REGION, gone_round={"b0/0": 7}), "b2": contribution(REGION, gone_round={"b0/0": 5})}
     assert when_gone_round(given) == {"b0/0": 5}
+
+
+def test_with_a_life_others_went_round_those_before_it_and_what_had_come_to_it() -> None:
+    left = [
+        Estate("b0", 0, {}, {}, []),
+        Estate("b3", 0, {}, {}, []),
+        Estate("b0", -contribution(REGION).tag, {}, {}, []),
+    ]
+    given = {"b2": contribution(REGION, estates=left)}
+
+    def found(**known: dict[str, object]) -> dict[Home, int]:
+        return when_gone_round({**given, "b1": contribution(REGION, **known)})
+
+    assert found(gone_round={"b0/2": 5}) == {"b0/2": 5, "b0/0": 5}, "not what is given back in this hand-over"
+    assert found(gone_round={"b0/2": 5}, heirs={"b0/0": "b1/0"}) == {"b0/2": 5}, "it has an heir"
+    assert found(gone_round={"b4/0": 5}, heirs={"b3/0": "b4/0"}) == {"b4/0": 5, "b3/0": 5}, "the heir is gone"
 
 
 def test_what_clients_of_one_who_did_not_know_it_published_counts_as_far_as_others_have_processed_it() -> None:
