@@ -170,22 +170,21 @@ class MemberCourse:
 
         The smallest story: b0 goes on without b1, b2 and b3, which go on, too, and take b3 in as a new life, though it
         is b0 that they do not hear. When they meet, b1 and b2 give in, and b3 has nothing to give in for.
+
+        Who has returned between the two, and was not taken in here, is none that the others could ask instead.
         """
         life = self._membership.life(name)
         begins = alive_status(life)
         if not life or self._membership.status[name] != next_phase(begins) or self._handovers.has_taken_in(name, life):
             return False
-        out = {
-            other: excluded_status(life_of(status)) for other, status in before.items() if self._is_new(other, status)
+        still_out = {
+            other: excluded_status(life_of(status))
+            for other, status in before.items()
+            if is_unsettled(status) and not self._handovers.has_taken_in(other, life_of(status))
         }
-        links = effective_links(self._membership.overlay, {**before, **out, name: begins}, self._site.name)
+        status = {**before, **still_out, name: begins, self._site.name: FIRST}
+        links = effective_links(self._membership.overlay, status, self._site.name)
         return any(name == peer != via for via, peer in links)
-
-    def _is_new(self, name: str, status: Status) -> bool:
-        """Whether a broker has returned in that life, and was not taken in by this one yet."""
-        return (
-            is_unsettled(status) and name != self._site.name and not self._handovers.has_taken_in(name, life_of(status))
-        )
 
     def _tell(self, news: Mapping[str, Status], regions: Sequence[Region] = ()) -> None:
         """Tell who must know, and listen to nobody who is out: the given regions count, and those that are now."""
