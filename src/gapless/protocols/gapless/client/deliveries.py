@@ -103,7 +103,7 @@ class Deliveries:
             or held.skipped
             or held.got.get(publisher, 0) >= first.seq
             or held.begins_after >= first.stamp
-            or held.parted_until >= first.stamp
+            or held.parted[1] >= first.stamp
             or held.stands_before(publisher, first.seq)
         ):
             return False
@@ -114,7 +114,6 @@ class Deliveries:
             if not all(map(lt, seqs, seqs[1:])) or [event.publisher for event in events].count(publisher) < len(events):
                 return False
         held.got[publisher] = last.seq
-        held.latest = max(held.latest, last.stamp)
         self.clock = max(self.clock, last.stamp)
         self.count += len(events)
         self._paced = self.count
@@ -132,12 +131,11 @@ class Deliveries:
                         continue
                     if held.skipped and held.was_told_lost(publisher, seq):
                         continue
-                    if event.stamp <= held.parted_until and event.stamp < held.latest:
-                        continue  # it may be missing, and what has come may be an effect of it
+                    if held.parted[0] < event.stamp <= held.parted[1]:
+                        continue  # it was told to be missing, and what has come may be an effect of it
                     if held.was_behind and publisher not in held.cuts and not held.has_history:
                         self._begin_with(held, event)
                     got[publisher] = seq
-                    held.latest = max(held.latest, event.stamp)
                     if held.dealer is not None:
                         held.dealer.delivered(event)
                         continue

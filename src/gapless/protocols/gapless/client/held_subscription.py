@@ -46,14 +46,10 @@ class HeldSubscription(Held):
         """What will not come, and the application was told so."""
         self._unplaced: Ranges = {}
         """What is lost of publishers that have no cut yet."""
-        self.latest = 0
-        """No stamp of what came for it is larger."""
-        self._parted = TOGETHER
+        self.parted = TOGETHER
         """Between which positions halves of the network had gone on without each other, as the application was told."""
         self.has_early_cuts = False
         """Whether it had cuts when a parting became known, and was not whole yet: it begins from before, with these."""
-        self.parted_until = -1
-        """The second of them, if it was told."""
         self.is_ending = False
         self.named: Named | None = None
         self.dealer: Dealer | None = None
@@ -64,11 +60,10 @@ class HeldSubscription(Held):
     def parts(self, parted: Parting) -> bool:
         """Whether the application has to be told of a parting: once, if it began, or reads from, before its end."""
         begins = self._start if self.has_history else self.began
-        if not self.is_whole or parted == self._parted or (begins >= parted[1] and not self.has_early_cuts):
+        if not self.is_whole or parted == self.parted or (begins >= parted[1] and not self.has_early_cuts):
             return False
-        self._parted = parted
+        self.parted = parted
         self.has_early_cuts = False
-        self.parted_until = parted[1]
         return True
 
     def told_as(self, name: str) -> str:
