@@ -155,6 +155,7 @@ class Life:
             set_timer=site.emit,
             learn=self._learn,
             part=self._part,
+            forget_after=self.library.forget_after,
         )
         self.handovers = Handovers(self.state, outlets)
         self.persistence = Persistence(self.state, self.library, site.disk, self.number, self._answer_backup)

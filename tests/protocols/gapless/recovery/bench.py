@@ -288,6 +288,7 @@ class Bench:
             links_changed=lambda: None,
             set_timer=self.timers.append,
             learn=self.learned.append,
+            forget_after=library.forget_after,
             part=lambda brokers: None,
         )
         self.handovers = Handovers(self.state, self.outlets)

@@ -103,7 +103,7 @@ class Deliveries:
             or held.skipped
             or held.got.get(publisher, 0) >= first.seq
             or held.begins_after >= first.stamp
-            or held.parted[1] >= first.stamp
+            or held.parted[1] >= first.stamp > 0
             or held.stands_before(publisher, first.seq)
         ):
             return False

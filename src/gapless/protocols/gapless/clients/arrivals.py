@@ -41,6 +41,10 @@ class Homes(Protocol):
         """The life that was seen to hold the client's session, though this one should."""
         ...
 
+    def was_divided(self, home: Home) -> bool:
+        """Whether this broker took part when the clients of that life were divided."""
+        ...
+
     def lost_at(self, home: Home) -> int:
         """The position that everything had reached while that life was there, as far as is known."""
         ...
@@ -149,9 +153,13 @@ class Arrivals:
         1 is lost: it never had it.
 
         If that other one is out, and this one has taken over from it, there is no newer session. The smallest story: b0
-        and b1 go on without each other, c goes from b0 to b1, and b1 gives in when they meet.
+        and b1 go on without each other, c goes from b0 to b1, and b1 gives in when they meet. Nor if its clients were
+        divided, and this broker took part, and still has this one. Its smallest story: b3 stands still, b1 takes it for
+        dead, and dies as soon as it has answered c, without memory. b3 goes on, and nobody else has noticed anything.
         """
         if session.is_orphan or message.home == self._home or message.heard <= session.attempt:
+            return False
+        if self._homes.was_divided(Home(message.home)):
             return False
         return self._homes.find_home(session.client, Home(message.home)) != self._home
 

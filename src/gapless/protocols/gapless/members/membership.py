@@ -123,8 +123,17 @@ class Membership:
         return self.parted != before
 
     def apart(self, status: Mapping[str, Status]) -> list[str]:
-        """Who is out here, and lives for one who knows these statuses."""
-        return [name for name in self._out if status.get(name, FIRST) < self.status[name]]
+        """Who is out here, and lives for one who knows these statuses; in another life, too, if more than f are out.
+
+        The smallest story of these: b4 goes on without all others, which go on without b4. One of them is out there,
+        too, for another reason, and back when they meet.
+        """
+        is_beyond_f = sum(name in self._out for name in self._watched) > self.f
+        return [
+            name
+            for name in self._out
+            if (known := status.get(name, FIRST)) < self.status[name] or (is_beyond_f and known > self.status[name])
+        ]
 
     def is_forgotten(self, name: str) -> bool:
         """Whether the broker is out, and nobody has to wait for it."""

@@ -78,6 +78,8 @@ class Estates:
         """By client: what it had published and is known to be lost, until it comes and is told."""
         self.gone: dict[str, None] = {}
         """The publishers whose sessions hand-overs found to be lost, perhaps lost, or on disks that may be old."""
+        self._divided: dict[Home, None] = {}
+        """The lives whose clients this broker has divided with others: it still has those that were not among them."""
         self._over: dict[Home, None] = {}
         """The lives of which the disk knows that they are over, and that what they held is secured elsewhere."""
 
@@ -165,6 +167,8 @@ class Estates:
             self._successors[broker] = self._current_life(successor)
         for life, heir in plan.heirs.items():
             self._remember(self.heirs, name_life(*life), self._current_life(heir))
+            self._divided[name_life(*life)] = None
+            forget_oldest(self._divided, REMEMBERED_MAX)
             if name_life(*life) not in self._over:  # else the heir was quicker than this broker
                 self._keep(*life, plan.estates[life], plan)
         for member, sync in plan.contributions.items():
@@ -286,6 +290,10 @@ class Estates:
             asked.add(life)
             ways += [self._successors.get(broker_of(life)), self.heirs.get(life)]
         return None
+
+    def was_divided(self, home: Home) -> bool:
+        """Whether this broker took part when the clients of that life were divided."""
+        return home in self._divided
 
     def note_end(self, broker: str, reached: int) -> None:
         """The broker is out, or returns: its last life, or the one before, is over."""

@@ -343,7 +343,7 @@ class Handovers:
         plan = yield from plan_in_pieces(view, contributions)
         without_us = [at for home, at in when_gone_round(contributions).items() if broker_of(home) == self._name]
         if without_us:
-            self._waves.gone_round(min(without_us))
+            self._outlets.forget_after(min(without_us))
         takeover = Takeover(self._state, self._outlets, handover, plan, self._retired)
         self._clients.gather()
         yield from takeover.apply()

@@ -58,3 +58,5 @@ class Outlets:
     """Take news of statuses, and tell them."""
     part: Callable[[Sequence[str]], None]
     """Tell everyone that these brokers, and others, had gone on without each other."""
+    forget_after: Callable[[int], None]
+    """Others had gone on without this broker: what it knew to be final after a position is so no more."""

@@ -74,10 +74,6 @@ class Archive(Protocol):
         """Everything up to this position has reached everyone."""
         ...
 
-    def forget_after(self, position: int) -> None:
-        """Others went on without this broker from a position on."""
-        ...
-
 
 class Names(Protocol):
     """What a broker knows of named subscriptions, where history waits for them."""
@@ -187,10 +183,6 @@ class Waves:
         """A hand-over: no wave up to this number counts any more."""
         self.number = max(self.number, number)
         self.is_open = False
-
-    def gone_round(self, position: int) -> None:
-        """Others had gone on without this broker from a position on."""
-        self._archive.forget_after(position)
 
     def tick(self) -> Wave | None:
         """At the root, once an interval: the wave to start, if it is time for one."""
