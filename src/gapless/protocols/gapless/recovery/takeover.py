@@ -71,13 +71,14 @@ class Takeover:
         lasting += self._outdate_sessions() + self._revive_ended()
         yield 1 + len(lasting)
         self._table.is_put_off = self._is_others
+        sent = self._sent()
         yield from self._take_known_cuts()
         gone_advertisements = yield from self._enter_advertisements()
         gone_subscriptions = yield from self._enter_subscriptions()
         yield from self._inherit()
         yield from self._note_known_cuts()
         yield from self._process_logs()
-        self._table.go_on(self._still_gets())
+        self._table.go_on(self._still_gets(sent))
         yield from self._answer_all()
         yield from self._remove_subscriptions(gone_subscriptions)
         for name in gone_advertisements:
@@ -93,17 +94,34 @@ class Takeover:
             self._table.is_complete = True
             self._clients.readiness.all_known()
 
-    def _still_gets(self) -> Callable[[Subscription], Cuts]:
+    def _still_gets(self, sent: set[tuple[str, str]]) -> Callable[[Subscription], Cuts]:
         """What came by since this broker sent its contribution has not gone to the others yet.
 
         The smallest story: behind b0, S represents T, which has its cut of q, and gets q:1. S is on its way to p, which
         answers q:1 with p:1. b0 dies, b1 contributes, and then S's cut of p comes by, p:1, and p:1 itself. If b1 gave T
         a cut after p:1, because p:1 has come by, T would miss the answer.
+
+        But all cuts that T gets here have to be of one time. If T has none, or is sent on only now (over others than
+        the links in `sent`), it starts after what has come by.
         """
         first: Cuts = {}
         for event in self._handover.late:
             first.setdefault(event.publisher, event.seq)
-        return lambda subscription: first if self._is_others(subscription) else {}
+        begun = {name for name, cuts in self.plan.known_cuts.items() if cuts}
+        begun |= {name for share in self.plan.inherited for name, cuts in share.record.cuts.items() if cuts}
+        begun |= {
+            item.subscription
+            for member in self._others()
+            for item in self.plan.contributions[member].subscriptions
+            if item.cuts
+        }
+        begun -= {name for _, name in self._sent() - sent}
+        return lambda subscription: first if subscription.name in begun and self._is_others(subscription) else {}
+
+    def _sent(self) -> set[tuple[str, str]]:
+        """What is known over which links of this side; not asked if nothing is late."""
+        links = self._table.links.values() if self._handover.late else ()
+        return {(link.peer, name) for link in links for name in link.sent}
 
     def _answer_all(self) -> Pieces[None]:
         cost = 1 + len(self._table.advertisements) // LOOKED_AT

@@ -212,7 +212,7 @@ class RoutingTable:
                 continue
             if advertisement.origin is None:
                 if self.is_intact or publisher not in self.moved:
-                    news[publisher] = self.next_number(publisher)
+                    news[publisher] = self._next_for(subscription, publisher)
                 continue
             representative = self._representation.representative(advertisement.origin, subscription)
             if representative is not None and publisher in representative.cuts:
