@@ -79,6 +79,7 @@ def test_what_others_admitted_is_not_held_against_a_reading_that_was_over_when_t
         ("answered_in_another_half", "missing-effect"),
         ("read_before_its_loss_was_known", "gap"),
         ("admitted_in_both_halves", "spurious"),
+        ("said_again_after_the_halves_met", "causal-inversion"),
     ],
 )
 def test_what_nobody_could_tell_is_excused_only_where_more_may_fail(name: str, kind: str) -> None:

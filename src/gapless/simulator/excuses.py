@@ -8,7 +8,7 @@ still there and to whom it was due.
   history has its end, and what is lost becomes known later.
 - *Said again.* They fail with a cause that its publisher was not told to be safe, and that somebody had got and
   answered. The publisher says it again. Who reads history finds it there after the answer, and who got the answer
-  before gets the cause later.
+  before gets the cause later. So it is if it was said in a half that gives in.
 - *In another half.* The network was cut, and both halves went on. A subscription that came later gets a cause of one
   half, and starts after an effect of it in the other. One that reads nothing but history reads that of one half. What
   both halves have admitted has a position in each: one that reads history from a position on may get it in one half,
@@ -116,6 +116,7 @@ class _Facts:
         place = bisect_left(seqs, int(number))
         safe_ms = self._result.confirmations[publisher][place][0] / 1000 if place < len(seqs) else float("inf")
         was_lost = any(self._published[event] < failed_ms < safe_ms for failed_ms in self._failures)
+        was_lost = was_lost or self._was_parted(event)
         return was_lost and self._published[anomaly.witness[-1]] < safe_ms
 
     def _has_end(self, subscription: SubscriptionRow) -> bool:

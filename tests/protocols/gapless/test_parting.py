@@ -7,7 +7,7 @@ from gapless.overlay import star
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.client_messages import Parted
 from gapless.protocols.gapless.members.status import excluded_status
-from gapless.protocols.gapless.parting import TOGETHER, join, parting
+from gapless.protocols.gapless.parting import TOGETHER, join, parting, to_tell
 from gapless.protocols.gapless.recovery.handover import has_two_owners
 from gapless.simulator import Scenario, run_scenario
 from gapless.simulator.scenario import (
@@ -59,7 +59,8 @@ def cut(*, until_ms: float = 6000.0, partition: str = "go on") -> Scenario:
 
 
 def test_partings_that_overlap_are_one() -> None:
-    assert parting(0, 1_500_000) == (1, 2_000_000)
+    assert parting(0, 1_550_000) == (1, 1_600_000)
+    assert to_tell((1, 1_600_000)) == to_tell((1, 2_000_000)) == (1, 2_000_000)
     assert join(TOGETHER, (5, 9)) == join((5, 9), TOGETHER) == (5, 9)
     assert join((5, 9), (7, 12)) == join((7, 12), (5, 9)) == (5, 12)
     assert join((5, 9), (10, 12)) == join((10, 12), (5, 9)) == (10, 12), "the first was told before"

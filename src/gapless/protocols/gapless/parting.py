@@ -7,7 +7,7 @@ half. So all are told between which positions that was: the **parting**. Everyon
 
 from typing import TypeAlias
 
-__all__ = ["TOGETHER", "Parting", "join", "parting"]
+__all__ = ["TOGETHER", "Parting", "join", "parting", "to_tell"]
 
 Parting: TypeAlias = tuple[int, int]
 """Up to the first position all was common; after the second, all is again."""
@@ -16,12 +16,18 @@ TOGETHER: Parting = (0, 0)
 """There was none."""
 
 
+STEP_US = 100_000
 SECOND_US = 1_000_000
 
 
 def parting(since: int, until: int) -> Parting:
-    """One that lasted from a position to another; up to the full second, for all who give in do so together."""
-    return max(1, since), (until // SECOND_US + 1) * SECOND_US
+    """One that lasted from a position to another; in steps, for those who give in do so one after the other."""
+    return max(1, since), (until // STEP_US + 1) * STEP_US
+
+
+def to_tell(parted: Parting) -> Parting:
+    """As an application is told of it: up to the full second, so that it is told once."""
+    return parted[0], -(-parted[1] // SECOND_US) * SECOND_US
 
 
 def join(one: Parting, other: Parting) -> Parting:

@@ -484,13 +484,24 @@ def test_each_subscription_from_before_its_end_is_told_of_a_parting_once() -> No
         bench.step(Subscribe(name, "TRUE", since=since))
         bench.hear(Cut(2, name, {}, is_whole=True, began=began))
     bench.step(Subscribe("waits", "TRUE"))
-    told = [Skipped("live", {}, (10, 100)), Skipped("old", {}, (10, 100))]
-    assert bench.hear(Parted(2, 10, 100)) == told
+    told = (10, 1_000_000)
+    assert bench.hear(Parted(2, 10, 100)) == [Skipped("live", {}, told), Skipped("old", {}, told)]
     assert bench.hear(Parted(2, 10, 100)) == [], "each broker says it"
-    assert Skipped("waits", {}, (10, 100)) in bench.hear(Cut(2, "waits", {}, is_whole=True, began=60))
+    assert Skipped("waits", {}, told) in bench.hear(Cut(2, "waits", {}, is_whole=True, began=60))
     came = [Event("p", 1, {}, stamp=70), Event("q", 1, {}, stamp=65), Event("q", 2, {}, stamp=120)]
     given = bench.hear(Delivery(2, 1, came, ["live"]))
     assert [effect.event.stamp for effect in given if isinstance(effect, Deliver)] == [120], "too late, and told"
     given = bench.hear(Delivery(2, 4, came, ["late"]))
     assert [effect.event.stamp for effect in given if isinstance(effect, Deliver)] == [70, 65, 120], "it was not told"
-    assert bench.hear(Parted(2, 10, 110))[1] == Skipped("late", {}, (10, 110)), "it has become longer"
+    later = bench.hear(Parted(2, 10, 110))
+    assert later == [Skipped("late", {}, told), Skipped("young", {}, told)], "a little longer: others were told that"
+    [again] = {effect.gap for effect in bench.hear(Parted(2, 10, 1_000_001)) if isinstance(effect, Skipped)}
+    assert again == (10, 2_000_000)
+
+
+def test_what_has_a_cut_from_before_the_halves_met_begins_before() -> None:
+    bench = Bench().attach()
+    bench.step(Subscribe("s", "TRUE"))
+    bench.hear(Cut(2, "s", {"p": 1}))
+    bench.hear(Parted(2, 10, 100))
+    assert Skipped("s", {}, (10, 1_000_000)) in bench.hear(Cut(2, "s", {}, is_whole=True, began=200))

@@ -6,7 +6,7 @@ from gapless.protocols.gapless.client.named import Named
 from gapless.protocols.gapless.client_messages import SubscriptionProgress
 from gapless.protocols.gapless.groups.dealer import Dealer
 from gapless.protocols.gapless.messages import Cuts, Ranges
-from gapless.protocols.gapless.parting import TOGETHER, Parting
+from gapless.protocols.gapless.parting import TOGETHER, Parting, join, to_tell
 from gapless.protocols.gapless.ranges import add_range, without
 from gapless.protocols.parts.forgetting import forget_oldest
 from gapless.protocols.parts.held import Held
@@ -47,7 +47,9 @@ class HeldSubscription(Held):
         self._unplaced: Ranges = {}
         """What is lost of publishers that have no cut yet."""
         self.parted = TOGETHER
-        """Between which positions halves of the network had gone on without each other, as the application was told."""
+        """Between which positions halves of the network had gone on without each other: nothing of that comes now."""
+        self.told_parted = TOGETHER
+        """The same, as the application was told."""
         self.has_early_cuts = False
         """Whether it had cuts when a parting became known, and was not whole yet: it begins from before, with these."""
         self.is_ending = False
@@ -60,11 +62,12 @@ class HeldSubscription(Held):
     def parts(self, parted: Parting) -> bool:
         """Whether the application has to be told of a parting: once, if it began, or reads from, before its end."""
         begins = self._start if self.has_history else self.began
-        if not self.is_whole or parted == self.parted or (begins >= parted[1] and not self.has_early_cuts):
+        if not self.is_whole or (begins >= parted[1] and not self.has_early_cuts):
             return False
         self.parted = parted
         self.has_early_cuts = False
-        return True
+        told, self.told_parted = self.told_parted, join(self.told_parted, to_tell(parted))
+        return told != self.told_parted
 
     def told_as(self, name: str) -> str:
         """Under which name the application is told of a loss: for a group, that with which it takes part."""

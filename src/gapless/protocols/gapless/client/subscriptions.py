@@ -221,7 +221,7 @@ class Subscriptions:
 
     def _tell_parted(self, name: str, held: HeldSubscription) -> None:
         if held.parts(self._parted):
-            self._line.emit(Skipped(held.told_as(name), {}, self._parted))
+            self._line.emit(Skipped(held.told_as(name), {}, held.told_parted))
 
     def unsubscribed(self, message: Unsubscribed) -> None:
         """The broker delivers nothing more for it."""
