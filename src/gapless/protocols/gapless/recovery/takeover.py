@@ -101,20 +101,21 @@ class Takeover:
         answers q:1 with p:1. b0 dies, b1 contributes, and then S's cut of p comes by, p:1, and p:1 itself. If b1 gave T
         a cut after p:1, because p:1 has come by, T would miss the answer.
 
-        But all cuts that T gets here have to be of one time. If T has none, or is sent on only now (over others than
-        the links in `sent`), it starts after what has come by.
+        But all cuts that T gets here have to be of one time. If it has none of this side, or is sent on only now (over
+        others than the links in `sent`), or somebody has left who published meanwhile, it starts after what has come by.
         """
         first: Cuts = {}
         for event in self._handover.late:
             first.setdefault(event.publisher, event.seq)
-        begun = {name for name, cuts in self.plan.known_cuts.items() if cuts}
-        begun |= {name for share in self.plan.inherited for name, cuts in share.record.cuts.items() if cuts}
-        begun |= {
-            item.subscription
-            for member in self._others()
-            for item in self.plan.contributions[member].subscriptions
-            if item.cuts
-        }
+        if not all(map(self._table.advertises, first)):
+            return lambda subscription: {}
+        here = {ad.publisher for ad in self._table.advertisements.values() if not self._is_inside(ad.origin)}
+        begun = {name for name, cuts in self.plan.known_cuts.items() if not here.isdisjoint(cuts)}
+        for share in self.plan.inherited:
+            begun |= {name for name, cuts in share.record.cuts.items() if not here.isdisjoint(cuts)}
+        for member in self._others():
+            items = self.plan.contributions[member].subscriptions
+            begun |= {item.subscription for item in items if not here.isdisjoint(item.cuts)}
         begun -= {name for _, name in self._sent() - sent}
         return lambda subscription: first if subscription.name in begun and self._is_others(subscription) else {}
 
