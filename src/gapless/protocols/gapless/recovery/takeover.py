@@ -102,7 +102,7 @@ class Takeover:
         a cut after p:1, because p:1 has come by, T would miss the answer.
 
         But all cuts that T gets here have to be of one time. If it has none of this side, or is sent on only now (over
-        others than the links in `sent`), or somebody has left who published meanwhile, it starts after what has come by.
+        others than the links in `sent`), or somebody has left who published meanwhile, it starts after what came by.
         """
         first: Cuts = {}
         for event in self._handover.late:
