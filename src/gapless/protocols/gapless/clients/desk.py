@@ -295,9 +295,9 @@ class Desk:
             self._arrivals.expire(session)
 
     def give_up(self, client: str) -> None:
-        """Another broker has a session of this client. If the client is away from here, it is there."""
+        """Another broker has a session of this client. If the client has never come to this one's, it is there."""
         session = self.sessions.get(client)
-        if session is not None and session.is_away:
+        if session is not None and session.is_orphan:
             self._drop(session)
 
     def _drop(self, session: Session) -> None:
