@@ -30,6 +30,7 @@ from gapless.protocols.parts.forgetting import forget_oldest
 __all__ = ["TreeCourse"]
 
 CONTESTED_MAX = 1_000
+"""So much is remembered that came from another side than it is known from."""
 
 
 class TreeCourse:
@@ -115,9 +116,9 @@ class TreeCourse:
     def _contest(self, name: str, link: Link, body: AddAdvertisement | AddSubscription) -> None:
         """It is known from another side: two brokers have a session of one client, and one of them will give it up.
 
-        Only where brokers go on in a cut can that be. The smallest story: b5 is out, and b0 takes p over. b5 returns,
-        and b4, which does not know that it is out itself, takes it in. p comes to b5, and advertises. b4 knows that
-        from b0, and would never answer.
+        For a moment that may be while a session moves; where brokers go on in a cut, for longer. The smallest story: b5
+        is out, and b0 takes p over. b5 returns, and b4, which does not know that it is out itself, takes it in. p comes
+        to b5, and advertises. b4 knows that from b0, and would never answer.
         """
         self._contested[name] = link, body
         forget_oldest(self._contested, CONTESTED_MAX)

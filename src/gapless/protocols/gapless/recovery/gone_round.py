@@ -49,11 +49,12 @@ NEVER = 1 << 62
 def when_gone_round(contributions: Mapping[str, Sync]) -> dict[Home, int]:
     """The lives that hand-overs went round, each with a position that everything had reached before."""
     found: dict[Home, int] = {}
-    for sync in contributions.values():
-        if sync.gone_round:
-            left = [_gone_round_by(sync, estate) for estate in _left(contributions)]
-            for home, position in (*sync.gone_round.items(), *filter(None, left)):
-                found[home] = min(position, found.get(home, position))
+    went_on = [sync for sync in contributions.values() if sync.gone_round]
+    estates = _left(contributions) if went_on else []
+    for sync in went_on:
+        left = [_gone_round_by(sync, estate) for estate in estates]
+        for home, position in (*sync.gone_round.items(), *filter(None, left)):
+            found[home] = min(position, found.get(home, position))
     return found
 
 
