@@ -36,7 +36,7 @@ from benchmarks.peers.secure_system import SecureGapless  # noqa: E402
 
 import gapless  # noqa: E402
 from gapless.errors import GaplessError  # noqa: E402
-from gapless.security.tokens import hash_secret, make_token  # noqa: E402
+from gapless.security.tokens import hash_token, make_token  # noqa: E402
 
 MOST = 1.10
 PACE_S = 0.005
@@ -75,7 +75,7 @@ class Limited(SecureGapless):
         text = super().more(folder)
         token = make_token("loud")
         with (folder / "users.toml").open("a", encoding="utf-8") as file:
-            file.write(LIMITS.format(hash=hash_secret(token)))
+            file.write(LIMITS.format(hash=hash_token(token)))
         (folder / "loud.toml").write_text(f'authority = "authority.pem"\ntoken = "{token}"\n', encoding="utf-8")
         return text
 

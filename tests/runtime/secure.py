@@ -17,7 +17,7 @@ from gapless.runtime.settings import RuntimeSettings
 from gapless.security.certificates import Authority
 from gapless.security.first_steps import security_section
 from gapless.security.identity import certificate_uri
-from gapless.security.tokens import hash_secret, make_token
+from gapless.security.tokens import hash_token, make_token
 
 from .local import Local
 
@@ -75,7 +75,7 @@ class Secure(Local):
         """The token of a user."""
         if user not in self.tokens:
             self.tokens[user] = make_token(user)
-            self._hashes[user] = hash_secret(self.tokens[user])
+            self._hashes[user] = hash_token(self.tokens[user])
         return self.tokens[user]
 
     def set_users(self, users: Mapping[str, Mapping[str, Any]], **more: Any) -> None:

@@ -53,12 +53,12 @@ def _hosts(*addresses: str) -> list[str]:
 def new_token(user: str, *, as_json: bool) -> int:
     """A new token, and what to keep of it."""
     from gapless.security.identity import is_user_name
-    from gapless.security.tokens import hash_secret, make_token
+    from gapless.security.tokens import hash_token, make_token
 
     if not is_user_name(user):
         raise ConfigError(f"{user!r} is no name of a user; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
     token = make_token(user)
-    kept = hash_secret(token)
+    kept = hash_token(token)
     if as_json:
         print_json({"token": token, "hash": kept})
     else:

@@ -53,9 +53,9 @@ class Introduction:
         """What we say to brokers."""
         return greeting(CLIENT, self._client, protocol=self._welcome.protocol, token=self._access.token)
 
-    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+    def identify(self, connection: Connection, hello: Hello) -> Refusal:
         """Nobody dials a client."""
-        then(Refusal("name", "this is a client"))
+        return Refusal("name", "this is a client")
 
     def answer(self, hello: Hello, identity: Identity) -> Refusal:
         """Nobody dials a client."""

@@ -20,7 +20,6 @@ It drives the same objects as the simulator, and promises them what `gapless.pro
 | its disk | `broker_disk` |
 | who stands outside, and how they prove who they are | `doors`, `crowd` |
 | who is let in, what clients may ask for, who is sent away again | `reception`, `gate`, `sent_away` |
-| whose token is compared next | `token_queue` |
 | what it tells of itself | `report` |
 | which life a broker starts with; asking others | `joining`, `probe` |
 | health, metrics, logs | `http_endpoint`, `metrics`, `logs`, `news`, `reminders`, `refusal_log` |

@@ -8,7 +8,6 @@ reading those it has, sends what waits, and says goodbye, so that nobody has to 
 import asyncio
 import errno
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -255,9 +254,9 @@ class Broker:
         """What we say to brokers."""
         return self.reception.greeting()
 
-    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+    def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
         """Who dialled."""
-        self.reception.identify(connection, hello, then)
+        return self.reception.identify(connection, hello)
 
     def permits(self, identity: Identity, right: str) -> bool:
         """Whether somebody may do what not everybody may."""

@@ -7,21 +7,14 @@ users, clients need no proof: TLS protects what is sent, and nothing else is pro
 **Files.** The broker looks at its files every `LOOK_S`, and at once on SIGHUP. It checks them as a whole before any of
 them counts. If something is wrong, it keeps what it read before, and the log says why. New certificates count from the
 next connection on, users and permissions from the next message.
-
-**Tokens.** Comparing a token takes some 50 ms. So a thread does it, one at a time. `COMPARING_MAX` peers at most wait
-for that (`token_queue` says who has to go, and whose turn it is), and the broker remembers the right ones under a key
-of this process.
 """
 
 import asyncio
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from hashlib import blake2b
 from math import inf
 from pathlib import Path
-from secrets import token_bytes
 from typing import Any, NamedTuple
 
 from gapless.errors import ConfigError, DeniedError
@@ -29,17 +22,14 @@ from gapless.runtime.connection import Connection
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.tls import server_context, uris_of
-from gapless.runtime.token_queue import TokenQueue
 from gapless.runtime.wire import BROKER, CLIENT, Hello, Refusal
 from gapless.security.identity import ANYBODY, Identity, client_prefix, is_user_name, named_in
-from gapless.security.tokens import compare, hash_secret, split_token
+from gapless.security.tokens import matches, split_token
 from gapless.security.users_file import User, Users, load_users
 
 __all__ = ["Doors"]
 
 LOOK_S = 2.0
-COMPARING_MAX = 64
-REMEMBERED_MAX = 10_000
 SOON_S = 30 * 86_400.0
 """From then on the log says every day that a certificate is about to expire."""
 TELL_S = 86_400.0
@@ -56,14 +46,6 @@ class _Read(NamedTuple):
     server: ssl.SSLContext
     users: Users | None
     expiries: dict[str, float]
-
-
-class _Shown(NamedTuple):
-    """A token that has to be compared."""
-
-    token: str
-    then: Callable[[Identity | Refusal], None]
-    waits: Callable[[], bool]
 
 
 class Doors:
@@ -85,14 +67,7 @@ class Doors:
         self._seen = self._stamps()
         self._read = self._load()
         self._told: dict[str, float] = {}
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="gapless-doors")
         self._watching: asyncio.Task[None] | None = None
-        self._waiting: TokenQueue[_Shown] = TokenQueue(COMPARING_MAX)
-        self._comparing: asyncio.Task[None] | None = None
-        self._is_closed = False
-        self._pepper = token_bytes(32)
-        self._nobody = hash_secret(f"nobody:{token_bytes(16).hex()}")
-        self._remembered: dict[bytes, tuple[str, str]] = {}
 
     # ---- files --------------------------------------------------------------------------------------------
 
@@ -119,18 +94,14 @@ class Doors:
         self._watching = asyncio.get_running_loop().create_task(self._watch())
 
     def close(self) -> None:
-        """Look no more, and let nobody wait."""
-        self._is_closed = True
-        for task in (self._comparing, self._watching):
-            if task is not None:
-                task.cancel()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """Look at the files no more."""
+        if self._watching is not None:
+            self._watching.cancel()
 
     async def _watch(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_S)
-            if await loop.run_in_executor(self._thread, self._stamps) != self._seen:
+            if await asyncio.to_thread(self._stamps) != self._seen:
                 await self.reload("files changed")
             self._tell_expiries()
             self.looked()
@@ -141,7 +112,7 @@ class Doors:
         self._seen = self._stamps()
         before = self._read
         try:
-            self._read = await asyncio.get_running_loop().run_in_executor(self._thread, self._load)
+            self._read = await asyncio.to_thread(self._load)
         except ConfigError as error:
             self.failed_reloads += 1
             self._logger.error(f"goes on with what it read before: {error}", extra={"because": why})
@@ -196,59 +167,19 @@ class Doors:
         found = None if self.users is None else self.users.by_name.get(name)
         return None if found is None or found.disabled else found
 
-    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
-        """Find out who dialled."""
+    def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
+        """Find out who dialled, and whether it may use the name in its hello."""
+        found = self.prove(connection.peer_certificate, hello.token)
+        return found if isinstance(found, Refusal) else self._fitting(hello, found)
 
-        def found(identity: Identity | Refusal) -> None:
-            then(identity if isinstance(identity, Refusal) else self._fitting(hello, identity))
-
-        host = connection.peer_address.rpartition(":")[0]
-        self.prove(connection.peer_certificate, hello.token, found, host=host, waits=lambda: connection.is_open)
-
-    def prove(
-        self,
-        certificate: Mapping[str, Any],
-        token: str,
-        then: Callable[[Identity | Refusal], None],
-        *,
-        host: str,
-        waits: Callable[[], bool] = lambda: True,
-    ) -> None:
-        """Find out who shows this certificate and this token; both may be missing. `then` hears it, now or later.
-
-        It comes from this host, and nothing is done for it if it does not wait any more.
-        """
+    def prove(self, certificate: Mapping[str, Any], token: str) -> Identity | Refusal:
+        """Find out who shows this certificate and this token; both may be missing."""
         try:
-            found = self._prove_now(certificate, token)
+            return self._prove(certificate, token)
         except DeniedError as error:
-            then(Refusal("denied", str(error)))
-            return
-        if found is not None:
-            then(found)
-            return
-        victim = self._waiting.add(_Shown(token, then, waits), host, split_token(token)[0])
-        self._compare_next()
-        if victim is not None:
-            victim.then(Refusal("limit", "too many want to be known at this moment; try again"))
+            return Refusal("denied", str(error))
 
-    def _compare_next(self) -> None:
-        """Whoever's turn it is, if nobody is compared now."""
-        while self._comparing is None and not self._is_closed:
-            shown = self._waiting.next()
-            if shown is None:
-                return
-            if shown.waits():
-                self._comparing = asyncio.get_running_loop().create_task(self._compare(shown.token, shown.then))
-                self._comparing.add_done_callback(self._compared)
-
-    def _compared(self, task: asyncio.Task[None]) -> None:
-        self._comparing = None
-        self._compare_next()
-        if not task.cancelled():
-            task.result()  # if our own code failed, the event loop says so
-
-    def _prove_now(self, certificate: Mapping[str, Any], token: str) -> Identity | None:
-        """Who it is, if that can be said at once."""
+    def _prove(self, certificate: Mapping[str, Any], token: str) -> Identity:
         users = self.users
         if users is not None and users.is_revoked(certificate):
             raise DeniedError("this certificate was revoked")
@@ -267,11 +198,12 @@ class Doors:
             raise DeniedError(WHO)
         if ":" not in token:
             return self._prove_signed(users, token)
-        kept = self._remembered.get(self._fingerprint(token))
-        if kept is None:
-            return None
-        user = self._known(kept[0])
-        if kept[1] not in user.tokens:
+        return self._prove_static(token)
+
+    def _prove_static(self, token: str) -> Identity:
+        """The user of a static token. An unknown user gets the same answer as a wrong secret."""
+        user = self.user(split_token(token)[0])
+        if user is None or not any(matches(token, kept) for kept in user.tokens):
             raise DeniedError(NOT_RIGHT)
         return Identity("user", user.name, "token")
 
@@ -297,29 +229,6 @@ class Doors:
         if user is None:
             raise DeniedError(f"user {name!r} may not come in: there is no such user, or it was revoked")
         return user
-
-    def _fingerprint(self, token: str) -> bytes:
-        return blake2b(token.encode(), key=self._pepper).digest()
-
-    async def _compare(self, token: str, then: Callable[[Identity | Refusal], None]) -> None:
-        """Whether the token is right. An unknown user costs the same work, so nobody learns which users there are."""
-        name, secret = split_token(token)
-        user = self.user(name)
-        hashes = user.tokens if user is not None and user.tokens else (self._nobody,)
-        loop = asyncio.get_running_loop()
-        right = ""
-        for kept in hashes:
-            if await loop.run_in_executor(self._thread, compare, secret, kept):
-                right = kept
-                break
-        now = self.user(name)
-        if not right or now is None or right not in now.tokens:
-            then(Refusal("denied", NOT_RIGHT))
-            return
-        self._remembered[self._fingerprint(token)] = (name, right)
-        while len(self._remembered) > REMEMBERED_MAX:
-            del self._remembered[next(iter(self._remembered))]
-        then(Identity("user", name, "token"))
 
     def _fitting(self, hello: Hello, identity: Identity) -> Identity | Refusal:
         """The identity, if it may have the name in the hello: nobody takes the name of another."""

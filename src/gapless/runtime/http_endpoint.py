@@ -94,7 +94,7 @@ class HttpEndpoint:
             async with asyncio.timeout(PATIENCE_S):
                 request = (await reader.readuntil(b"\r\n")).split()
                 token = await _token(reader)
-                denial = await self._denial(request, token, writer)
+                denial = self._denial(request, token, writer)
                 begun = self._broker.links.meter.begin()
                 status, kind, body = denial or self._answer(request)
                 self._broker.links.meter.end(begun, "a request over HTTP", "")
@@ -115,22 +115,15 @@ class HttpEndpoint:
             self._serving.discard(writer)
             writer.close()
 
-    async def _denial(self, request: list[bytes], token: str, writer: "StreamWriter") -> tuple[str, str, bytes] | None:
+    def _denial(self, request: list[bytes], token: str, writer: "StreamWriter") -> tuple[str, str, bytes] | None:
         """What to say to a peer that may not see this; None if it may."""
         doors = self._broker.doors
         path = request[1].split(b"?")[0] if len(request) == 3 else b""
         if doors is None or doors.users is None or path not in (b"/metrics", b"/status"):
             return None
-        found: asyncio.Future[Identity | Refusal] = asyncio.get_running_loop().create_future()
         certificate = writer.get_extra_info("peercert") or {}
         host, port = (writer.get_extra_info("peername") or ("?", 0))[:2]
-
-        def tell(who: Identity | Refusal) -> None:
-            if not found.done():  # else it has waited too long
-                found.set_result(who)
-
-        doors.prove(certificate, token, tell, host=str(host), waits=lambda: not found.done())
-        who = await found
+        who = doors.prove(certificate, token)
         if isinstance(who, Identity) and doors.may(who, "status"):
             return None
         reason = who.reason if isinstance(who, Refusal) else f"{who.text} may not see how brokers are"

@@ -175,11 +175,7 @@ class Links:
 
     def asked(self, connection: Connection, hello: Hello) -> None:
         """The peer that dialled says who it is."""
-        self._owner.identify(connection, hello, partial(self._identified, connection, hello))
-
-    def _identified(self, connection: Connection, hello: Hello, found: Identity | Refusal) -> None:
-        if not connection.is_open:
-            return  # it did not wait
+        found = self._owner.identify(connection, hello)
         if isinstance(found, Refusal):
             connection.refuse(found.code, found.reason)
             return

@@ -1,6 +1,5 @@
 """What links ask of their owner, a broker or a client."""
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from gapless.runtime.connection import Connection
@@ -16,8 +15,8 @@ class Owner(Protocol):
     def greeting(self) -> bytes:
         """What to say to a peer that listens."""
 
-    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
-        """Find out who dialled. `then` hears it, now or later, or hears why the peer may not come in."""
+    def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
+        """Find out who dialled, or why the peer may not come in."""
 
     def answer(self, hello: Hello, identity: Identity) -> Welcome | Refusal:
         """What to say to a peer that dialled."""

@@ -68,20 +68,16 @@ class Reception:
         """Somebody did not get as far as a greeting."""
         self._house.links.refusals.stranger(address, code, reason)
 
-    def identify(self, connection: Connection, hello: Hello, then: Callable[[Identity | Refusal], None]) -> None:
+    def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
         """Who dialled."""
         if self._doors is None:
-            then(ANYBODY)
-            return
-
-        def found(who: Identity | Refusal) -> None:
-            if isinstance(who, Identity) and who.kind == "broker":
-                self._broker_hosts[connection.peer_address.rpartition(":")[0]] = None
-                while len(self._broker_hosts) > len(self._house.config.brokers):
-                    del self._broker_hosts[next(iter(self._broker_hosts))]
-            then(who)
-
-        self._doors.identify(connection, hello, found)
+            return ANYBODY
+        who = self._doors.identify(connection, hello)
+        if isinstance(who, Identity) and who.kind == "broker":
+            self._broker_hosts[connection.peer_address.rpartition(":")[0]] = None
+            while len(self._broker_hosts) > len(self._house.config.brokers):
+                del self._broker_hosts[next(iter(self._broker_hosts))]
+        return who
 
     def permits(self, identity: Identity, right: str) -> bool:
         """Whether somebody may do what not everybody may."""

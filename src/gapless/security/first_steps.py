@@ -22,7 +22,7 @@ import msgspec
 from gapless.errors import ConfigError
 from gapless.security.certificates import Authority, expiry_of, write_secret
 from gapless.security.identity import certificate_uri, is_user_name
-from gapless.security.tokens import hash_secret, make_token
+from gapless.security.tokens import hash_token, make_token
 from gapless.security.users_file import load_users
 
 __all__ = ["FIRST", "Made", "make_security", "security_section"]
@@ -75,7 +75,7 @@ def _user(directory: Path, authority: Authority, network: str, user: str | None,
     name = user or FIRST
     credentials = folder / f"{name}.toml"
     if name not in known:
-        kept = hash_secret(_make_user(folder, authority, network, name))
+        kept = hash_token(_make_user(folder, authority, network, name))
         before = file.read_text(encoding="utf-8").rstrip() if file.exists() else HEADING
         write_secret(file, f"{before}\n\n{_section(name, kept)}".encode())
         made += [file, credentials]

@@ -1,20 +1,20 @@
-"""Tokens: a user's name and a secret, `ann:…`. At rest there is only a hash of the secret, by scrypt.
+"""Static tokens: a user's name and a secret of 256 random bits, `ann:…`. The users' file holds only a SHA-256 hash.
 
-A hash costs 16 MiB and some 50 ms on purpose: a thief of the file cannot try many secrets. For the same reason brokers
-compare in a thread, and remember the right ones (`gapless.runtime.doors`).
+A secret of this size cannot be found by trying, however fast each attempt is. So a plain hash is enough, comparing
+takes microseconds, and nobody can occupy a broker by sending wrong tokens. This holds only for secrets that
+`make_token` draws: a hash of a password that a person chose is not safe.
 """
 
 import hmac
+import re
 import secrets
-from base64 import b64decode, b64encode
-from hashlib import scrypt
+from hashlib import sha256
 
-__all__ = ["compare", "hash_secret", "is_hash", "make_token", "split_token"]
+__all__ = ["hash_token", "is_hash", "make_token", "matches", "split_token"]
 
-LOG_N, R, P = 14, 8, 1
-LOG_N_MAX = 17
-SALT_BYTES, HASH_BYTES, SECRET_BYTES = 16, 32, 32
-MEMORY_MAX = 512 * 1024 * 1024
+SECRET_BYTES = 32
+PREFIX = "sha256$"
+_HASH = re.compile(r"sha256\$[0-9a-f]{64}", re.ASCII)
 
 
 def make_token(user: str) -> str:
@@ -28,34 +28,16 @@ def split_token(token: str) -> tuple[str, str]:
     return (user, secret) if separator and secret else ("", "")
 
 
-def hash_secret(token: str) -> str:
-    """What to keep of a token."""
-    salt = secrets.token_bytes(SALT_BYTES)
-    found = _scrypt(split_token(token)[1], salt, LOG_N, R, P)
-    return "$".join(("scrypt", str(LOG_N), str(R), str(P), b64encode(salt).decode(), b64encode(found).decode()))
+def hash_token(token: str) -> str:
+    """The hash of a whole token, as the users' file holds it."""
+    return PREFIX + sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def compare(secret: str, kept: str) -> bool:
-    """Whether the secret is the one that this hash was made of."""
-    log_n, r, p, salt, expected = _parts(kept)
-    return hmac.compare_digest(_scrypt(secret, salt, log_n, r, p), expected)
+def matches(token: str, kept: str) -> bool:
+    """Whether the hash was made from this token. The time this takes does not depend on where they differ."""
+    return hmac.compare_digest(hash_token(token), kept)
 
 
 def is_hash(text: str) -> bool:
-    """Whether it is a hash that `compare` understands, and that does not cost too much."""
-    try:
-        log_n, r, p, salt, found = _parts(text)
-    except ValueError:
-        return False
-    return LOG_N <= log_n <= LOG_N_MAX and r == R and p == P and len(salt) >= SALT_BYTES and len(found) == HASH_BYTES
-
-
-def _parts(text: str) -> tuple[int, int, int, bytes, bytes]:
-    kind, log_n, r, p, salt, found = text.split("$")
-    if kind != "scrypt":
-        raise ValueError(kind)
-    return int(log_n), int(r), int(p), b64decode(salt, validate=True), b64decode(found, validate=True)
-
-
-def _scrypt(secret: str, salt: bytes, log_n: int, r: int, p: int) -> bytes:
-    return scrypt(secret.encode(), salt=salt, n=1 << log_n, r=r, p=p, maxmem=MEMORY_MAX, dklen=HASH_BYTES)
+    """Whether `hash_token` can have made this text."""
+    return _HASH.fullmatch(text) is not None

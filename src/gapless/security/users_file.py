@@ -16,7 +16,7 @@ issuer = "https://id.example"
 [[users]]
 name = "ann"
 certificate = true                        # known by a certificate
-tokens = ["scrypt$14$8$1$…"]              # or by one of these tokens: gapless security token ann
+tokens = ["sha256$…"]              # or by one of these tokens: gapless security token ann
 signed_token = true                       # or by a signed token that names her
 publish = ["topic LIKE 'shop/%'"]         # within one of these filters
 subscribe = ["topic LIKE 'shop/%'", "topic = 'news'"]
@@ -211,8 +211,13 @@ def _check_proofs(place: str, user: User, file: _File) -> None:
     if len(user.tokens) > TOKENS_MAX:
         raise ConfigError(f"{place}.tokens: {len(user.tokens)} are too many; {TOKENS_MAX} is the most")
     for number, kept in enumerate(user.tokens):
-        if not is_hash(kept):  # it is not repeated: somebody may have put the secret itself there
-            raise ConfigError(f"{place}.tokens[{number}]: this is no hash of a token; gapless security token makes one")
+        # The text is not repeated: somebody may have put the token itself there.
+        if not is_hash(kept):
+            what = (
+                "a scrypt hash, which brokers no longer accept" if kept.startswith("scrypt$") else "no hash of a token"
+            )
+            todo = f"run gapless security token {user.name}, put the hash that it prints here, and hand out the token"
+            raise ConfigError(f"{place}.tokens[{number}]: this is {what}; {todo}")
     if user.signed_token and file.signed_tokens is None:
         raise ConfigError(f"{place}.signed_token: say in [signed_tokens] whose signatures count")
 

@@ -11,7 +11,7 @@ from tests.fuzz.changes import changed_text
 from tests.fuzz.target import Target, Unexpected, scratch_folder
 
 SECRET = "tr0ub4dor-and-3"
-_HASH = "scrypt$14$8$1$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+_HASH = f"sha256${'0' * 64}"
 _FILE = f"""\
 revoked = ["0A3F"]
 
@@ -41,7 +41,8 @@ KNOWN = (
     "[limits]", "[broker_limits]", "[[users]]", "[users]", "[users.limits]", "[signed_tokens]", "name", "tokens",
     "publish", "subscribe", "outside", "history", "named", "status", "operate", "disabled", "certificate", "revoked",
     "keys", "audience", "connections", '"ann"', '"bob"', '"a:b"', f'"{SECRET}"', f'["{SECRET}"]', f'["{_HASH}"]',
-    f'"ann:{SECRET}"', '"scrypt$99$8$1$$"', '["TRUE"]', '["x <"]', '["(" ]', '"refuse"', "=", ",", "[", "]", "{", "}",
+    f'"ann:{SECRET}"', '"scrypt$14$8$1$$"', '"sha256$00"',
+    '["TRUE"]', '["x <"]', '["(" ]', '"refuse"', "=", ",", "[", "]", "{", "}",
     "0", "1", "-1", "1e400", "nan", "inf", "true", "false", "99999999999999999999", "1979-05-27", '""', '"', "'''",
     "#", "\n", " ", ".", '"\\u0000"',
 )  # fmt: skip
