@@ -3,6 +3,8 @@
 from itertools import combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gapless.overlay import Overlay, chain, grid, kary, random_regular, random_tree, ring, with_bypasses
 from gapless.protocols.locamu.regions import Region, Regions
@@ -72,6 +74,34 @@ def test_who_is_covered_itself_is_alone_or_with_the_next_f() -> None:
     covered = regions.way("b0", "b7").brokers
     assert regions.frontier("b0", "b5", covered) == ("b5",)
     assert regions.frontier("b0", "b5", covered, 3) == ("b3", "b4", "b5")
+
+
+def test_a_pivot_next_to_the_publisher_is_not_replaced_by_brokers_next_to_the_newcomer() -> None:
+    """The cover sits at the publisher's own broker: no other broker gets what comes for it."""
+    regions = Regions(with_bypasses(chain(7), 1), 1)
+    covered = regions.way("b0", "b0").brokers
+    assert regions.frontier("b0", "b6", covered, 2) == ("b0",)
+
+
+@given(
+    st.lists(st.integers(0, 100), min_size=3, max_size=12),
+    st.tuples(*[st.integers(0, 100)] * 3),
+    st.integers(0, 3),
+)
+def test_every_partial_pivot_on_a_tree_is_on_the_covers_way(
+    parents: list[int], places: tuple[int, int, int], f: int
+) -> None:
+    tree = Overlay(
+        [f"b{n}" for n in range(len(parents) + 1)],
+        [(f"b{parent % (n + 1)}", f"b{n + 1}") for n, parent in enumerate(parents)],
+    )
+    publisher, cover, newcomer = (f"b{place % (len(parents) + 1)}" for place in places)
+    regions = Regions(with_bypasses(tree, f), f)
+    covered = regions.way(publisher, cover).brokers
+    pivots = regions.frontier(publisher, newcomer, covered, f + 1)
+    common = [name for name in tree.path(publisher, newcomer) if name in covered]
+    assert pivots is not None
+    assert set(pivots) == set(common[-f - 1 :])
 
 
 def test_on_a_graph_partial_pivots_must_part_the_subscriber_from_the_publisher() -> None:

@@ -91,10 +91,24 @@ def test_what_once_failed_does_not_any_more(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["answered_by_one_whose_broker_failed", "both_kept_until_the_last_pivot", "sent_again_while_it_waits"],
+    [
+        "answered_by_one_whose_broker_failed",
+        "both_kept_until_the_last_pivot",
+        "event_missed_after_the_subscription_was_active",
+        "pivots_away_from_the_covers_way",
+        "publisher_moved_to_the_covers_broker",
+        "sent_again_while_it_waits",
+    ],
 )
 def test_what_the_search_found_does_not_fail_any_more(name: str) -> None:
     assert try_scenario(load_scenario(SCENARIOS / f"{name}.toml")).status == "valid"
+
+
+@pytest.mark.parametrize("crash_ms", range(515, 605, 15))
+def test_the_publishers_broker_may_crash_at_any_time_after_a_subscription(crash_ms: int) -> None:
+    scenario = load_scenario(SCENARIOS / "publisher_moved_to_the_covers_broker.toml")
+    scenario = msgspec.structs.replace(scenario, faults=(Crash(float(crash_ms), "b1"),))
+    assert try_scenario(scenario).status == "valid"
 
 
 @pytest.mark.parametrize("options", [{}, {"full_markers": True}, {"coverage": False}], ids=str)

@@ -68,11 +68,12 @@ class Regions:
         return found
 
     def frontier(self, origin: str, end: str, covered: Iterable[str], least: int = 1) -> tuple[str, ...] | None:
-        """The partial pivots: the first brokers that are covered on each way from the end towards the origin.
+        """The partial pivots: the first covered brokers on each way from the end towards the origin.
 
-        None if messages from the origin could get round them: where the ways of others cross, only brokers that part
-        the two in the whole graph will do. The end itself, if it is covered, always does; on a tree it is joined by
-        the next ones towards the origin until there are `least`.
+        None if messages from the origin can avoid them: on a general graph, only brokers that separate the end from
+        the origin will do. A covered end is a partial pivot itself. On a tree it is joined by the next brokers towards
+        the origin, `least` in all; a pivot further away has them already, for each of the next f passes messages over
+        the pivot. Every broker returned is one of `covered`, or lies between a covered end and the origin.
         """
         known = set(covered)
         way = self.way(origin, end).following
@@ -93,7 +94,7 @@ class Regions:
                 if other not in seen:
                     seen.add(other)
                     queue.append(other)
-        if self._tree is not None and len(found) < least:
+        if self._tree is not None and end in known:
             found = dict.fromkeys(self.way(origin, end).brokers[-least:])
         pivots = tuple(sorted(found))
         if self._tree is None and pivots != (end,) and self._goes_round(origin, end, found):

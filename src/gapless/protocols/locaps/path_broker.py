@@ -228,7 +228,7 @@ class PathBroker(BrokerNode):
             case ForgetSubscription():
                 self._forget(content.subscription)
             case PathMarker():
-                self._routing.hear_marker(content)
+                self._routing.hear_marker(packet.origin, content)
             case PivotMarker():
                 if self._name in packet.ends:
                     self._routing.hear_pivot(content)

@@ -251,15 +251,20 @@ class PathRouting:
     def _gets(self, other: PathSubscription, cuts: Cuts) -> bool:
         return any(publisher in other.cuts for publisher in cuts)
 
-    def hear_marker(self, content: PathMarker) -> None:
-        """A publisher's own marker: the subscription is stable here."""
+    def hear_marker(self, origin: str, content: PathMarker) -> None:
+        """A publisher's own marker: the subscription is stable here if the publisher is still attached to the origin.
+
+        A broker that takes a publisher over sends the former broker's markers to everyone. They still fix starts, but
+        most of their receivers are on no way from the publisher to the subscription, so they make nothing stable.
+        """
         subscription = self._tables.subscriptions.get(content.subscription)
         if subscription is None and content.home:
             subscription = self._known(content.subscription, content.filter, content.home)
         if subscription is None:
             return
         for publisher, cut in content.cuts.items():
-            subscription.cuts.setdefault(publisher, cut)
+            if any(ad.broker == origin for ad in self._tables.advertised_by(publisher)):
+                subscription.cuts.setdefault(publisher, cut)
         if content.home:
             self._mark(subscription, self._own_advertisements())
         if isinstance(subscription, OwnPathSubscription):
