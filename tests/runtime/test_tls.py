@@ -248,6 +248,24 @@ def test_nobody_but_a_broker_is_taken_for_one(tmp_path: Path) -> None:
     run(main())
 
 
+def test_a_certificate_for_a_broker_that_the_network_does_not_have_gives_no_rights(tmp_path: Path) -> None:
+    """A broker was taken out of the network's file. Its certificate is still valid, and may not even ask for status."""
+
+    async def main() -> None:
+        async with secure(chain(2), tmp_path, users={}, http=["b0"]) as network:
+            removed = network.certified("b7", kind="broker")
+            for role, name in (("probe", "probe"), ("broker", "b1"), ("client", "b7:x")):
+                refusal = await _greet(network, removed, role, name)
+                assert refusal is not None
+                assert "there is no broker 'b7' in the network's file" in refusal.reason
+            endpoint = HttpEndpoint(network.brokers["b0"])
+            await endpoint.start()
+            assert "401 Unauthorized" in await _get(network, endpoint.port, "/status", removed)
+            endpoint.stop()
+
+    run(main())
+
+
 def test_a_broker_does_not_go_on_with_who_is_not_the_broker_it_dialled(tmp_path: Path) -> None:
     """The certificate is good for the host, and signed by the right authority, but it is another broker's."""
 
@@ -368,10 +386,13 @@ def test_http_speaks_tls_and_asks_who_wants_to_see_status(tmp_path: Path) -> Non
             try:
                 port = endpoint.port
                 assert "200 OK" in await _get(network, port, "/healthz")
-                assert "401 Unauthorized" in await _get(network, port, "/status")
+                asked = await _get(network, port, "/status")
+                assert "401 Unauthorized" in asked
+                assert 'WWW-Authenticate: Bearer realm="gapless"\r\n' in asked
                 with logged() as log:
                     wrong = "Authorization: Bearer ann:x\r\n"
-                    assert "401 Unauthorized" in await _get(network, port, "/status", header=wrong)
+                    asked = await _get(network, port, "/status", header=wrong)
+                    assert 'WWW-Authenticate: Bearer realm="gapless", error="invalid_token"\r\n' in asked
                     assert "peer=user ann (not proved)  address=127.0.0.1:" in log.text
                 ann = f"Authorization: Bearer {network.token('ann')}\r\n"
                 for header in (ann, ann.lower().replace(network.token("ann").lower(), network.token("ann"))):

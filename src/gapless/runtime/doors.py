@@ -54,6 +54,7 @@ class Doors:
     def __init__(self, config: NetworkConfig, broker: str, logger: Logger) -> None:
         assert config.security is not None
         self.network = config.network.name
+        self._brokers = frozenset(config.addresses)
         self.reloads = 0
         self.failed_reloads = 0
         self.changed: Callable[[Users], None] = lambda before: None
@@ -186,6 +187,8 @@ class Doors:
         named = named_in(uris_of(certificate), self.network)
         expires = ssl.cert_time_to_seconds(str(certificate["notAfter"])) if certificate else inf
         if named is not None and named[0] == "broker":
+            if named[1] not in self._brokers:
+                raise DeniedError(f"there is no broker {named[1]!r} in the network's file; revoke its certificate")
             return Identity("broker", named[1], "certificate")
         if users is None:
             return ANYBODY

@@ -13,7 +13,7 @@ status; they show a certificate, or a token, as `Authorization: Bearer TOKEN`.
 """
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpEndpoint"]
 
+Answer: TypeAlias = tuple[str, str, bytes] | tuple[str, str, bytes, str]
+"""Status, content type, body, and perhaps one more header."""
+
+TEXT = "text/plain; charset=utf-8"
 REQUEST_MAX = 8192
 LINES_MAX = 100
 PATIENCE_S = 5.0
@@ -96,13 +100,14 @@ class HttpEndpoint:
                 token = await _token(reader)
                 denial = self._denial(request, token, writer)
                 begun = self._broker.links.meter.begin()
-                status, kind, body = denial or self._answer(request)
+                status, kind, body, *headers = denial or self._answer(request)
                 self._broker.links.meter.end(begun, "a request over HTTP", "")
                 head = (
                     f"HTTP/1.1 {status}",
                     f"Content-Type: {kind}",
                     f"Content-Length: {len(body)}",
                     "Connection: close",
+                    *headers,
                 )
                 is_head = request[:1] == [b"HEAD"]
                 writer.write("\r\n".join((*head, "", "")).encode() + (b"" if is_head else body))
@@ -115,7 +120,7 @@ class HttpEndpoint:
             self._serving.discard(writer)
             writer.close()
 
-    def _denial(self, request: list[bytes], token: str, writer: "StreamWriter") -> tuple[str, str, bytes] | None:
+    def _denial(self, request: list[bytes], token: str, writer: "StreamWriter") -> Answer | None:
         """What to say to a peer that may not see this; None if it may."""
         doors = self._broker.doors
         path = request[1].split(b"?")[0] if len(request) == 3 else b""
@@ -129,17 +134,20 @@ class HttpEndpoint:
         reason = who.reason if isinstance(who, Refusal) else f"{who.text} may not see how brokers are"
         name = who.text if isinstance(who, Identity) else doors.claimed(certificate, token)
         self._broker.links.refusals.denial(name, f"{host}:{port}", reason)
-        status = "401 Unauthorized" if isinstance(who, Refusal) else "403 Forbidden"
-        return status, "text/plain; charset=utf-8", f"{reason}\n".encode()
+        body = f"{reason}\n".encode()
+        if isinstance(who, Identity):
+            return "403 Forbidden", TEXT, body
+        challenge = 'Bearer realm="gapless"' + (', error="invalid_token"' if token else "")
+        return "401 Unauthorized", TEXT, body, f"WWW-Authenticate: {challenge}"
 
-    def _answer(self, request: list[bytes]) -> tuple[str, str, bytes]:
+    def _answer(self, request: list[bytes]) -> Answer:
         if len(request) != 3 or request[0] not in (b"GET", b"HEAD"):
             return "405 Method Not Allowed", "text/plain", b"only GET and HEAD\n"
         path = request[1].split(b"?")[0]
         if path == b"/healthz":
             hindrance = self._broker.hindrance
             if hindrance:
-                return "503 Service Unavailable", "text/plain; charset=utf-8", f"{hindrance}\n".encode()
+                return "503 Service Unavailable", TEXT, f"{hindrance}\n".encode()
             return "200 OK", "text/plain", b"ok\n"
         if path == b"/metrics":
             return "200 OK", "text/plain; version=0.0.4; charset=utf-8", self._metrics.text()
