@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "disk": set[str](),
     "overlay": {"errors"},
     "toml_file": set[str](),
+    "private_files": set[str](),
     "filters": {"errors"},
     "protocol": {"errors", "events", "overlay", "disk", "names"},
     "protocols": {"errors", "events", "overlay", "disk", "filters", "names", "protocol"},
@@ -34,18 +35,19 @@ MAY_IMPORT = {
         "errors", "events", "overlay", "disk", "filters", "names", "protocol", "registry", "trace", "checkers",
         "toml_file",
     },
-    "security": {"errors", "filters", "toml_file"},
-    "storage": {"errors", "disk"},
+    "security": {"errors", "filters", "private_files", "toml_file"},
+    "storage": {"errors", "disk", "private_files"},
     "runtime": {
-        "errors", "events", "overlay", "disk", "protocol", "registry", "security", "storage", "toml_file",
+        "errors", "events", "overlay", "disk", "private_files", "protocol", "registry", "security", "storage",
+        "toml_file",
     },
     "client": {
         "errors", "events", "filters", "names", "protocol", "registry", "trace", "archive", "runtime", "security",
     },
     "sync": {"client", "security"},
     "cli": {
-        "errors", "events", "overlay", "filters", "names", "protocol", "protocols", "registry", "trace", "checkers",
-        "simulator", "runtime", "client", "security", "storage", "archive",
+        "errors", "events", "overlay", "filters", "names", "private_files", "protocol", "protocols", "registry",
+        "trace", "checkers", "simulator", "runtime", "client", "security", "storage", "archive",
     },
 }  # fmt: skip
 """Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""

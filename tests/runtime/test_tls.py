@@ -270,11 +270,11 @@ def test_a_broker_does_not_go_on_with_who_is_not_the_broker_it_dialled(tmp_path:
     """The certificate is good for the host, and signed by the right authority, but it is another broker's."""
 
     async def main() -> None:
-        async with secure(chain(2), tmp_path) as network:
+        async with secure(chain(3), tmp_path) as network:
             await network.crash("b1")
             place = tmp_path / "brokers" / "b1.pem"
-            uri = certificate_uri("local", "broker", "b7")
-            network.authority.issue(place, place.with_suffix(".key"), uri=uri, name="b7", hosts=["127.0.0.1"])
+            uri = certificate_uri("local", "broker", "b2")
+            network.authority.issue(place, place.with_suffix(".key"), uri=uri, name="b2", hosts=["127.0.0.1"])
             impostor = Broker(network.config, "b1")
             with logged() as log:
                 starting = asyncio.create_task(impostor.start())

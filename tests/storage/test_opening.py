@@ -121,3 +121,34 @@ def test_a_sync_that_there_is_not(tmp_path: Path) -> None:
         Opened(tmp_path, StorageSettings("sometimes"))  # type: ignore[arg-type]
     with pytest.raises(StorageError, match=r"an interval of 0 ms with a queue of .* cannot be; both are positive"):
         Opened(tmp_path, StorageSettings("interval", interval_ms=0))
+
+
+def _modes(data: Path) -> dict[str, int]:
+    return {entry.name: entry.stat().st_mode & 0o777 for entry in [data, *data.iterdir()]}
+
+
+def test_only_the_owner_can_use_what_a_broker_writes(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with opened(tmp_path / "data") as it:
+            it.keep(Put("k", b"v"))
+            modes = _modes(tmp_path / "data")
+            assert it.store.found.exposed == ()
+    finally:
+        os.umask(before)
+    assert "data.sqlite-wal" in modes
+    assert modes.pop("data") == 0o700
+    assert set(modes.values()) == {0o600}
+
+
+def test_files_that_others_could_use_are_restricted_and_named(data: Path) -> None:
+    data.chmod(0o755)
+    (data / "data.sqlite").chmod(0o644)
+    with opened(data) as it:
+        assert it.store.found.exposed == (
+            f"{data}: others could use it (mode 0755); now only its owner can",
+            f"{data}/data.sqlite: others could use it (mode 0644); now only its owner can",
+        )
+        assert {mode & 0o077 for mode in _modes(data).values()} == {0}
+    with opened(data) as it:
+        assert it.store.found.exposed == ()

@@ -1,10 +1,12 @@
 """`gapless security`: make what a secure network needs, and look at it."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gapless.cli.terminal import print_json
 from gapless.errors import ConfigError
+from gapless.private_files import exposure
 from gapless.runtime.address import split_address
 from gapless.runtime.network_file import NetworkConfig, load_network
 
@@ -72,6 +74,9 @@ def check_users(file: Path, *, as_json: bool) -> int:
     from gapless.security.users_file import load_users
 
     users = load_users(file)
+    complaint = exposure(file, is_secret=True)
+    if complaint:
+        print(f"warning: {complaint}", file=sys.stderr)
     disabled = sum(user.disabled for user in users.by_name.values())
     if as_json:
         print_json({"users": len(users.by_name), "disabled": disabled})

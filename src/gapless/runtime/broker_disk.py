@@ -72,6 +72,8 @@ class BrokerDisk:
             failed=self._on_failed,
         )
         found = self._store.found
+        for sentence in found.exposed:
+            self._logger.warning(sentence)
         if found.missing:
             self._logger.warning(f"{directory} is an old state: {found.missing} commits that were synced are not there")
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gapless.errors import ConfigError, DeniedError
+from gapless.private_files import exposure
 from gapless.runtime.connection import Connection
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
@@ -78,6 +79,9 @@ class Doors:
         files = self._files
         shown = (files["authority"], files["certificate"], files["key"])
         users = load_users(files["users"], self._note) if "users" in files else None
+        complaint = exposure(files["users"], is_secret=True) if "users" in files else ""
+        if complaint:
+            self._logger.warning(complaint)
         expiries = {kind: expiry_of(files[kind]) for kind in ("authority", "certificate")}
         return _Read(server_context(*shown), users, expiries)
 

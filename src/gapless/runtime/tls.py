@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gapless.errors import ConfigError
+from gapless.private_files import exposure_of_key
 
 __all__ = ["alert_of", "client_context", "server_context", "uris_of", "why_dialling_failed", "why_listening_failed"]
 
@@ -86,6 +87,9 @@ def _load(context: ssl.SSLContext, authority: Path | None, certificate: Path | N
             raise ConfigError(f"{authority}: cannot be read: {error.strerror}") from None
     if certificate is None:
         return
+    complaint = exposure_of_key(key or certificate)
+    if complaint:
+        raise ConfigError(complaint)
     try:
         context.load_cert_chain(certificate, key)
     except ssl.SSLError as error:

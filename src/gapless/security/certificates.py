@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gapless.errors import ConfigError
+from gapless.private_files import exposure_of_key
 
 __all__ = ["Authority", "expiry_of", "write_secret"]
 
@@ -47,6 +48,9 @@ class Authority:
     @classmethod
     def load(cls, certificate: Path, key: Path) -> "Authority":
         """One that was written before."""
+        complaint = exposure_of_key(key)
+        if complaint:
+            raise ConfigError(complaint)
         try:
             found = serialization.load_pem_private_key(key.read_bytes(), None)
             loaded = x509.load_pem_x509_certificate(certificate.read_bytes())

@@ -9,9 +9,11 @@ key = "ann.key"                  # and its key
 token = "ann:…"                  # or a token, signed or not
 ```
 
-Paths are relative to the file. Anybody who can read the file can act as this user, so only its owner may read it.
+Paths are relative to the file. Anybody who can read a token or a key can act as this user. So a file with a token that
+others can read is named in a warning, and a key that others can read is refused.
 """
 
+import logging
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +21,11 @@ from pathlib import Path
 import msgspec
 
 from gapless.errors import ConfigError
+from gapless.private_files import exposure
 
 __all__ = ["Credentials", "TokenSource"]
+
+_logger = logging.getLogger("gapless.client")
 
 TokenSource = str | Callable[[], str]
 
@@ -56,6 +61,9 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(
                 f"{path}: these are no credentials; write authority, certificate, key and token, each as text, in TOML"
             ) from None
+        complaint = exposure(path, is_secret=bool(found.token))
+        if complaint:
+            _logger.warning(complaint)
         near = path.parent
         files = {name: str(near / value) if value else "" for name, value in (
             ("authority", found.authority), ("certificate", found.certificate), ("key", found.key)

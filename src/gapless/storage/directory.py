@@ -14,6 +14,7 @@ import zlib
 from pathlib import Path
 
 from gapless.errors import StorageError
+from gapless.private_files import create_private, restrict
 from gapless.storage.sentences import cannot_open
 
 __all__ = ["DATABASE", "Directory"]
@@ -38,7 +39,11 @@ class Directory:
             _make(path)
         _must_be_ours(path, create=create)
         self._lock = _locked(path)
+        self.exposed: tuple[str, ...] = ()
+        """What was done about files that others could use."""
         try:
+            if create:
+                self.exposed = _make_private(path)
             self._mark = os.open(path / MARK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             os.close(self._lock)
@@ -78,6 +83,14 @@ def _make(path: Path) -> None:
         raise StorageError(f"{path} is a file; name a directory for the broker's data") from None
     except OSError as error:
         raise StorageError(f"{path} cannot be made: {error.strerror}; name another directory") from None
+
+
+def _make_private(path: Path) -> tuple[str, ...]:
+    """Only the broker's user may use the directory and its files; SQLite gives those that it makes the mode of the
+    database."""
+    create_private(path / DATABASE)
+    told = [restrict(path), *(restrict(path / name) for name in sorted(OWN))]
+    return tuple(filter(None, told))
 
 
 def _must_be_ours(path: Path, *, create: bool) -> None:

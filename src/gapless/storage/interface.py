@@ -103,6 +103,8 @@ class Found(Struct, frozen=True):
     missing: int
     """So many commits had been reported and are not there: the disk has lost its latest state, and is an old one.
     0 if none is known to be missing: what the disk lost along with the memory of it cannot be known."""
+    exposed: tuple[str, ...] = ()
+    """Sentences about files of the directory that others could use before it was opened."""
 
 
 class DamagedError(StorageError):

@@ -68,7 +68,7 @@ def open_store(
         heads, wrong = read_heads(connection)
         if wrong:
             raise StorageError(f"{directory.database} is damaged: {wrong}; {REFILL}")
-        found = Found(is_new, max(0, directory.read_mark() - heads.commits))
+        found = Found(is_new, max(0, directory.read_mark() - heads.commits), directory.exposed)
         return FileStore(directory, connection, heads, found, settings, synced, failed)
     except BaseException as error:
         if connection is not None:

@@ -1,0 +1,79 @@
+"""Files that only their owner should read: what a broker writes, and what it is given.
+
+A broker restricts its own files and says so. It refuses a private key that others can read, by the rule of OpenSSH and
+PostgreSQL: nobody but the owner, or, where root owns the file, its group as well (so that a secret can be mounted into
+a container). Of other files, such as those of users or credentials, it only warns. Each sentence contains the command
+that helps. Where modes mean nothing (outside POSIX), every file counts as private.
+"""
+
+import os
+import shlex
+import stat
+from pathlib import Path
+
+__all__ = ["create_private", "exposure", "exposure_of_key", "restrict"]
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+WRITERS = stat.S_IWGRP | stat.S_IWOTH
+IS_POSIX = os.name == "posix"
+
+
+def create_private(path: Path) -> None:
+    """Create the file if it is missing, empty, so that nobody but its owner can ever read it."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def restrict(path: Path) -> str:
+    """Take all rights to the file or directory from everybody but its owner; what was done, if anything."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return ""
+    if not IS_POSIX or not mode & OTHERS:
+        return ""
+    try:
+        path.chmod(mode & ~OTHERS)
+    except OSError as error:
+        why = f"others can use it (mode {mode:04o}), and that cannot be changed: {error.strerror}"
+        return f"{path}: {why}; {_remedy(path)}"
+    return f"{path}: others could use it (mode {mode:04o}); now only its owner can"
+
+
+def exposure_of_key(path: Path) -> str:
+    """Why a private key may not be used, or nothing. What cannot be looked at is left to whoever reads it."""
+    about = _about(path)
+    if about is None:
+        return ""
+    forbidden = stat.S_IRWXO | stat.S_IWGRP | stat.S_IXGRP if about.st_uid == 0 else OTHERS
+    if not about.st_mode & forbidden:
+        return ""
+    return f"{path}: this private key can be used by others (mode {_mode(about)}); {_remedy(path)}"
+
+
+def exposure(path: Path, *, is_secret: bool) -> str:
+    """Why somebody should look at the mode of a file, or nothing. If it holds a secret, nobody else may read it; in any
+    case nobody else may write it."""
+    about = _about(path)
+    if about is None:
+        return ""
+    readers = stat.S_IROTH if about.st_uid == 0 else stat.S_IRGRP | stat.S_IROTH
+    if about.st_mode & WRITERS:
+        return f"{path}: others can change it (mode {_mode(about)}); {_remedy(path)}"
+    if is_secret and about.st_mode & readers:
+        return f"{path}: others can read it (mode {_mode(about)}); {_remedy(path)}"
+    return ""
+
+
+def _about(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat() if IS_POSIX else None
+    except OSError:
+        return None
+
+
+def _mode(about: os.stat_result) -> str:
+    return f"{stat.S_IMODE(about.st_mode):04o}"
+
+
+def _remedy(path: Path) -> str:
+    return f"run: chmod {'700' if path.is_dir() else '600'} {shlex.quote(str(path))}"
