@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "overlay": {"errors"},
     "toml_file": set[str](),
     "private_files": set[str](),
-    "filters": {"errors"},
+    "filters": {"errors", "events"},
     "protocol": {"errors", "events", "overlay", "disk", "names"},
     "protocols": {"errors", "events", "overlay", "disk", "filters", "names", "protocol"},
     "registry": {"errors", "protocol", "protocols"},

@@ -4,17 +4,22 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import chain, count, repeat
+from math import copysign
 from operator import itemgetter
-from typing import TypeAlias, overload
+from typing import Annotated, TypeAlias, overload
 
 import msgspec
 
 __all__ = [
-    "AttributeValue", "Attributes", "Event", "EventList", "EventRun", "Events", "Stretch", "are_alike", "bounds_of",
-    "size_apart",
+    "INTEGER_MAX", "INTEGER_MIN", "AttributeValue", "Attributes", "Event", "EventList", "EventRun", "Events", "Stretch",
+    "are_alike", "bounds_of", "size_apart",
 ]  # fmt: skip
 
-AttributeValue: TypeAlias = str | int | float | bool
+INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
+"""An integer attribute is signed and has 64 bits, as in SQL, Arrow and Spark; MessagePack could carry larger ones."""
+Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=INTEGER_MIN, le=INTEGER_MAX)]
+AttributeValue: TypeAlias = str | Integer | float | bool
+"""Every decoder of a message, a file or a line of JSON checks the bounds, because they are part of the type."""
 Attributes: TypeAlias = dict[str, AttributeValue]
 
 
@@ -168,8 +173,19 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def are_alike(some: Attributes, others: Attributes) -> bool:
-    """Whether no filter tells them apart. Equal is not enough: 1, 1.0 and true are equal, and a filter knows them."""
-    return some == others and all(type(value) is type(others[name]) for name, value in some.items())
+    """Whether one can stand for the other: the same names, and values of the same type and the same bits.
+
+    Equal is not enough: 1, 1.0 and true are equal, and so are 0.0 and -0.0. A NaN equals nothing but itself, the same
+    object; another NaN is not alike, which costs bytes and nothing else.
+    """
+    return some == others and all(_is_same(value, others[name]) for name, value in some.items())
+
+
+def _is_same(value: AttributeValue, other: AttributeValue) -> bool:
+    """Whether two values that are equal are of one type, and have one sign."""
+    if type(value) is not type(other):
+        return False
+    return bool(value) or type(value) is not float or copysign(1.0, value) == copysign(1.0, other)  # type: ignore[arg-type]
 
 
 def size_apart(events: Events, encoded: bytes) -> int:

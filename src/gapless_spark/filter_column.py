@@ -23,12 +23,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from gapless.errors import FilterError
+from gapless.events import INTEGER_MAX, INTEGER_MIN
 from gapless.filters import Filter
 from gapless.filters.arithmetic import fold
 from gapless.filters.like import ANY_ONE, ANY_RUN, Pattern
 from gapless.filters.syntax import (
-    INTEGER_MAX,
-    INTEGER_MIN,
     MIRRORED,
     And,
     Arithmetic,

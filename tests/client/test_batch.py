@@ -46,6 +46,11 @@ def test_what_is_alike_is_told_once() -> None:
     assert batch.call(1, 3) == PublishMany([b"2", b"3"], [({"x": "a"}, 1), ({"n": 1}, 2)])
 
 
+def test_a_zero_keeps_its_sign() -> None:
+    batch, _ = check_all([{"x": x} for x in (0.0, -0.0, 0.0, 0)], 100)
+    assert [str(call.attributes["x"]) for call in batch.call(0, 4).publications()] == ["0.0", "-0.0", "0.0", "0"]
+
+
 def test_what_comes_before_a_bad_one_is_there() -> None:
     batch, error = check_all([({"x": "a"}, b"1"), ({"x": "a"}, bytes(200)), ({"x": "a"}, b"3")], 100)
     assert batch.payloads == [b"1"]

@@ -84,6 +84,21 @@ def test_events_carry_attributes_of_every_type_and_any_payload() -> None:
     run(main())
 
 
+def test_values_that_are_equal_and_not_the_same_arrive_as_they_were_published() -> None:
+    values = [0.0, -0.0, 0.0, 0, False, 1, 1.0, True, -0.0, float("nan"), 2**63 - 1, -(2**63)]
+
+    async def main() -> None:
+        async with local(chain(2)) as network, connect(network.at("b0")) as ann, connect(network.at("b1")) as bob:
+            await ann.advertise("TRUE")
+            subscription = await bob.subscribe("TRUE")
+            await ann.publish_many({"x": value} for value in values)
+            assert [repr(event.attributes["x"]) for event in await take(subscription, len(values))] == [
+                *map(repr, values)
+            ]
+
+    run(main())
+
+
 def test_many_events_in_order_and_once() -> None:
     async def main() -> None:
         async with local(chain(2)) as network, connect(network.at("b0")) as ann, connect(network.at("b1")) as bob:
@@ -163,7 +178,8 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "null": (lambda c: c.publish({"topic": None}), EventError, "attribute 'topic' is of type NoneType"),
     "a list": (lambda c: c.publish({"topic": "price", "x": [1]}), EventError, "put anything else into the payload"),
-    "a number too large": (lambda c: c.publish({"x": 2**63}), EventError, "does not fit into 64 bits"),
+    "a number too large": (lambda c: c.publish({"x": 2**63}), EventError, "does not fit into 64 bits with a sign"),
+    "a number too small": (lambda c: c.publish({"x": -(2**63) - 1}), EventError, "publish it as a string"),
     "too many bytes": (lambda c: c.publish({"topic": "price"}, b"x" * 65_536), EventError, "65,536 is the limit"),
     "no such policy": (lambda c: c.subscribe("TRUE", on_full="drop"), CallError, "'block' or 'fail'"),
     "no room at all": (lambda c: c.subscribe("TRUE", queue=0), CallError, "queue must be positive"),

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gapless.events import Event, EventList, EventRun, Events, size_apart
+from gapless.events import Event, EventList, EventRun, Events, are_alike, size_apart
 from gapless.protocols.gapless.alike import joined, stretches
 
 RUN = EventRun("p", 5, [b"a", b"b", b"c", b"d"], [({"x": 1}, 1), ({"x": 2}, 3), ({}, 4)], 9)
@@ -65,6 +65,24 @@ def test_what_is_equal_and_of_another_type_is_not_alike() -> None:
     one, same, other = (EventRun("p", seq, [b""], [({"x": x}, 1)]) for seq, x in ((1, 1), (2, 1), (2, True)))
     assert stretches(joined(one, same)) == [({"x": 1}, 2)]
     assert len(stretches(joined(one, other))) == 2
+
+
+NAN = float("nan")
+VALUES: list[Any] = [0, 1, -1, 2**63 - 1, 0.0, -0.0, 1.0, -1.0, float("inf"), NAN, float("nan"), True, False, "", "1"]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("other", VALUES, ids=repr)
+def test_values_are_alike_if_one_can_stand_for_the_other(value: Any, other: Any) -> None:
+    is_same = type(value) is type(other) and repr(value) == repr(other)
+    if value == value and other == other:
+        assert are_alike({"x": value}, {"x": other}) == is_same
+    else:
+        assert are_alike({"x": value}, {"x": other}) == (value is other)
+    events = [Event("p", 1, {"x": value}), Event("p", 2, {"x": other})]
+    runs = [EventRun("p", event.seq, [b""], [(event.attributes, 1)]) for event in events]
+    for merged in (EventRun("p", 1, [b"", b""], stretches(events)), joined(*runs)):
+        assert [repr(event.attributes["x"]) for event in merged] == [repr(value), repr(other)]
 
 
 @pytest.mark.parametrize(

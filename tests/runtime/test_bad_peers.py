@@ -8,7 +8,7 @@ import pytest
 
 from gapless.client import connect
 from gapless.errors import ConnectError
-from gapless.events import Event
+from gapless.events import Event, EventRun
 from gapless.protocols.gapless.client_messages import Attach, ClientPublish, ClientSubscribe, Invite
 from gapless.protocols.gapless.lives import Status
 from gapless.protocols.gapless.messages import Fenced
@@ -93,6 +93,9 @@ def test_after_the_greetings(kind: str) -> None:
     [
         (ClientSubscribe(2, "s", "price <"), "price <"),
         (ClientPublish(2, [Event("somebody", 1, {})]), "'c' cannot publish in the name of 'somebody'"),
+        (ClientPublish(2, [Event("c", 1, {"x": 2**63})]), "Expected `int` <= 9223372036854775807"),
+        (ClientPublish(2, [Event("c", 1, {"x": 2**64 - 1})]), "Expected `int` <= 9223372036854775807"),
+        (ClientPublish(2, EventRun("c", 1, [b"", b""], [({"x": 2**63}, 2)])), "Expected `int` <= 9223372036854775807"),
     ],
 )
 def test_what_a_client_may_not_say_is_its_own_fault(message: Any, complaint: str) -> None:

@@ -13,11 +13,10 @@ from typing import Any
 import msgspec
 
 from gapless.errors import EventError
-from gapless.events import Event
+from gapless.events import INTEGER_MAX, INTEGER_MIN, Event
 
 __all__ = ["event_line", "read_argument", "read_line"]
 
-_INTEGER_MAX = 2**63
 _encode = msgspec.json.Encoder().encode
 
 
@@ -59,8 +58,11 @@ def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
                 f"{place}: attribute {name!r} is {kind}; attributes are strings, integers, floats and booleans; "
                 "leave out what is absent"
             )
-        if isinstance(value, int) and not -_INTEGER_MAX <= value < _INTEGER_MAX:
-            raise EventError(f"{place}: attribute {name!r} does not fit into 64 bits")
+        if isinstance(value, int) and not INTEGER_MIN <= value <= INTEGER_MAX:
+            raise EventError(
+                f"{place}: attribute {name!r} is {value}, which does not fit into 64 bits with a sign (-2**63 to "
+                "2**63 - 1); publish it as a string"
+            )
     if attributes is document:
         return document, b""
     if "payload_base64" in document:

@@ -14,7 +14,7 @@ import msgspec
 from gapless.client.arguments import surrogate_in
 from gapless.client.hints import hint_at_name
 from gapless.errors import EventError
-from gapless.events import Attributes, Event, are_alike
+from gapless.events import INTEGER_MAX, INTEGER_MIN, Attributes, Event, are_alike
 from gapless.protocol import Publish, PublishMany
 from gapless.runtime.codec import ATTRIBUTE_BYTES
 
@@ -38,8 +38,6 @@ Publication: TypeAlias = EventLike | tuple[EventLike, Payload]
 
 Checked: TypeAlias = tuple[Publish, int]
 """The call, and its size in bytes."""
-
-INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 NAMES_MAX = 1_000
 _names: dict[str, int] = {}
@@ -124,8 +122,11 @@ def check_publication(item: Publication, event_max: int) -> Checked:
         if kind is str:
             size += len(value) if value.isascii() else _bytes_of(value, f"attribute {name!r}")
         elif kind is int:
-            if not INT_MIN <= value <= INT_MAX:
-                raise EventError(f"attribute {name!r} is {value}, which does not fit into 64 bits")
+            if not INTEGER_MIN <= value <= INTEGER_MAX:
+                raise EventError(
+                    f"attribute {name!r} is {value}, which does not fit into 64 bits with a sign (-2**63 to "
+                    "2**63 - 1); publish it as a string, or put it into the payload"
+                )
         elif kind is not float and kind is not bool:
             raise EventError(
                 f"attribute {name!r} is of type {kind.__name__}; attributes are strings, integers, floats "

@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
+from gapless.events import INTEGER_MAX, INTEGER_MIN
 from gapless.filters.arithmetic import number_of
 from gapless.filters.number_sets import Number, NumberSet, successor
-from gapless.filters.syntax import INTEGER_MAX, INTEGER_MIN
 
 CUTS_MAX = 128
 """Cuts of one attribute. Each costs up to two bits for each conjunction; with 128, few survivors are in doubt."""

@@ -19,7 +19,8 @@ import operator
 from collections.abc import Callable
 from math import inf
 
-from gapless.filters.syntax import INTEGER_MAX, INTEGER_MIN, Arithmetic, Attribute, Expression, Literal, Negate
+from gapless.events import INTEGER_MAX, INTEGER_MIN
+from gapless.filters.syntax import Arithmetic, Attribute, Expression, Literal, Negate
 
 Number = int | float
 

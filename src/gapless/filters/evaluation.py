@@ -22,12 +22,11 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gapless.events import INTEGER_MAX, INTEGER_MIN
 from gapless.filters.arithmetic import OPERATIONS, Number, fold, negate, number_of
 from gapless.filters.like import ANY_RUN, Pattern
 from gapless.filters.like_matcher import matcher
 from gapless.filters.syntax import (
-    INTEGER_MAX,
-    INTEGER_MIN,
     MIRRORED,
     OPPOSITE,
     And,

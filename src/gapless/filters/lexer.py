@@ -12,8 +12,8 @@ from math import isinf
 from typing import NamedTuple
 
 from gapless.errors import FilterError
+from gapless.events import INTEGER_MAX
 from gapless.filters.names import NAME, keyword_of
-from gapless.filters.syntax import INTEGER_MAX
 
 TEXT_LENGTH_MAX = 65_536
 """Characters in one filter: room for an IN list of thousands, small beside a frame on the wire."""

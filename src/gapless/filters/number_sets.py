@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from math import floor, inf, nextafter
 
-from gapless.filters.syntax import INTEGER_MAX, INTEGER_MIN
+from gapless.events import INTEGER_MAX, INTEGER_MIN
 
 Number = int | float
 Interval = tuple[Number, Number]

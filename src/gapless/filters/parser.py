@@ -16,11 +16,11 @@ from sys import intern
 from typing import NamedTuple, NoReturn
 
 from gapless.errors import FilterError
+from gapless.events import INTEGER_MIN
 from gapless.filters.lexer import INTEGER_MIN_DIGITS, Token, tokens_of
 from gapless.filters.like import Pattern, PatternError
 from gapless.filters.like_matcher import SEARCH_COST_MAX, search_cost
 from gapless.filters.syntax import (
-    INTEGER_MIN,
     And,
     Arithmetic,
     Attribute,

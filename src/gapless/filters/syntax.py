@@ -24,9 +24,6 @@ from gapless.filters.names import render_name
 
 Value = str | int | float | bool
 
-INTEGER_MIN = -(2**63)
-INTEGER_MAX = 2**63 - 1
-
 
 class Node(msgspec.Struct, frozen=True, gc=False):
     """Any part of a parsed filter."""
