@@ -8,6 +8,7 @@ import re
 import socket
 
 from gapless.errors import SparkError
+from gapless.runtime.address import redacted
 
 __all__ = ["require_address"]
 
@@ -24,12 +25,14 @@ def require_address(master: str | None, remote: str | None) -> None:
         raise SparkError("a session has a master or a remote address, not both: drop --master or --remote")
     if master is not None:
         if not _MASTERS.fullmatch(master):
-            raise SparkError(f"there is no master {master!r}; write local[2], spark://HOST:PORT, yarn or k8s://URL")
+            raise SparkError(
+                f"there is no master {redacted(master)!r}; write local[2], spark://HOST:PORT, yarn or k8s://URL"
+            )
         if master.startswith("spark://"):
             _require_answer(master, master.removeprefix("spark://").split(","), 7077)
     if remote is not None and not remote.startswith("local"):
         if not remote.startswith("sc://"):
-            raise SparkError(f"{remote!r} is no address of Spark Connect; write sc://HOST:PORT")
+            raise SparkError(f"{redacted(remote)!r} is no address of Spark Connect; write sc://HOST:PORT")
         _require_answer(remote, [re.split("[/;]", remote.removeprefix("sc://"))[0]], _CONNECT_PORT)
 
 
@@ -41,4 +44,4 @@ def _require_answer(shown: str, places: list[str], port: int) -> None:
                 return
         except (OSError, ValueError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    raise SparkError(f"Spark does not answer at {shown}: {reason}")
+    raise SparkError(f"Spark does not answer at {redacted(shown)}: {reason}")

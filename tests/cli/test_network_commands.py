@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -308,6 +309,19 @@ def test_up_says_which_broker_could_not_start(cli: Cli, fleet: Fleet) -> None:
     assert re.search(r"broker 'b\d' ended with code 64: .*port is in use", ran.err, re.DOTALL)
     assert "greater than or equal to 1" in cli("up", "--brokers", "0").err
     assert "no protocol 'nope'" in cli("up", "--brokers", "1", "--protocol", "nope").err
+
+
+def test_up_names_the_option_where_a_port_is_in_use(cli: Cli) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", free_ports(1)[0]))
+        other.listen()
+        port = other.getsockname()[1]
+        for first in (port, port - 1_000):
+            ran = cli("up", "--brokers", "1", "--port", str(first), "--seconds", "0")
+            assert ran.code == 64
+            assert f"port {port} of 127.0.0.1 is in use; choose others with --port N" in ran.err
+    ran = cli("up", "--brokers", "3", "--port", "65000")
+    assert (ran.code, "--port 65000 is too high" in ran.err, "64533 is the highest" in ran.err) == (64, True, True)
 
 
 @pytest.mark.parametrize("command", ["up", "broker", "status", "pub", "sub", "trace merge"])

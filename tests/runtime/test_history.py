@@ -139,7 +139,7 @@ def test_a_reader_that_takes_its_time_holds_back_nobody() -> None:
 @pytest.mark.parametrize(
     ("since", "until", "complaint"),
     [
-        ("yesterday", None, "'yesterday', which is no position; write 'earliest', an age such as '10m'"),
+        ("yesterday", None, "'yesterday', which is no position; write 'earliest', 'now', an age such as '10m'"),
         ("2999-01-01", None, "which lies in the future"),
         (-5, None, "which lies before all positions"),
         (1.5, None, "is of type float"),

@@ -6,7 +6,7 @@ import pytest
 
 from gapless.errors import ConfigError
 from gapless.runtime import network_file
-from gapless.runtime.address import parse_url, split_address
+from gapless.runtime.address import parse_url, redacted, split_address
 from gapless.runtime.fleet import local_network
 from gapless.runtime.network_file import load_network, parse_network
 
@@ -139,3 +139,33 @@ def test_urls() -> None:
     for wrong in ("http://a:1", "gapless://", "gapless://a:port", "gapless://a:70000"):
         with pytest.raises(ConfigError):
             parse_url(wrong)
+
+
+def test_an_address_without_a_port_gets_the_usual_one() -> None:
+    assert parse_url("gapless://a,[::1],b:2") == ["a:7400", "[::1]:7400", "b:2"]
+
+
+SECRET = "s3cret"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"gapless://ann:{SECRET}@127.0.0.1:7400", f"gapless+tls://ann:{SECRET}@h", f"ann:{SECRET}@h:1",
+        f"gapless://ann:{SECRET},x@h:1", f"gapless://ann:{SECRET}/x@h:1", f"http://ann:{SECRET}@h:1",
+        f"gapless://h:1?token={SECRET}", f"https://h:1/;token={SECRET}", f"gapless://a:1,ann:{SECRET}@h:1",
+        f"gapless://ann:x?{SECRET}@h",
+    ],
+)  # fmt: skip
+def test_no_message_shows_the_password_in_a_url(url: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        parse_url(url)
+    assert SECRET not in str(told.value)
+    assert SECRET not in redacted(url)
+
+
+def test_an_address_with_a_user_is_refused_with_a_way_out() -> None:
+    with pytest.raises(ConfigError, match=r"'…@h:1' names a user, but .* give a token or a certificate as credentials"):
+        parse_url("gapless://ann:x@h:1")
+    with pytest.raises(ConfigError, match="'…@h:1' names a user"):
+        split_address("ann:x@h:1")

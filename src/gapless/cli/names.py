@@ -11,7 +11,6 @@ from rich.text import Text
 from gapless.cli.exit_codes import VALID
 from gapless.cli.terminal import output_console, print_json
 from gapless.client import Client, connect
-from gapless.client.positions import Since
 from gapless.names import NamedSubscription
 from gapless.runtime.event_loop import run
 
@@ -36,8 +35,7 @@ def move(url: str, credentials: Path | None, name: str, when: str, *, as_json: b
     """Let one go on elsewhere."""
 
     async def do(client: Client) -> None:
-        to: Since = int(when) if when.isascii() and when.isdigit() else when
-        await client.move_subscription(name, await client.position() if when == "now" else to)
+        await client.move_subscription(name, when)
 
     _ask(url, credentials, do)
     if as_json:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from gapless.runtime.address import redacted
+
 __all__ = [
     "LOCAL",
     "CredentialsFile",
@@ -34,7 +36,7 @@ def seed_in_range(seed: int | None) -> int | None:
 
 def _sendable(url: str) -> str:
     if not url.isascii() and any("\ud800" <= letter <= "\udfff" for letter in url):
-        raise typer.BadParameter(f"{url!r} is no text; write gapless://host:port")
+        raise typer.BadParameter(f"{redacted(url)!r} is no text; write gapless://host:port")
     return url
 
 

@@ -60,15 +60,11 @@ class Span(msgspec.Struct, frozen=True):
             raise CallError("--redeliver is for a named subscription that a group shares: say --share, too")
         if self.until is not None and self.since is None:
             raise CallError("--until needs --since: what is published from now on has no end; see also --seconds")
-        return None if self.since is None else _position(self.since)
+        return self.since
 
     def end(self) -> Since | None:
         """Up to which position; None if up to now."""
-        return None if self.until in (None, "now") else _position(self.until)
-
-
-def _position(text: str) -> Since:
-    return int(text) if text.isascii() and text.isdigit() else text
+        return self.until
 
 
 def subscribe(
@@ -165,7 +161,7 @@ def _tell_begin(subscription: _Subscription, span: Span) -> None:
     if span.name is not None:
         begin = f"{span.name} goes on after what was confirmed"
         begin += ", and this is one of those who share it" if span.share else ""
-    elif span.since is not None:
+    elif span.since not in (None, "now"):
         begin = f"what was published since {span.since}" + (", then what is published" if span.until is None else "")
     print(f"subscribed; {begin}", file=sys.stderr, flush=True)
 

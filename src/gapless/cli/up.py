@@ -5,7 +5,9 @@ Each broker is a process. One that dies is started again after a moment, and rej
 
 import asyncio
 import contextlib
+import errno
 import signal
+import socket
 import tempfile
 import time
 from pathlib import Path
@@ -29,6 +31,9 @@ __all__ = ["run_network"]
 REFRESH_S = 0.5
 RESTART_S = 2.0
 START_S = 20.0
+HTTP_OFFSET = 1000
+"""A broker's health is told on a port that is so much above its own."""
+PORT_MAX = 65_535
 
 
 def run_network(
@@ -37,6 +42,8 @@ def run_network(
 ) -> int:  # fmt: skip
     """Start it, show it, take it down."""
     config = load_network(file) if file else _new_network(brokers, f, port, protocol)
+    if file is None:
+        _require_free_ports(brokers, port)
     if data is not None:
         config = _with_data(config, data.absolute())
     credentials = None
@@ -50,6 +57,37 @@ def run_network(
         told = "" if trace is None else str(trace.absolute())
         fleet = stack.enter_context(Fleet(config, directory, trace=told))
         return run(_Up(fleet, restart=restart, seconds=seconds, trace=trace, credentials=credentials).run())
+
+
+def _require_free_ports(brokers: int, port: int) -> None:
+    """Complain before anything starts, with the option that chooses other ports."""
+    highest = PORT_MAX + 1 - HTTP_OFFSET - brokers
+    if port > highest:
+        raise ConfigError(
+            f"--port {port} is too high: {brokers} brokers need ports for their health, too, {HTTP_OFFSET:,} above "
+            f"their own; {highest} is the highest"
+        )
+    taken = [
+        each for first in (port, port + HTTP_OFFSET) for each in range(first, first + brokers) if not _is_free(each)
+    ]
+    if taken:
+        shown = ", ".join(map(str, taken[:5])) + (", …" if len(taken) > 5 else "")
+        ports, more = ("port", "is") if len(taken) == 1 else ("ports", "are")
+        raise ConfigError(
+            f"{ports} {shown} of 127.0.0.1 {more} in use; choose others with --port N (brokers listen on N to "
+            f"N+{brokers - 1}, and tell their health on N+{HTTP_OFFSET} to N+{HTTP_OFFSET + brokers - 1}), or stop "
+            "what uses them"
+        )
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(("127.0.0.1", port))
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE
+    return True
 
 
 def _secured(config: NetworkConfig, directory: Path) -> tuple[NetworkConfig, str]:
@@ -83,7 +121,7 @@ def _new_network(brokers: int, f: int | None, port: int, protocol: str) -> Netwo
     chosen = min(1, brokers - 1) if f is None else f
     config = local_network(
         brokers, f=chosen, ports=list(range(port, port + brokers)), protocol=ProtocolEntry(protocol),
-        http_ports=list(range(port + 1000, port + 1000 + brokers)),
+        http_ports=list(range(port + HTTP_OFFSET, port + HTTP_OFFSET + brokers)),
     )  # fmt: skip
     config.options  # noqa: B018 - an unknown protocol is noticed here
     return config

@@ -18,14 +18,14 @@ from gapless.client.changes import Changes
 from gapless.client.confirmations import Confirmations
 from gapless.client.milestones import Milestones, Survey
 from gapless.client.naming import REDELIVER_S, check_name_of, check_naming, check_sharing, find_named
-from gapless.client.positions import Since
+from gapless.client.positions import NOW, Since
 from gapless.client.presence import Presence
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import TellLost
 from gapless.client.reader import Reader
 from gapless.client.requests import ANSWERABLE, Replies, Requests
 from gapless.client.standing import Standing
-from gapless.client.subscribing import NOW, Subscribing, check_filter
+from gapless.client.subscribing import Subscribing, check_filter
 from gapless.client.subscription import (
     BaseSubscription,
     ConfirmableSubscription,
@@ -183,7 +183,7 @@ class Client:
             self._presence.spec, name, confirm, replace=replace, has_since=since is not None, ready=ready
         )
         check_sharing(name, redeliver_s, share=share)
-        position = -1 if since is None else self._subscribing.position("since", since)
+        position = NOW if since is None else self._subscribing.position("since", since)
         again: Any = partial(
             self.subscribe, filter, name=name, confirm=confirm, replace=replace, share=share, redeliver_s=redeliver_s,
             on_full=on_full, queue=queue, ready=ready,
@@ -195,7 +195,7 @@ class Client:
                 made.name, self._presence.tell, is_manual=confirm == "manual", is_shared=share
             )
         if archive is not None:
-            if since is None:
+            if position == NOW:
                 raise CallError("an archive holds what was published before: say since when you want it (since=…)")
             return self._subscribing.begin_in(archive, made, ready, position, None)
         sharing = redeliver_s if share else None
@@ -210,7 +210,8 @@ class Client:
     async def move_subscription(self, name: str, to: Since) -> None:
         """Let a named subscription go on after a position, written as `since`. Who listens to it is ended."""
         check_name_of(self._presence.spec, name)
-        await self._move(name, self._subscribing.position("to", to))
+        position = self._subscribing.position("to", to)
+        await self._move(name, await self.position() if position == NOW else position)
 
     async def end_subscription(self, name: str) -> None:
         """End a named subscription for good. Who listens to it is ended."""

@@ -6,12 +6,13 @@ from collections.abc import Generator
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gapless.client.arguments import check_name, check_seconds, check_text
 from gapless.client.bootstrap import find_network
 from gapless.client.client import Client
 from gapless.client.standing import Standing
+from gapless.errors import CallError
 from gapless.runtime.access import Access
 from gapless.runtime.wire import Welcome
 from gapless.security.credentials import Credentials
@@ -63,6 +64,17 @@ class Connecting:
     ) -> None:
         assert self._client is not None
         await self._client.close()
+
+    if not TYPE_CHECKING:  # type checkers know that a client's methods are not here
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what is missing where this is used as if it were the client."""
+            if name in vars(Client):
+                raise CallError(
+                    f"connect() was not awaited, so there is no client yet that could {name}: write client = await "
+                    "gapless.connect(…), or async with gapless.connect(…) as client"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
 
 def _wanted_trace(welcome: Welcome) -> str:

@@ -15,6 +15,7 @@ from gapless.client.guarded_codec import GuardedCodec
 from gapless.client.hold_up import HoldUp
 from gapless.client.holdings import Holdings
 from gapless.client.introduction import Introduction
+from gapless.client.own_loop import OwnLoop
 from gapless.client.publishing import Publishing
 from gapless.client.recording import start_recording
 from gapless.client.spare_links import SpareLinks
@@ -51,6 +52,7 @@ class Presence:
         address: str, trace: str, access: Access, standing: Standing | None, patience_s: float,
     ) -> None:  # fmt: skip
         self.name = name
+        self.own_loop = OwnLoop(f"client {name}")
         self.network = welcome.network_name
         self.spec = find_protocol(welcome.protocol)
         self.addresses = {**welcome.addresses, welcome.name: address}
@@ -113,6 +115,7 @@ class Presence:
 
     def check_open(self) -> None:
         """Whether something new may begin."""
+        self.own_loop.check()
         if self._error is not None:
             raise self._error
         if self.is_leaving:
@@ -120,6 +123,7 @@ class Presence:
 
     def call(self, call: Any) -> None:
         """Give the call to the node; raise what it objects to."""
+        self.own_loop.check()
         if self._error is not None:
             raise self._error
         self._rejection = None
@@ -161,6 +165,7 @@ class Presence:
 
     async def close(self, *, leave: bool) -> None:
         """Disconnect; with `leave`, only when everything was ended and the network knows."""
+        self.own_loop.check()
         if self._is_closed:
             return
         self.is_leaving = True
@@ -233,4 +238,5 @@ class Presence:
 
     def changes(self) -> Changes:
         """What becomes of it from now on."""
+        self.own_loop.check()
         return self._watching.watch()

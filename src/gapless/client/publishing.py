@@ -143,6 +143,7 @@ class Publishing:
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
         """All of them, as they come; returns when they are safe."""
+        self._presence.check_open()
         count = 0
         async for batch in batches(events, self.batch_max, self._end):
             checked, error = check_all(batch, self.event_max)

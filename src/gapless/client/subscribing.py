@@ -13,7 +13,7 @@ import msgspec
 from gapless.client.archived import log_seam, open_past
 from gapless.client.arguments import check_count, check_text
 from gapless.client.hints import hint_at_filter
-from gapless.client.positions import Since, position_of
+from gapless.client.positions import NOW, Since, position_of
 from gapless.client.presence import Presence
 from gapless.client.reader import Reader
 from gapless.client.subscription import (
@@ -30,10 +30,7 @@ from gapless.filters import parse
 from gapless.names import Confirmation
 from gapless.protocol import Ready, Subscribe
 
-__all__ = ["NOW", "Subscribing", "check_filter"]
-
-NOW = -1
-"""As the end of a reading: what was confirmed when it began."""
+__all__ = ["Subscribing", "check_filter"]
 
 S = TypeVar("S", bound=BaseSubscription[Any])
 
@@ -71,17 +68,17 @@ class Subscribing:
         return self._presence.new_name("s"), text, policy, check_count("queue", queue)
 
     def position(self, what: str, value: Since) -> int:
-        """The position that is meant; `what` names it in a complaint."""
+        """The position that is meant, or `NOW`; `what` names it in a complaint."""
         spec = self._presence.spec
         if not spec.keeps_history:
             raise CallError(f"protocol {spec.name!r} keeps no history; leave out {what}")
         return position_of(what, value)
 
     def range(self, since: Since, until: Since | None) -> tuple[int, int]:
-        """The positions that are meant, or `NOW` for the second."""
+        """The positions that are meant; the second may be `NOW`."""
         begin = self.position("since", since)
         end = NOW if until is None else self.position("until", until)
-        if 0 <= end <= begin:
+        if begin == NOW or 0 <= end <= begin:
             raise CallError(f"until ({until!r}) does not lie after since ({since!r}): nothing is between them")
         return begin, end
 

@@ -18,11 +18,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, cast, get_args
 
 from gapless.client.archived import Item, Past
 from gapless.client.arguments import check_choice, check_count, check_timeout
 from gapless.client.confirmations import ConfirmableEvent, Confirmations
+from gapless.client.own_loop import OwnLoop
 from gapless.client.reader import Reader
 from gapless.client.untaken import Untaken
 from gapless.errors import CallError, GaplessError, MisfitError, NoEventError, SkippedError, SlowConsumerError
@@ -39,6 +41,9 @@ OnFull: TypeAlias = Literal["block", "fail"]
 T = TypeVar("T")
 
 Lost: TypeAlias = dict[str, list[tuple[int, int]]]
+
+LEAVE_S = 5.0
+"""How long the end of an `async with` block waits for the ending cut."""
 
 _BEFORE_ALL = -(2**62)
 """The number of the first event out of an archive: less than that of any delivery."""
@@ -104,6 +109,7 @@ class BaseSubscription(ABC, Generic[T]):
         """If it is a named one: what is confirmed of it."""
         self._skips: deque[tuple[int, SkippedError]] = deque()
         """What is gone of the history that was asked for, and the number of the delivery before which it is missing."""
+        self._own_loop = OwnLoop(f"the subscription to {text!r}")
         self._client = client
         self._on_full = on_full
         self._holds_back = on_full == "block"
@@ -145,8 +151,20 @@ class BaseSubscription(ABC, Generic[T]):
             return []
         return self._next(most)
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it. Without a broker, this waits for the ending cut for 5 s at most; the subscription ends later."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                await self.close()
+
     async def close(self) -> None:
         """End it, with an exact ending cut. What was delivered before can still be taken."""
+        self._own_loop.check()
         if self._past is not None:
             self._past = None
             self._end()
@@ -159,6 +177,7 @@ class BaseSubscription(ABC, Generic[T]):
         """
         if self._confirmations is None:
             raise CallError(f"the subscription to {self.filter!r} has no name, so there is nothing to confirm")
+        self._own_loop.check()
         await self._confirmations.confirm(upto)
 
     async def resubscribe(self) -> Self:
@@ -210,6 +229,7 @@ class BaseSubscription(ABC, Generic[T]):
             lay()
 
     async def _something(self) -> None:
+        self._own_loop.check()
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:

@@ -6,6 +6,7 @@ from the same subscription; each event is taken by one of them.
 
 from collections import deque
 from contextlib import suppress
+from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from msgspec.structs import force_setattr
@@ -123,6 +124,15 @@ class BaseSubscription(Generic[T]):
         """What the application gets of what the asynchronous subscription gave."""
         wrapped: T = item
         return wrapped
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it. Without a broker, this waits for the ending cut for 5 s at most; the subscription ends later."""
+        self._loop.run(self._inner.__aexit__(kind, error, trace))
 
     def close(self) -> None:
         """End it, with an exact ending cut. What was delivered before can still be taken."""

@@ -1,48 +1,70 @@
-"""Addresses as people write them: `host:port`, and lists of them behind `gapless://` or `gapless+tls://`."""
+"""Addresses as people write them: `host:port`, and lists of them behind `gapless://` or `gapless+tls://`.
 
+People paste URLs of other systems, with a user and a password in them. Such a URL is refused, and every message shows
+it through `redacted`, so no password reaches a terminal or a log.
+"""
+
+import re
 import socket
 import ssl
 
 from gapless.errors import ConfigError
 from gapless.runtime.tls import why_dialling_failed
 
-__all__ = ["DEFAULT_PORT", "is_tls", "parse_url", "split_address", "why_unreachable"]
+__all__ = ["DEFAULT_PORT", "is_tls", "parse_url", "redacted", "split_address", "why_unreachable"]
 
 DEFAULT_PORT = 7400
 SCHEME = "gapless://"
 TLS_SCHEME = "gapless+tls://"
 
+_USER = re.compile(r"(?<=://).*@|^(?!.*://).*@", re.DOTALL)
+_NOT_IN_HOSTS = re.compile(r"[\s/?;#]")
+_PARAMETERS = re.compile(r"([?;#]).*", re.DOTALL)
+
+
+def redacted(url: object) -> str:
+    """The URL for a message: without users and passwords, and without parameters, which may be tokens."""
+    return _PARAMETERS.sub(r"\1…", _USER.sub("…@", str(url)))
+
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port; an IPv6 address stands in brackets."""
+    """Host and port, `DEFAULT_PORT` if the address has none; an IPv6 address stands in brackets."""
+    _refuse_users(address)
     host, colon, port = address.rpartition(":")
     if not colon or "]" in port:
         host, port = address, str(DEFAULT_PORT)
     host = host.removeprefix("[").removesuffix("]")
     if not _may_be_host(host) or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
-        raise ConfigError(f"{address!r} is no address; write host:port")
+        raise ConfigError(f"{redacted(address)!r} is no address; write host:port")
     return host, int(port)
+
+
+def _refuse_users(address: str) -> None:
+    if "@" in address:
+        raise ConfigError(
+            f"{redacted(address)!r} names a user, but addresses carry no users and no passwords; write host:port, and "
+            "give a token or a certificate as credentials"
+        )
 
 
 def _may_be_host(host: str) -> bool:
     """Whether anybody could look for it."""
     try:
-        return bool(host.encode("idna")) and host.isprintable()
+        return bool(host.encode("idna")) and host.isprintable() and not _NOT_IN_HOSTS.search(host)
     except UnicodeError:
         return False
 
 
 def parse_url(url: str) -> list[str]:
-    """The addresses in `gapless://host:port,host:port`, or with TLS in `gapless+tls://…`."""
+    """The addresses in `gapless://host:port,host:port`, or with TLS in `gapless+tls://…`; each with its port."""
     rest = url.removeprefix(SCHEME).removeprefix(TLS_SCHEME)
+    _refuse_users(rest)
     if "://" in rest:
-        raise ConfigError(f"{url!r} is not for us; write gapless://host:port,host:port")
+        raise ConfigError(f"{redacted(url)!r} is not for us; write gapless://host:port,host:port")
     addresses = [part.strip() for part in rest.rstrip("/").split(",") if part.strip()]
     if not addresses:
-        raise ConfigError(f"{url!r} names no broker; write gapless://host:port,host:port")
-    for address in addresses:
-        split_address(address)
-    return addresses
+        raise ConfigError(f"{redacted(url)!r} names no broker; write gapless://host:port,host:port")
+    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in map(split_address, addresses)]
 
 
 def is_tls(url: str) -> bool:

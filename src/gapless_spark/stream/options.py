@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gapless.client.positions import position_of
+from gapless.client.positions import NOW, position_of
 from gapless.errors import CallError, SparkError
 from gapless.filters import parse
 from gapless.runtime.address import parse_url
@@ -117,6 +117,7 @@ def _position(name: str, value: str) -> str | int:
     if value.lower() in ("", EARLIEST, LATEST):
         return value.lower()
     try:
-        return position_of(f'the option "{name}"', int(value) if value.isascii() and value.isdigit() else value)
+        position = position_of(f'the option "{name}"', value)
     except CallError as error:
         raise SparkError(f"{error}; or write 'latest'") from None
+    return LATEST if position == NOW else position

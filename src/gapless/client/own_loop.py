@@ -1,0 +1,28 @@
+"""A client belongs to the event loop in which it was connected, and says so where it is used in another.
+
+Its connections, timers and futures are that loop's. In another one they would wait for ever, or fail with an error of
+asyncio that names neither the client nor the mistake.
+"""
+
+import asyncio
+
+from gapless.errors import CallError
+
+__all__ = ["OwnLoop"]
+
+
+class OwnLoop:
+    """The event loop that runs now, for which something is made."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._loop = asyncio.get_running_loop()
+
+    def check(self) -> None:
+        """Raise a `CallError` in any other event loop."""
+        if asyncio.get_running_loop() is not self._loop:
+            state = "has ended" if self._loop.is_closed() else "is another one"
+            raise CallError(
+                f"{self._what} belongs to the event loop in which it was connected, which {state}: connect in this one "
+                "(each asyncio.run() has a loop of its own), or use gapless.sync, whose clients need none"
+            )

@@ -1,0 +1,121 @@
+"""A client that was connected in one event loop and is used in another gets a sentence, not an error of asyncio."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import gapless
+from gapless.errors import CallError
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import Fleet, local_network
+from tests.runtime.local import QUICK, local
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A network of its own processes, which outlives the event loops of the tests."""
+    config = local_network(chain(2), runtime=QUICK)
+    with Fleet(config, tmp_path_factory.mktemp("fleet")) as fleet:
+        fleet.start_all()
+        gapless.sync.connect(config.url, timeout_s=60).close()
+        yield config.url
+
+
+CALLS: dict[str, Callable[[gapless.Client, gapless.Subscription], Any]] = {
+    "advertise": lambda client, _: client.advertise("TRUE"),
+    "subscribe": lambda client, _: client.subscribe("TRUE"),
+    "read": lambda client, _: client.read("TRUE"),
+    "answer": lambda client, _: client.answer("TRUE"),
+    "publish": lambda client, _: client.publish({"n": 1}),
+    "publish many": lambda client, _: client.publish_many([{"n": 1}]),
+    "request": lambda client, _: client.request({"n": 1}),
+    "named subscriptions": lambda client, _: client.named_subscriptions(),
+    "take": lambda _, subscription: subscription.take(),
+    "iterate": lambda _, subscription: anext(subscription),
+    "close the subscription": lambda _, subscription: subscription.close(),
+    "close": lambda client, _: client.close(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_in_another_event_loop_every_call_says_where_the_client_belongs(url: str, call: str) -> None:
+    async def first() -> tuple[gapless.Client, gapless.Subscription]:
+        client = await gapless.connect(url)
+        await client.advertise("TRUE")
+        return client, await client.subscribe("TRUE")
+
+    async def second(client: gapless.Client, subscription: gapless.Subscription) -> None:
+        async with asyncio.timeout(20):
+            await CALLS[call](client, subscription)
+
+    client, subscription = asyncio.run(first())
+    with pytest.raises(CallError, match="belongs to the event loop in which it was connected, which has ended"):
+        asyncio.run(second(client, subscription))
+
+
+def test_a_client_of_a_loop_that_still_runs_is_refused_in_a_second_one(url: str) -> None:
+    async def first() -> None:
+        async with gapless.connect(url) as client:
+            await client.advertise("TRUE")
+            with pytest.raises(CallError, match=r"which is another one: connect in this one .* or use gapless\.sync"):
+                await asyncio.to_thread(asyncio.run, publish(client))
+            assert (await client.publish({"n": 2})).seq == 1
+
+    async def publish(client: gapless.Client) -> None:
+        await client.publish({"n": 1})
+
+    asyncio.run(first())
+
+
+@pytest.mark.parametrize("name", ["publish", "subscribe", "advertise", "close"])
+def test_a_connection_that_nobody_awaited_says_how_it_becomes_a_client(name: str) -> None:
+    connecting = gapless.connect("gapless://127.0.0.1:1")
+    complaint = f"connect() was not awaited, so there is no client yet that could {name}: write client = await"
+    with pytest.raises(CallError, match=re.escape(complaint)):
+        getattr(connecting, name)
+    assert not hasattr(connecting, "nonsense")
+
+
+def test_a_subscription_ends_with_its_block() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, gapless.connect(network.url) as client, asyncio.timeout(20):
+            await client.advertise("TRUE")
+            async with await client.subscribe("n > 0") as subscription:
+                event = await client.publish({"n": 1})
+                assert await anext(subscription) == event
+            assert subscription.is_over
+            assert subscription.last == {client.name: 1}
+            with pytest.raises(ZeroDivisionError):
+                async with await client.subscribe("TRUE") as other:
+                    1 / 0  # noqa: B018
+            assert other.is_over
+
+    run(main())
+
+
+def test_a_subscription_ends_with_its_block_without_an_event_loop_too(url: str) -> None:
+    with gapless.sync.connect(url) as client:
+        client.advertise("TRUE")
+        with client.subscribe("n > 0") as subscription:
+            event = client.publish({"n": 1})
+            assert next(subscription) == event
+        assert subscription.is_over
+        assert subscription.last is not None
+        assert subscription.last[client.name] == 1
+
+
+def test_a_block_without_a_broker_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gapless.client.subscription.LEAVE_S", 0.05)
+
+    async def main() -> None:
+        async with local(1, f=0) as network, gapless.connect(network.url) as client, asyncio.timeout(20):
+            subscription = await client.subscribe("TRUE")
+            async with subscription:
+                await network.crash("b0")
+            assert not subscription.is_over
+
+    run(main())
