@@ -1,10 +1,12 @@
 """What a program may use of `gapless`, by name and by type: a name that goes, comes or loses its type is noticed."""
 
+import inspect
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -193,3 +195,15 @@ def test_a_type_checker_knows_every_name_and_no_other(told: str) -> None:
     assert found.keys() == expected.keys(), told
     for number, text in expected.items():
         assert text in re.sub(r"builtins\.", "", found[number]).replace("Revealed type is ", ""), found[number]
+
+
+@pytest.mark.parametrize("client", [gapless.Client, gapless.sync.Client])
+def test_no_call_hides_what_it_returns(client: type) -> None:
+    """`help()` and editors show the signature: "Any" would tell nobody what comes back."""
+    calls = {
+        name: inspect.signature(member)
+        for name, member in inspect.getmembers(client, inspect.isfunction)
+        if not name.startswith("_")
+    }
+    assert len(calls) > 12
+    assert [name for name, found in calls.items() if found.return_annotation in (Any, inspect.Signature.empty)] == []

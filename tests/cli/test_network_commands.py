@@ -86,6 +86,22 @@ def test_one_event_many_times_at_a_rate(fleet: Fleet, cli: Cli) -> None:
     assert cli("pub", "--url", fleet.config.url, "--event", '{"n": 1}', "--quiet") == (0, "", "")
 
 
+def test_every_event_that_is_named_is_published_in_turn(fleet: Fleet, cli: Cli) -> None:
+    url = fleet.config.url
+    given = ("pub", "--url", url, "--event", '{"given": "a"}', "--event", '{"given": "b"}')
+    assert "2 events published" in cli(*given).err
+    assert "3 events published" in cli(*given, "--count", "3").err
+    read = cli("sub", "given IS NOT NULL", "--url", url, "--since", "earliest", "--until", "now", "--quiet")
+    found = [json.loads(line) for line in read.out.splitlines()]
+    assert [event["attributes"]["given"] for event in found] == ["a", "b", "a", "b", "a"]
+
+
+def test_status_shows_the_process_of_each_broker(fleet: Fleet, cli: Cli) -> None:
+    lines = cli("status", "--url", fleet.config.url).out.splitlines()
+    shown = {words[0]: words[2] for words in map(str.split, lines) if len(words) > 2 and words[0] in fleet.names}
+    assert shown == {name: str(fleet.pid(name)) for name in fleet.names}
+
+
 def test_sub_ends_when_its_time_is_up_when_interrupted_and_when_nobody_reads(fleet: Fleet, cli: Cli) -> None:
     url = fleet.config.url
     assert cli("sub", "--url", url, "--seconds", "0.2", "--quiet") == (0, "", "")
@@ -312,9 +328,7 @@ def test_up_says_which_broker_could_not_start(cli: Cli, fleet: Fleet) -> None:
 
 
 def test_up_names_the_option_where_a_port_is_in_use(cli: Cli) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", free_ports(1)[0]))
-        other.listen()
+    with socket.create_server(("127.0.0.1", free_ports(1)[0])) as other:
         port = other.getsockname()[1]
         for first in (port, port - 1_000):
             ran = cli("up", "--brokers", "1", "--port", str(first), "--seconds", "0")

@@ -57,3 +57,20 @@ def test_who_quotes_the_name_gets_its_events_and_no_word(caplog: pytest.LogCaptu
 
     run(main())
     assert told(caplog) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("topic = price", "price is the name of an attribute here: if you mean a string, write 'price'"),
+        ("name LIKE 'a*'", "if you mean any text, write LIKE 'a%'"),
+    ],
+)
+def test_forgotten_quotes_and_stars_are_hinted_at(text: str, hint: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client:
+            await client.subscribe(text)
+
+    run(main())
+    [said] = told(caplog)
+    assert hint in said

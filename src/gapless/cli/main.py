@@ -406,9 +406,12 @@ def pub(
     url: Url = LOCAL,
     advertise: Annotated[str, typer.Option(metavar="FILTER", help="What is going to be published.")] = "TRUE",
     event: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Publish this, instead of the lines on standard input.")
+        list[str] | None,
+        typer.Option(metavar="JSON", help="Publish this, instead of lines on standard input; say it again for more."),
     ] = None,
-    count: Annotated[int | None, typer.Option(metavar="N", min=0, help="Publish so many.")] = None,
+    count: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Publish so many: with --event, these in turn.")
+    ] = None,
     rate: Annotated[
         float | None, typer.Option(metavar="N", min=0.001, max=1e9, help="So many a second (else: at full speed).")
     ] = None,

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from io import BufferedReader
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,29 +21,29 @@ LINE_MAX = 16 * 1024 * 1024
 
 
 def publish(
-    url: str, advertise: str, event: str | None, count: int | None, rate: float | None, *, credentials: Path | None,
-    quiet: bool, as_json: bool,
+    url: str, advertise: str, events: list[str] | None, count: int | None, rate: float | None, *,
+    credentials: Path | None, quiet: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Publish what is read, or one event many times; returns when all of it is safe."""
+    """Publish what is read, or the events given, in turn; returns when all of it is safe."""
     parse(advertise)  # what is wrong with it does not depend on who listens
-    published, took = run(_publish(url, advertise, event, count, rate, credentials))
+    published, took = run(_publish(url, advertise, events, count, rate, credentials))
     if as_json:
         print_json({"published": published, "seconds": round(took, 3)})
     elif not quiet:
-        events = "1 event" if published == 1 else f"{published:,} events"
-        print(f"{events} published and safe in {took:.2f} s ({published / took:,.0f}/s)", file=sys.stderr)
+        what = "1 event" if published == 1 else f"{published:,} events"
+        print(f"{what} published and safe in {took:.2f} s ({published / took:,.0f}/s)", file=sys.stderr)
     return 0
 
 
 async def _publish(
-    url: str, advertise: str, event: str | None, count: int | None, rate: float | None, credentials: Path | None
+    url: str, advertise: str, events: list[str] | None, count: int | None, rate: float | None, credentials: Path | None
 ) -> tuple[int, float]:
     """How many, and how many seconds they took."""
-    if event is None:
+    if not events:
         lines = _lines(count)
     else:
-        once = read_argument(event, "--event")
-        lines = _repeated(once, 1 if count is None else count)
+        given = [read_argument(event, "--event") for event in events]
+        lines = _in_turn(given, len(given) if count is None else count)
     async with connect(url, name="pub", timeout_s=2.0, credentials=credentials) as client:
         await client.advertise(advertise)
         started = time.monotonic()
@@ -68,9 +69,11 @@ async def _send(client: Client, lines: AsyncIterator[tuple[dict[str, Any], bytes
     return published
 
 
-async def _repeated(once: tuple[dict[str, Any], bytes], count: int) -> AsyncIterator[tuple[dict[str, Any], bytes]]:
-    for _ in range(count):
-        yield once
+async def _in_turn(
+    given: list[tuple[dict[str, Any], bytes]], count: int
+) -> AsyncIterator[tuple[dict[str, Any], bytes]]:
+    for each in islice(cycle(given), count):
+        yield each
 
 
 async def _lines(count: int | None) -> AsyncIterator[tuple[dict[str, Any], bytes]]:

@@ -97,7 +97,7 @@ def status_table(reports: Mapping[str, dict[str, Any] | None]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     table.add_column("broker", no_wrap=True, style="bold")
     table.add_column("", no_wrap=True)
-    for heading in ("links", "clients", "subs", "kept", "queued", "in", "out"):
+    for heading in ("pid", "links", "clients", "subs", "kept", "queued", "in", "out"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, report in reports.items():
         if report is None:
@@ -108,6 +108,7 @@ def status_table(reports: Mapping[str, dict[str, Any] | None]) -> Table:
         table.add_row(
             name,
             state_text(report),
+            str(report["pid"]),
             f"{sum(link['up'] for link in links)}/{len(links)}",
             f"{report['clients']}",
             f"{state.get('subscriptions', 0)}",

@@ -149,7 +149,7 @@ class Client:
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
-    ) -> Any:
+    ) -> Subscription | ConfirmableSubscription | TypedSubscription[Any]:
         """Ask for what matches. Every matching event whose publication begins after this has returned is delivered.
 
         With `since`, a position, a time, an age or "earliest" (see `gapless.client.positions`), what was published
@@ -188,7 +188,9 @@ class Client:
             self.subscribe, filter, name=name, confirm=confirm, replace=replace, share=share, redeliver_s=redeliver_s,
             on_full=on_full, queue=queue, ready=ready,
         )  # fmt: skip
-        made = self._subscribing.make_for(type, settings, again, is_named=bool(title))
+        made: Subscription | ConfirmableSubscription | TypedSubscription[Any] = self._subscribing.make_for(
+            type, settings, again, is_named=bool(title)
+        )
         if title:
             made.title = title
             made._confirmations = Confirmations(
@@ -246,7 +248,7 @@ class Client:
         since: Since = "earliest",
         until: Since | None = None,
         archive: Path | str | None = None,
-    ) -> Any:
+    ) -> Subscription | TypedSubscription[Any]:
         """What was published after one position and up to another, in causal order; then it ends.
 
         Without `until` that is everything that was published, and confirmed, before the call. Positions are written as
@@ -259,7 +261,7 @@ class Client:
         settings = self._subscribing.settings(filter)
         begin, end = self._subscribing.range(since, until)
         again: Any = partial(self.read, filter, since=since, until=until, archive=archive)
-        made = self._subscribing.make_for(type, settings, again)
+        made: Subscription | TypedSubscription[Any] = self._subscribing.make_for(type, settings, again)
         if archive is not None:
             end = await self.position() if end == NOW else end
             return self._subscribing.begin_in(archive, made, "whole", begin, end)
@@ -331,7 +333,7 @@ class Client:
         type: type[Any] | None = None,  # noqa: A002
         reply: str = "TRUE",
         timeout_s: float | None = REQUEST_S,
-    ) -> Any:
+    ) -> Event | Any:
         """Publish a request, and return the first reply to it; with a `type`, as a value of that.
 
         `reply` is a filter that replies match; the narrower it is, the fewer brokers have to know of it. If none comes

@@ -5,7 +5,6 @@ This file gives it inputs, and carries its effects to what takes them: it knows 
 """
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable
 from typing import Any
@@ -36,6 +35,7 @@ from gapless.protocol import (
 )
 from gapless.registry import find_protocol
 from gapless.runtime.access import Access
+from gapless.runtime.logs import client_logger
 from gapless.runtime.wire import Welcome
 
 __all__ = ["Presence"]
@@ -93,7 +93,7 @@ class Presence:
             self.addresses,
             handlers=self._handlers,
             failed=self._break,
-            logger=logging.getLogger("gapless.client"),
+            logger=client_logger(name),
             tls=access.context,
         )
         self._links.denied = self.holdings.deny

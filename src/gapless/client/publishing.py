@@ -1,7 +1,6 @@
 """How events leave: checked, numbered by the node when there is room for them, and waited for until they are safe."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterable, Callable, Iterable
 from typing import Any, Protocol, TypeAlias
 
@@ -14,6 +13,7 @@ from gapless.errors import GaplessError
 from gapless.events import Event, Stretch, bounds_of
 from gapless.protocol import Confirmed, ProtocolSpec, PublicationsLost, Published, PublishedMany, PublishMany
 from gapless.runtime.codec import ENTRIES_MAX
+from gapless.runtime.logs import client_logger
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = ["Publishing", "TellLost"]
@@ -28,8 +28,6 @@ EVENT_VALUES = 7
 """What an event counts, as the bound on what a frame holds does, beside two for each attribute."""
 MESSAGE_BYTES = 1024 * 1024
 """From there on, a message to the broker takes in no further event, so that it holds nobody up for long."""
-
-_logger = logging.getLogger("gapless.client")
 
 
 class _Presence(Protocol):
@@ -60,6 +58,7 @@ class Publishing:
         self.tell_lost: TellLost | None = None
         """Called with such ranges when they become known."""
         self._presence = presence
+        self._logger = client_logger(presence.name)
         self._spec = spec
         self.event_max = settings.event_max
         self._accepted: list[Event] = []
@@ -84,15 +83,15 @@ class Publishing:
     def on_lost(self, effect: PublicationsLost) -> None:
         """More brokers failed than may. Who should have got these events is told; so is who published them."""
         shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in effect.ranges)
-        _logger.warning(
-            "publications that were confirmed are lost", extra={"client": self._presence.name, "numbers": shown}
+        self._logger.warning(
+            f"publications {shown} were confirmed and are lost: more brokers failed than may", extra={"numbers": shown}
         )
         self.lost.extend(effect.ranges)
         if self.tell_lost is not None:
             try:
                 self.tell_lost(list(effect.ranges))
             except Exception:
-                _logger.exception("on_publications_lost failed")
+                self._logger.exception("on_publications_lost failed")
 
     def go_on_after(self, seq: int) -> None:
         """Another process published up to this number, as this client."""

@@ -143,7 +143,7 @@ class Client:
         on_full: OnFull | None = None,
         queue: int = 10_000,
         ready: Ready = "whole",
-    ) -> Any:
+    ) -> Subscription | ConfirmableSubscription | TypedSubscription[Any]:
         """Ask for what matches. Every matching event whose publication begins after this has returned is delivered.
 
         The choices are those of the asynchronous client.
@@ -181,7 +181,7 @@ class Client:
         since: Since = "earliest",
         until: Since | None = None,
         archive: Path | str | None = None,
-    ) -> Any:
+    ) -> Subscription | TypedSubscription[Any]:
         """What was published after one position and up to another, in causal order; then it ends.
 
         Without `until` that is everything that was published, and confirmed, before the call. What an `archive` holds
@@ -236,7 +236,7 @@ class Client:
         type: type[Any] | None = None,  # noqa: A002
         reply: str = "TRUE",
         timeout_s: float | None = REQUEST_S,
-    ) -> Any:
+    ) -> Event | Any:
         """Publish a request, and return the first reply to it; a `NoReplyError` if none comes in time."""
         if type is None:
             return self._loop.run(self._inner.request(attributes, payload, reply=reply, timeout_s=timeout_s))

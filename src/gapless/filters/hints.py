@@ -1,8 +1,8 @@
 """What a filter may not mean as it is written, and how attributes with unusual names are written in filters.
 
 A filter can be right and still say something else than its author thinks: `order-id = 1` subtracts `id` from `order`,
-and `name = "ABC"` compares two attributes. Nothing is wrong with either, so they are read; but a command or a client's
-log, which the author reads, should pass on these words.
+`topic = price` and `name = "ABC"` compare two attributes, and `LIKE 'a*'` looks for a star. Nothing is wrong with any
+of them, so they are read; but a command or a client's log, which the author reads, should pass on these words.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from gapless.filters.names import NAME, is_plain, keyword_of, render_name
 _words = re.compile(rf"""'[^']*+'|"[^"]*+"|[0-9.][\w.]*+|({NAME}(?:-{NAME})*+)""").finditer
 _is_hyphenated = re.compile(rf"{NAME}(?:-{NAME})++").fullmatch
 
+_OPENING = ("AND", "OR", "NOT", "(")
+_CLOSING = ("AND", "OR", ")", "end")
+"""Between these, a comparison has nothing on either side but what stands beside its operator."""
+
 
 def filter_hints(text: str) -> list[str]:
     """Sentences about a filter that can be read; none for nearly all of them."""
-    return list(dict.fromkeys([*_subtractions(text), *_compared_with_names(text)]))
+    return list(dict.fromkeys([*_subtractions(text), *_compared_with_names(text), *_stars(text)]))
 
 
 def attribute_hint(name: str) -> str | None:
@@ -40,10 +44,25 @@ def _subtractions(text: str) -> Iterator[str]:
 
 
 def _compared_with_names(text: str) -> Iterator[str]:
-    """A name in double quotes on the right, where most people mean a string."""
+    """A name on the right, in double quotes or alone beside a name on the left, where most people mean a string."""
     tokens = tokens_of(text)
-    for before, token in pairwise(tokens):
-        if before.kind in ("=", "<>") and token.kind == "name" and text[token.position] == '"':
-            name = str(token.value)
-            string = "'" + name.replace("'", "''") + "'"
-            yield f'"{name}" is the name of an attribute here: if you mean a string, write {string}'
+    for before, left, operator, right, after in zip(
+        [None, *tokens], tokens, tokens[1:], tokens[2:], tokens[3:], strict=False
+    ):
+        if operator.kind not in ("=", "<>", "!=") or right.kind != "name":
+            continue
+        is_quoted = text[right.position] == '"'
+        is_alone = left.kind == "name" and (before is None or before.kind in _OPENING) and after.kind in _CLOSING
+        if is_quoted or is_alone:
+            name = f'"{right.value}"' if is_quoted else str(right.value)
+            string = "'" + str(right.value).replace("'", "''") + "'"
+            yield f"{name} is the name of an attribute here: if you mean a string, write {string}"
+
+
+def _stars(text: str) -> Iterator[str]:
+    """A pattern with the star of file names, and nothing that stands for anything."""
+    for before, token in pairwise(tokens_of(text)):
+        pattern = str(token.value)
+        if before.kind == "LIKE" and token.kind == "string" and "*" in pattern and not {"%", "_"} & {*pattern}:
+            meant = pattern.replace("*", "%").replace("'", "''")
+            yield f"* is an ordinary character in a pattern: if you mean any text, write LIKE '{meant}'"

@@ -8,7 +8,7 @@ from typing import Any, TextIO, TypeAlias
 
 import msgspec
 
-__all__ = ["LEVELS", "Logger", "log_to", "logger_of"]
+__all__ = ["LEVELS", "Logger", "client_logger", "log_to", "logger_of"]
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -28,6 +28,23 @@ class _Named(logging.LoggerAdapter[logging.Logger]):
 def logger_of(broker: str) -> Logger:
     """The logger of a broker."""
     return _Named(logging.getLogger("gapless.broker"), {"broker": broker})
+
+
+class _Spelled(logging.LoggerAdapter[logging.Logger]):
+    """Puts everything into the message: the handlers of an application show nothing else."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        facts = kwargs.get("extra") or {}
+        told = ", ".join(f"{key} {value}" for key, value in facts.items())
+        client = (self.extra or {})["client"]
+        kwargs["extra"] = {**facts, "client": client}
+        text = f"client {client}: {msg}" + (f" ({told})" if told else "")
+        return _in_one_line(text), kwargs
+
+
+def client_logger(client: str) -> Logger:
+    """The logger of a client, for what it and its connections say."""
+    return _Spelled(logging.getLogger("gapless.client"), {"client": client})
 
 
 def _facts(record: logging.LogRecord) -> dict[str, Any]:
