@@ -117,5 +117,3 @@ def test_the_longest_token_fits_into_the_first_frame(tmp_path: Path) -> None:
             assert refusal.code == "denied"
 
     run(main())
-
-
