@@ -1,14 +1,13 @@
 """What people write for a position: one parser for programs, commands and Spark."""
 
 import re
-import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from gapless.client import connect
-from gapless.client.positions import NOW, position_of
+from gapless.client.positions import moment_of
 from gapless.errors import CallError
 from gapless.runtime.event_loop import run
 from tests.client.taking import take
@@ -17,22 +16,51 @@ from tests.runtime.local import local
 
 @pytest.mark.parametrize(
     ("written", "position"),
-    [("earliest", 0), (" earliest ", 0), ("now", NOW), ("1700000000000000", 1_700_000_000_000_000), (5, 5), ("5", 5)],
+    [("earliest", 0), (" earliest ", 0), ("1700000000000000", 1_700_000_000_000_000), (5, 5), ("5", 5)],
 )
 def test_words_and_digits(written: Any, position: int) -> None:
-    assert position_of("since", written) == position
+    moment = moment_of("since", written)
+    assert (moment.needs_clock, moment.position(0)) == (False, position)
 
 
-def test_an_age_lies_in_the_past() -> None:
-    assert time.time() - position_of("since", timedelta(seconds=5)) / 1e6 == pytest.approx(5, abs=1)
-    assert time.time() - position_of("since", "5s") / 1e6 == pytest.approx(5, abs=1)
+NEWEST = 1_700_000_000_000_000
+"""2023-11-14 22:13:20 in UTC."""
+
+
+@pytest.mark.parametrize(
+    ("written", "before_us"),
+    [
+        ("now", 0), (timedelta(seconds=5), 5_000_000), ("5s", 5_000_000), ("0.5s", 500_000), ("2h", 7_200_000_000),
+        (datetime.fromtimestamp(1_700_000_000 - 5, UTC), 5_000_000), ("2023-11-14T22:13:10Z", 10_000_000),
+        ("2023-11-14T22:13:50Z", -30_000_000),
+    ],
+)  # fmt: skip
+def test_ages_and_times_are_held_against_the_newest_position(written: Any, before_us: int) -> None:
+    moment = moment_of("since", written)
+    assert moment.needs_clock
+    assert moment.position(NEWEST) == NEWEST - before_us
+    assert moment.is_now == (written == "now")
 
 
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        (timedelta(seconds=-5), "since is datetime.timedelta(days=-1, seconds=86395), a negative age, which lies in"),
-        (timedelta(microseconds=-1), "a negative age, which lies in the future: nothing is there yet"),
+        ("2023-11-14T23:13:20Z", "lies in the future: the network's clock says 2023-11-14T22:13:20+00:00"),
+        (datetime.max, "lies in the future"),
+        (datetime.min, "lies before all positions"),
+        ("99999d", "since is '99999d', which lies before all positions; 'earliest' is everything there is"),
+    ],
+)
+def test_what_the_network_has_not_reached_or_never_had_is_refused(written: Any, complaint: str) -> None:
+    with pytest.raises(CallError, match=re.escape(complaint)):
+        moment_of("since", written).position(NEWEST)
+
+
+@pytest.mark.parametrize(
+    ("written", "complaint"),
+    [
+        (timedelta(seconds=-5), "since is an age of -5 s; an age is positive, such as timedelta(hours=1)"),
+        (timedelta(microseconds=-1), "an age of -1e-06 s; an age is positive"),
         ("-5s", "since is '-5s', which is no position; write 'earliest', 'now', an age such as '10m', or a time"),
         (-5, "since is -5, which lies before all positions"),
         (None, "since is a position, a time, an age, 'earliest' or 'now', but this is None"),
@@ -40,7 +68,7 @@ def test_an_age_lies_in_the_past() -> None:
 )
 def test_what_is_no_position_is_refused(written: Any, complaint: str) -> None:
     with pytest.raises(CallError, match=re.escape(complaint)):
-        position_of("since", written)
+        moment_of("since", written)
 
 
 def test_since_now_is_what_is_published_from_now_on() -> None:

@@ -4,9 +4,7 @@ What becomes of them is elsewhere: `gapless.client.presence` keeps the protocol'
 `publishing`, `subscribing`, `holdings` and `requests` beside it do what the calls have in common.
 """
 
-import time
 from collections.abc import AsyncIterable, Iterable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +31,7 @@ from gapless.client.subscription import (
     Subscription,
     TypedSubscription,
 )
-from gapless.errors import CallError, SkippedError
+from gapless.errors import CallError
 from gapless.events import Event
 from gapless.names import Confirmation, MoveName, NamedSubscription
 from gapless.protocol import Ready
@@ -41,9 +39,6 @@ from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.wire import Welcome
 
 __all__ = ["Client"]
-
-_RECENT_US = 10_000_000
-"""Who asks for the newest position looks at no more history than this."""
 
 REQUEST_S = 10.0
 """How long a request waits for its reply, if its caller does not say."""
@@ -183,7 +178,7 @@ class Client:
             self._presence.spec, name, confirm, replace=replace, has_since=since is not None, ready=ready
         )
         check_sharing(name, redeliver_s, share=share)
-        position = NOW if since is None else self._subscribing.position("since", since)
+        position = await self._subscribing.beginning(since)
         again: Any = partial(
             self.subscribe, filter, name=name, confirm=confirm, replace=replace, share=share, redeliver_s=redeliver_s,
             on_full=on_full, queue=queue, ready=ready,
@@ -212,8 +207,7 @@ class Client:
     async def move_subscription(self, name: str, to: Since) -> None:
         """Let a named subscription go on after a position, written as `since`. Who listens to it is ended."""
         check_name_of(self._presence.spec, name)
-        position = self._subscribing.position("to", to)
-        await self._move(name, await self.position() if position == NOW else position)
+        await self._move(name, await self._subscribing.position("to", to))
 
     async def end_subscription(self, name: str) -> None:
         """End a named subscription for good. Who listens to it is ended."""
@@ -259,7 +253,7 @@ class Client:
         Close what you do not read to its end. If you forget, the log `gapless.client` says which it is.
         """
         settings = self._subscribing.settings(filter)
-        begin, end = self._subscribing.range(since, until)
+        begin, end = await self._subscribing.range(since, until)
         again: Any = partial(self.read, filter, since=since, until=until, archive=archive)
         made: Subscription | TypedSubscription[Any] = self._subscribing.make_for(type, settings, again)
         if archive is not None:
@@ -267,21 +261,20 @@ class Client:
             return self._subscribing.begin_in(archive, made, "whole", begin, end)
         return await self._subscribing.begin(made, "whole", begin, end)
 
-    async def position(self) -> int:
-        """The newest position: everything that was published, and confirmed, before this call lies up to it."""
-        reading = await self.read("FALSE", since=max(0, time.time_ns() // 1000 - _RECENT_US))
-        while not reading.is_over:
-            with suppress(SkippedError):
-                await reading.take()
-        return reading.position
+    async def position(self, at: Since = "now") -> int:
+        """The newest position: everything that was published, and confirmed, before this call lies up to it.
+
+        With an age or a time, the position of that time. A broker answers; this machine's clock is not used.
+        """
+        return await self._subscribing.position("at", at)
 
     async def milestones(self, *, since: Since = "earliest", until: Since | None = None) -> Milestones:
         """Positions between two others, about equally many events apart: where a range of history can be divided.
 
         Without `until` the last of them is the newest position: what `position` tells.
         """
-        begin, end = self._subscribing.range(since, until)
         settings = self._subscribing.settings("FALSE")
+        begin, end = await self._subscribing.range(since, until)
         again = partial(self.read, "FALSE", since=since, until=until)
         survey = self._subscribing.make(Survey, settings, again)
         return await (await self._subscribing.begin(survey, "whole", begin, end)).milestones(begin)

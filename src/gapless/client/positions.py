@@ -8,18 +8,20 @@ everything that was admitted up to it, with all its causes. People write it as
 - a time: a `datetime`, or as text, "2026-11-16 10:32"; without a zone it is local time;
 - an age: a `timedelta`, or as text: "90s", "10m", "2h", "7d".
 
-Programs and commands write it alike: this is the one place that reads it.
+No answer depends on the clock of the machine that asks: ages are counted back from the newest position, which a broker
+knows, and a time lies in the future if it lies after that. Programs and commands write it alike: this is the one place
+that reads it.
 """
 
 import re
-import time
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from gapless.client.arguments import kind_of, shown
 from gapless.errors import CallError
 
-__all__ = ["NOW", "Since", "position_of"]
+__all__ = ["NOW", "Moment", "Since", "moment_of"]
 
 Since: TypeAlias = str | int | datetime | timedelta
 """A position, a time, an age, "earliest" or "now", as above."""
@@ -27,44 +29,80 @@ Since: TypeAlias = str | int | datetime | timedelta
 NOW = -1
 """For "now": brokers know which position that is."""
 
-_WORDS = {"earliest": 0, "now": NOW}
 _DIGITS = re.compile("[0-9]{1,30}")
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _AGE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?([smhd])")
-_AHEAD_S = 3_600
-"""How far ahead of this clock a position may lie: the clocks of brokers may differ from it."""
+_AHEAD_US = 60_000_000
+"""How far a time may lie after the newest position: whoever wrote it may have another clock."""
 
 
-def position_of(what: str, value: Since) -> int:
-    """The position that is meant, or `NOW`; `what` names it in a complaint."""
+@dataclass(frozen=True)
+class Moment:
+    """What somebody wrote, checked. Exactly one of the three is set."""
+
+    what: str
+    """What it is for, and what was written: for error messages."""
+    written: object
+    exactly: int | None = None
+    """A position."""
+    at_us: int | None = None
+    """A time, in microseconds since 1970."""
+    age_us: int | None = None
+    """Before the newest position."""
+
+    @property
+    def is_now(self) -> bool:
+        """Whether it is the newest position."""
+        return self.age_us == 0
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether the newest position has to be known."""
+        return self.exactly is None
+
+    def position(self, newest: int) -> int:
+        """The position that is meant, if this one is the newest."""
+        if self.exactly is not None:
+            return self.exactly
+        if self.age_us is not None:
+            position = newest - self.age_us
+        else:
+            assert self.at_us is not None
+            position = self.at_us
+        if position < 0:
+            raise _before_all(self.what, self.written)
+        if position > newest + _AHEAD_US:
+            now = datetime.fromtimestamp(newest / 1e6, UTC).isoformat(timespec="seconds")
+            raise CallError(
+                f"{self.what} is {shown(self.written)}, which lies in the future: the network's clock says {now}"
+            )
+        return position
+
+
+def moment_of(what: str, value: Since) -> Moment:
+    """What is meant; `what` names it in an error message."""
+    value = value.strip() if isinstance(value, str) else value
+    if value == "earliest":
+        return Moment(what, value, exactly=0)
+    if value == "now":
+        return Moment(what, value, age_us=0)
     if isinstance(value, bool) or not isinstance(value, str | int | datetime | timedelta):
         raise CallError(f"{what} is a position, a time, an age, 'earliest' or 'now', but this is {kind_of(value)}")
-    if isinstance(value, str):
-        value = value.strip()
-        if value in _WORDS:
-            return _WORDS[value]
-        if _DIGITS.fullmatch(value):
-            value = int(value)
-    position = value if isinstance(value, int) else int(_seconds(what, value) * 1e6)
-    if position < 0:
-        raise CallError(f"{what} is {shown(value)}, which lies before all positions; 'earliest' is everything there is")
-    if position > (time.time() + _AHEAD_S) * 1e6:
-        raise CallError(f"{what} is {shown(value)}, which lies in the future: nothing is there yet")
-    return position
-
-
-def _seconds(what: str, value: str | datetime | timedelta) -> float:
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    if isinstance(value, int):
+        if value < 0:
+            raise _before_all(what, value)
+        return Moment(what, value, exactly=value)
     if isinstance(value, timedelta):
-        if value < timedelta():
-            raise CallError(f"{what} is {shown(value)}, a negative age, which lies in the future: nothing is there yet")
-        return time.time() - value.total_seconds()
+        return Moment(what, value, age_us=_age_us(what, value))
     if isinstance(value, datetime):
-        return _timestamp(value)
+        return Moment(what, value, at_us=_time_us(value))
     age = _AGE.fullmatch(value)
     if age is not None:
-        return time.time() - float(age[1]) * _UNITS[age[2]]
+        return Moment(what, value, age_us=int(float(age[1]) * _UNITS[age[2]] * 1e6))
     try:
-        return _timestamp(datetime.fromisoformat(value))
+        return Moment(what, value, at_us=_time_us(datetime.fromisoformat(value)))
     except ValueError:
         raise CallError(
             f"{what} is {shown(value)}, which is no position; write 'earliest', 'now', an age such as '10m', or a time "
@@ -72,8 +110,20 @@ def _seconds(what: str, value: str | datetime | timedelta) -> float:
         ) from None
 
 
-def _timestamp(value: datetime) -> float:
+def _before_all(what: str, value: object) -> CallError:
+    return CallError(f"{what} is {shown(value)}, which lies before all positions; 'earliest' is everything there is")
+
+
+def _age_us(what: str, value: timedelta) -> int:
+    if value < timedelta():
+        raise CallError(
+            f"{what} is an age of {value.total_seconds():g} s; an age is positive, such as timedelta(hours=1)"
+        )
+    return value // timedelta(microseconds=1)
+
+
+def _time_us(value: datetime) -> int:
     try:
-        return value.timestamp()
+        return int(value.timestamp() * 1e6)
     except (ValueError, OverflowError, OSError):  # at the ends of the calendar, where zones have no room
-        return -1.0 if value.year < 1970 else float("inf")
+        return -1 if value.year < 1970 else 1 << 62

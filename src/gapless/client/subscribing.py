@@ -4,6 +4,7 @@ Some begin in an archive, and go on with brokers later (`gapless.client.archived
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -13,7 +14,7 @@ import msgspec
 from gapless.client.archived import log_seam, open_past
 from gapless.client.arguments import check_count, check_text
 from gapless.client.hints import hint_at_filter
-from gapless.client.positions import NOW, Since, position_of
+from gapless.client.positions import NOW, Since, moment_of
 from gapless.client.presence import Presence
 from gapless.client.reader import Reader
 from gapless.client.subscription import (
@@ -25,10 +26,10 @@ from gapless.client.subscription import (
     TypedSubscription,
     chosen_policy,
 )
-from gapless.errors import CallError
+from gapless.errors import CallError, SkippedError
 from gapless.filters import parse
 from gapless.names import Confirmation
-from gapless.protocol import Ready, Subscribe
+from gapless.protocol import LATEST, Ready, Subscribe
 
 __all__ = ["Subscribing", "check_filter"]
 
@@ -67,20 +68,43 @@ class Subscribing:
         policy = chosen_policy(self._presence.spec, on_full)
         return self._presence.new_name("s"), text, policy, check_count("queue", queue)
 
-    def position(self, what: str, value: Since) -> int:
-        """The position that is meant, or `NOW`; `what` names it in a complaint."""
-        spec = self._presence.spec
-        if not spec.keeps_history:
-            raise CallError(f"protocol {spec.name!r} keeps no history; leave out {what}")
-        return position_of(what, value)
+    async def position(self, what: str, value: Since) -> int:
+        """The position that `value` stands for; `what` names it in an error message."""
+        return (await self._positions({what: value}))[what]
 
-    def range(self, since: Since, until: Since | None) -> tuple[int, int]:
-        """The positions that are meant; the second may be `NOW`."""
-        begin = self.position("since", since)
-        end = NOW if until is None else self.position("until", until)
-        if begin == NOW or 0 <= end <= begin:
+    async def beginning(self, value: Since | None) -> int:
+        """The position that a live subscription begins with, or `NOW`: then it gets what is published from now on."""
+        return NOW if value is None or moment_of("since", value).is_now else await self.position("since", value)
+
+    async def range(self, since: Since, until: Since | None) -> tuple[int, int]:
+        """The positions that `since` and `until` stand for; the second may be `NOW`."""
+        given = {"since": since}
+        if until is not None and not moment_of("until", until).is_now:
+            given["until"] = until
+        found = await self._positions(given)
+        begin, end = found["since"], found.get("until", NOW)
+        if moment_of("since", since).is_now or 0 <= end <= begin:
             raise CallError(f"until ({until!r}) does not lie after since ({since!r}): nothing is between them")
         return begin, end
+
+    async def _positions(self, given: dict[str, Since]) -> dict[str, int]:
+        """The positions that these stand for. All that need the network's clock are resolved against one answer."""
+        spec = self._presence.spec
+        if not spec.keeps_history:
+            what = ", ".join(given)
+            raise CallError(f"protocol {spec.name!r} keeps no history, so it has no positions; leave out {what}")
+        moments = {what: moment_of(what, value) for what, value in given.items()}
+        newest = await self._newest() if any(moment.needs_clock for moment in moments.values()) else 0
+        return {what: moment.position(newest) for what, moment in moments.items()}
+
+    async def _newest(self) -> int:
+        """The newest position, as the broker says: it is final, and nothing before it is read."""
+        reading = self.make(Subscription, self.settings("FALSE"), self._newest)
+        await self.begin(reading, since=LATEST, until=NOW)
+        while not reading.is_over:
+            with suppress(SkippedError):
+                await reading.take()
+        return reading.position
 
     # ---- a subscription -----------------------------------------------------------------------------------
 

@@ -204,9 +204,12 @@ class Client:
         """End a named subscription for good. Who listens to it is ended."""
         self._loop.run(self._inner.end_subscription(name))
 
-    def position(self) -> int:
-        """The newest position: everything that was published, and confirmed, before this call lies up to it."""
-        return self._loop.run(self._inner.position())
+    def position(self, at: Since = "now") -> int:
+        """The newest position: everything that was published, and confirmed, before this call lies up to it.
+
+        With an age or a time, the position of that time. A broker answers; this machine's clock is not used.
+        """
+        return self._loop.run(self._inner.position(at))
 
     def milestones(self, *, since: Since = "earliest", until: Since | None = None) -> Milestones:
         """Positions between two others, about equally many events apart: where a range of history can be divided."""

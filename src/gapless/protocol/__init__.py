@@ -54,6 +54,7 @@ from gapless.protocol.effects import (
     Skipped,
 )
 from gapless.protocol.inputs import (
+    LATEST,
     Advertise,
     Connected,
     Consumed,
@@ -90,11 +91,11 @@ from gapless.protocol.spec import (
 )
 
 __all__ = [
-    "GUARANTEE_NAMES", "Activated", "Advertise", "Advertised", "BrokerNode", "BrokerPlace", "CaughtUp", "ClientNode",
-    "ClientPlace", "Confirmed", "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver", "DeliverMany", "Demand",
-    "Effect", "EndSession", "Ended", "Expel", "Forget", "Guarantee", "HistoryRead", "Input", "Judging", "Keep",
-    "Linked", "Node", "Owners", "Persisted", "ProtocolSpec", "PublicationsLost", "Publish", "PublishMany", "Published",
-    "PublishedMany", "ReadHistory", "Ready", "Received", "Rejected", "Send", "SetTimer", "Skipped", "Start",
-    "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe", "Woke", "any_overlay",
-    "check_overlay", "convert_options",
+    "GUARANTEE_NAMES", "LATEST", "Activated", "Advertise", "Advertised", "BrokerNode", "BrokerPlace", "CaughtUp",
+    "ClientNode", "ClientPlace", "Confirmed", "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver",
+    "DeliverMany", "Demand", "Effect", "EndSession", "Ended", "Expel", "Forget", "Guarantee", "HistoryRead", "Input",
+    "Judging", "Keep", "Linked", "Node", "Owners", "Persisted", "ProtocolSpec", "PublicationsLost", "Publish",
+    "PublishMany", "Published", "PublishedMany", "ReadHistory", "Ready", "Received", "Rejected", "Send", "SetTimer",
+    "Skipped", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe",
+    "Woke", "any_overlay", "check_overlay", "convert_options",
 ]  # fmt: skip

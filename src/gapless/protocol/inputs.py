@@ -10,6 +10,7 @@ from gapless.events import Attributes, Stretch, bounds_of
 from gapless.names import Confirm, Confirmation, ListNames, MoveName
 
 __all__ = [
+    "LATEST",
     "Advertise",
     "Connected",
     "Consumed",
@@ -39,6 +40,8 @@ __all__ = [
 Ready: TypeAlias = Literal["whole", "first"]
 """When a subscription is active: with a cut for every publisher that may match it, so that nothing published from then
 on is left out; or with its first cut, as the papers define it."""
+LATEST = 1 << 53
+"""As the beginning of a history read: the newest position, which the broker knows. It is larger than any position."""
 Message: TypeAlias = Any  # each protocol has its own frozen msgspec structs
 
 
@@ -114,7 +117,8 @@ class Subscribe(msgspec.Struct, frozen=True):
     ready: Ready = "whole"
     since: int = -1
     """A position: everything that came after it is delivered, too; for protocols that keep history
-    (`keeps_history`). Below 0: what is published from now on."""
+    (`keeps_history`). Below 0: what is published from now on. With `LATEST` and an end below 0 nothing is delivered,
+    and `CaughtUp` says which position is the newest."""
     until: int = 0
     """With `since`, a position: nothing that came after it is delivered, and the subscription ends there. Below 0: what
     was admitted by now. 0: it does not end."""

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gapless.client.positions import NOW, position_of
+from gapless.client.positions import Since, moment_of
 from gapless.errors import CallError, SparkError
 from gapless.filters import parse
 from gapless.runtime.address import parse_url
@@ -33,9 +33,9 @@ class Options:
     """The file with the credentials; it has to be there on every machine that reads."""
     is_variant: bool = False
     """Whether attributes are a VARIANT, and not a map of strings."""
-    start: str | int = ""
-    """A position or a time, "earliest", "latest"; empty if nothing was said."""
-    end: str | int = LATEST
+    start: Since = ""
+    """A position, a time, an age, "earliest", "latest"; empty if nothing was said."""
+    end: Since = LATEST
     """Where a batch ends."""
     events_max: int = 0
     """In one micro-batch; 0: no limit."""
@@ -112,12 +112,12 @@ def _count(name: str, value: str) -> int:
     return int(value)
 
 
-def _position(name: str, value: str) -> str | int:
-    """A word, or the position that a number, a time or an age stands for now."""
+def _position(name: str, value: str) -> Since:
+    """A word, a position, a time or an age."""
     if value.lower() in ("", EARLIEST, LATEST):
         return value.lower()
     try:
-        position = position_of(f'the option "{name}"', value)
+        is_now = moment_of(f'the option "{name}"', value).is_now
     except CallError as error:
         raise SparkError(f"{error}; or write 'latest'") from None
-    return LATEST if position == NOW else position
+    return LATEST if is_now else value

@@ -149,12 +149,14 @@ class Reader(DataSourceReader):
         newest = await client.position()
         start, end = self._options.start or EARLIEST, self._options.end
         if start == LATEST:
-            start = newest
-        elif isinstance(start, str):
-            start = min(await earliest(client, self._options.filter), newest if kept is None else kept.since)
-        until = 0 if end == EARLIEST else newest if isinstance(end, str) else min(end, newest)
+            since = newest
+        elif start == EARLIEST:
+            since = min(await earliest(client, self._options.filter), newest if kept is None else kept.since)
+        else:
+            since = await client.position(start)
+        until = newest if end == LATEST else min(await client.position(end), newest)
         pushed = self._pushdown
-        return max(start, pushed.since), until if pushed.until is None else min(until, pushed.until)
+        return max(since, pushed.since), until if pushed.until is None else min(until, pushed.until)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """One part of it."""
@@ -189,9 +191,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     async def _start(self, client: Client) -> int:
         start = self._options.start or LATEST
-        if not isinstance(start, str):
-            return start
-        return await (client.position() if start == LATEST else earliest(client, self._options.filter))
+        if start == EARLIEST:
+            return await earliest(client, self._options.filter)
+        return await client.position("now" if start == LATEST else start)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """It shall end with what is there now."""

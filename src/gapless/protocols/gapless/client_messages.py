@@ -118,9 +118,9 @@ class ClientSubscribe(_Said, frozen=True):
     subscription: str
     filter: str
     since: int = -1
-    """A position: first what came after it."""
+    """A position: first what came after it. `LATEST` is just before the newest position when the broker gets this."""
     until: int = 0
-    """A position: nothing that came after it. `NEWEST` is the position when the broker gets this."""
+    """A position: nothing that came after it. `NEWEST` is the newest position when the broker gets this."""
 
 
 class ClientUnsubscribe(_Said, frozen=True):
@@ -209,7 +209,7 @@ LEASE_MAX_US = 120_000_000
 HOLDS_MAX = 1_000
 """Events that a member of a group brings when it joins, or that one message deals to it."""
 NEWEST = -1
-"""As the end of a reading: all that was confirmed before it began."""
+"""As the end of a history read: all that was confirmed before it began."""
 CLIENT_MESSAGES = (
     Attach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
     ClientOpen, ClientConfirm, ClientNames, ClientMove, ClientHand,

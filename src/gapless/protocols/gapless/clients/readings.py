@@ -23,7 +23,7 @@ import msgspec
 from gapless.errors import FilterError
 from gapless.events import Event
 from gapless.filters import parse
-from gapless.protocol import SetTimer
+from gapless.protocol import LATEST, SetTimer
 from gapless.protocols.gapless.client_messages import Reached, Unsubscribed
 from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
@@ -109,8 +109,6 @@ class Sources(msgspec.Struct, frozen=True):
     waves: Waves
     hurry: Callable[[], None]
     """Somebody waits for a later final position."""
-    may_read: Callable[[str], bool] = lambda client: True
-    """Whether a client may read what was published before its subscriptions began."""
 
 
 class Host(Protocol):
@@ -140,7 +138,6 @@ class Readings:
         self._library = sources.library
         self._waves = sources.waves
         self._hurry = sources.hurry
-        self.may_read = sources.may_read
         self._clock = clock
         self._window = window
         self._host = host
@@ -169,10 +166,13 @@ class Readings:
         return self._of.get(client, {})
 
     def begin(self, session: Session, name: str, text: str, since: int, until: int) -> None:
-        """A client wants to read from a position on, or all that is kept (0); up to another, or for ever (0), or up to
-        now (less)."""
+        """A client wants to read from a position on, or all that is kept (0), or from the newest one on (`LATEST`); up
+        to another, or for ever (0), or up to the newest one (less)."""
+        newest = max(self._clock.now, self._clock.last)
         if until < 0:
-            until = max(self._clock.now, self._clock.last)
+            until = newest
+        if since == LATEST:
+            since = max(0, (until or newest) - 1)  # one before, so that the reading waits until the newest is final
         reading = Reading(session, name, text, since, until, self._on_advanced)
         self._of.setdefault(session.client, {})[name] = reading
         session.read_texts[name] = text
@@ -429,12 +429,8 @@ class Readings:
         if reading.name != CATCH_UP:
             return [Outgoing(events, [reading.name], True)] if events else []
         runs: list[tuple[list[Event], list[str]]] = []
-        session = reading.session
-        may_read = self.may_read(session.client)
         for event in events:
             names = self._takers(reading, event)
-            if not may_read and not is_lost(event.attributes):
-                names = [name for name in names if session.is_due(name, event)]
             if runs and runs[-1][1] == names:
                 runs[-1][0].append(event)
             elif names:
