@@ -38,7 +38,9 @@ test: setup ## Everything above, and all tests
 	@$(bin)/pytest
 
 wheels: setup ## Put all that a broker's container needs into dist/, as wheels; see deploy/Dockerfile
-	@$(bin)/pip wheel -q --disable-pip-version-check -c requirements.lock -w dist ".[broker]"
+	@$(bin)/pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .
+	@$(bin)/python -m scripts.locked broker >dist/requirements.txt
+	@$(bin)/pip wheel -q --disable-pip-version-check --no-deps --require-hashes -w dist -r dist/requirements.txt
 
 docs: setup ## Build the site under out/site; a warning or a dead link is an error
 	@$(bin)/sphinx-build -q -W --keep-going -d out/doctrees docs out/site

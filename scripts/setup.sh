@@ -75,13 +75,20 @@ install() {
     .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --no-compile "$@"
 }
 
-# The lock names everything, so nothing is resolved. Spark comes as source and is half of all there is: it has a process
-# of its own, and the wheel that is made of it, and thrown away, is not compressed.
+# Requirements of the lock, with their hashes: "only" the package that is named, or all "but" it.
+pinned() {
+    awk -v choice="$1" -v name="$2==" \
+        '/^[^ ]/ { is_named = index($0, name) == 1 } is_named == (choice == "only")' requirements.lock
+}
+
+# The lock names everything, so nothing is resolved, and pip refuses each file whose hash is not in the lock. Spark comes
+# as source and is half of all there is: it has a process of its own, and the wheel that is made of it, and thrown away,
+# is not compressed.
 install_pinned() {
-    local spark failed=0
-    install --no-deps --config-settings=--build-option=--compression=stored "$(grep '^pyspark==' requirements.lock)" &
+    local spark failed=0 stored='--config-settings="--build-option=--compression=stored"'
+    install --no-deps --require-hashes -r <(pinned only pyspark | sed "1s/ / $stored /") &
     spark=$!
-    install --no-deps -r <(grep -v '^pyspark==' requirements.lock) || failed=1
+    install --no-deps --require-hashes -r <(pinned but pyspark) || failed=1
     wait "$spark" || failed=1
     return "$failed"
 }
@@ -97,6 +104,6 @@ if ! is_usable; then
 fi
 rm -f "$stamp"
 install_pinned
-install --no-deps -e .
+install --no-deps --no-build-isolation -e .
 need_java
 fingerprint >"$stamp"

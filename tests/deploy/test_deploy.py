@@ -53,6 +53,19 @@ def test_systemd_takes_the_unit_and_finds_little_exposed(tmp_path: Path) -> None
     assert told.returncode == 0, told.stdout[-500:]
 
 
+def test_a_broker_under_systemd_can_write_the_data_directory_that_the_documents_show() -> None:
+    """`ProtectSystem=strict` leaves nothing to write but what the unit names."""
+    page = (ROOT / "docs" / "OPERATING.md").read_text(encoding="utf-8")
+    unit = dict(line.split("=", 1) for line in UNIT.splitlines() if re.match(r"[A-Z]\w+=", line))
+    assert unit["ProtectSystem"] == "strict"
+    shown = re.findall(r'^name = "(\w+)"\naddress = .*\ndata = "(/\S+)"', page, re.MULTILINE)
+    assert shown
+    for broker, data in shown:
+        assert data == f"/var/lib/{unit['StateDirectory'].replace('%i', broker)}"
+    for kind in ("State", "Logs"):
+        assert unit[f"{kind}DirectoryMode"] == "0700"
+
+
 def test_the_unit_waits_longer_than_a_broker_needs_to_leave() -> None:
     patience = re.search(r"TimeoutStopSec=(\d+)", UNIT)
     assert patience is not None

@@ -8,8 +8,7 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import NamedTuple
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from scripts.locked import needed
 
 __all__ = ["Environment", "make_environment"]
 
@@ -39,28 +38,9 @@ def make_environment(folder: Path, wheel: Path, extras: frozenset[str] = frozens
     subprocess.run([*pip, "install", "--no-deps", "--no-index", "--no-compile", str(wheel)], check=True, timeout=100)
     [site] = folder.glob("lib/python*/site-packages")
     [metadata] = site.glob("gapless-*.dist-info")
-    for name in _needed(Distribution.at(metadata), extras):
+    for name in needed(Distribution.at(metadata), extras):
         _link(distribution(name), site)
     return made
-
-
-def _needed(package: Distribution, extras: frozenset[str]) -> set[str]:
-    """Names of all that a package needs with these extras, and what that needs."""
-    found: set[str] = set()
-    asked = {(package.metadata["Name"], extra) for extra in ("", *extras)}
-    todo = [(package, extra) for extra in ("", *extras)]
-    while todo:
-        each, extra = todo.pop()
-        for line in each.requires or ():
-            need = Requirement(line)
-            if need.marker is None or need.marker.evaluate({"extra": extra}):
-                name = canonicalize_name(need.name)
-                found.add(name)
-                for further in ("", *need.extras):
-                    if (name, further) not in asked:
-                        asked.add((name, further))
-                        todo.append((package if name == "gapless" else distribution(name), further))
-    return found - {"gapless"}
 
 
 def _link(package: Distribution, site: Path) -> None:

@@ -281,6 +281,30 @@ def test_an_event_outside_ends_the_session_of_who_sends_it_and_reaches_nobody(tm
     run(main())
 
 
+def test_a_subscription_that_never_was_brings_nobody_history_without_the_right(tmp_path: Path) -> None:
+    """The liar says that it held a subscription from the first event of the admin's on."""
+
+    async def main() -> None:
+        async with secure(chain(2), tmp_path, users={"ann": SHOP}, runtime=STEADY) as network:
+            admin = await _comes(network, "admin", "b1")
+            await admin.advertise("TRUE")
+            secret = await admin.publish({"topic": "shop/secret"})
+            for number, facts in enumerate(({}, {"since": 0, "is_behind": True})):
+                liar = await Liar.attach(network, "ann", name=f"ann:liar-{number}")
+                made_up = SubscriptionProgress(f"{liar.name}/s", "topic LIKE 'shop/%'", {admin.name: 1}, {}, True)
+                claimed = msgspec.structs.replace(made_up, **facts)
+                liar.say(Attach(3, "b0/0", [claimed], {}, [], 1))
+                await liar.hears(Attached)
+                later = await admin.publish({"topic": "shop/later"})
+                got: list[str] = []
+                while later.id not in got:
+                    got += [event.id for event in (await liar.hears(Delivery)).events]
+                assert secret.id not in got
+            await admin.close()
+
+    run(main())
+
+
 def test_nobody_gives_names_that_are_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": SHOP, "bob": SHOP}, runtime=STEADY) as network:

@@ -160,7 +160,8 @@ class Broker:
         self._begin(incarnation, await asyncio.to_thread(self.config.spec.broker, place, self.config.options))
 
     def _place(self, incarnation: int, found: DiskContents | None) -> BrokerPlace:
-        owners = Owners() if self._links.gate is None else Owners(user_of, self._links.gate.names_max)
+        gate = self._links.gate
+        owners = Owners() if gate is None else Owners(user_of, gate.names_max, gate.may_read_history)
         return BrokerPlace(self.name, self.config.overlay, self.config.network.f, incarnation, found, owners)
 
     def _begin(self, incarnation: int, node: BrokerNode | None = None) -> None:

@@ -57,8 +57,12 @@ QUESTIONS = {ASK: "see how brokers are", END: "end sessions", FORGET: "say that 
 LOOK_AGAIN_S = 3_600.0
 """Clocks are set right now and then, so a moment far away is awaited in steps."""
 
-GREETING_MAX = 1024 * 1024
-"""The largest frame of who has not been let in: enough for the addresses of ten thousand brokers."""
+HELLO_MAX = 64 * 1024
+"""The largest frame in bytes that a listener reads before it has accepted the greeting: room for the longest name and
+token. The header is checked against it, so a larger frame is refused before it is read."""
+WELCOME_MAX = 1024 * 1024
+"""The largest frame in bytes that the dialling side reads before it is welcome: the addresses of ten thousand
+brokers."""
 
 
 class Link:
@@ -140,7 +144,7 @@ class Connection(FrameStream):
     def __init__(
         self, links: ConnectionListener, settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
     ) -> None:
-        super().__init__(GREETING_MAX, settings.write_max)
+        super().__init__(HELLO_MAX if target is None else WELCOME_MAX, settings.write_max)
         self._settings = settings
         self._links = links
         self._greeting = greeting

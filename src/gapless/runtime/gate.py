@@ -7,7 +7,8 @@
   session ends.
 - **Names** in the network, under which subscriptions live on while no client is there, take the right `named`. A client
   that speaks of a name which it could not have opened cheats. The list of all names takes the right `status`.
-- **History** takes the right `history`. A client that lies behind gets what it lacks in any case.
+- **History** takes the right `history`. A lagging client gets what it lacks in any case; the protocol asks
+  `may_read_history` to decide how much of what the client says about itself it believes.
 - A client's own names for its subscriptions and advertisements begin with the client's name. So nobody can end or take
   over those of another.
 
@@ -155,6 +156,11 @@ class Gate:
         users = self._doors.users
         assert users is not None
         return users.limits_of(user).names
+
+    def may_read_history(self, client: str) -> bool:
+        """Whether the client's user may read what was published before its subscriptions began."""
+        user = self._doors.user(user_of(client))
+        return user is not None and user.history
 
     def may_come(self) -> bool:
         """Whether the broker takes one more connection in this moment, whoever dialled."""

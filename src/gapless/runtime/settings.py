@@ -43,8 +43,9 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long a broker that is told to stop goes on passing on what it has."""
 
     frame_max: int = 256 * MIB
-    """The largest frame in bytes; from a client, `client_frame_max`; in the greetings, one MiB. It is as large because
-    a broker hands over all it keeps in one message. Room is made for what arrives and not for what is announced."""
+    """The largest frame in bytes; from a client, `client_frame_max`; before the greeting is accepted, 64 KiB. It is
+    this large because a broker hands over all it keeps in one message. Room is made for what arrives and not for what
+    is announced."""
 
     event_max: int = 64 * KIB
     """The largest event in bytes, attributes and payload together. Brokers and clients keep events by number, so this

@@ -98,7 +98,7 @@ class Life:
             self.table,
             self.journal,
             self.estates,
-            Sources(self.library, self.waves, self._hurry),
+            Sources(self.library, self.waves, self._hurry, site.owners.may_read_history),
             contacts=(site.name, *site.overlay.within(site.name, site.f + 1)),
             send=site.send,
             set_timer=site.emit,

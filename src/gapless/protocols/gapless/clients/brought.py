@@ -54,6 +54,17 @@ class Brought:
             behind.append(session.behind)
         return [*late, *self.revived], min([homes.lost_at(home), *behind])
 
+    def bound(self, readings: Readings, position: int) -> int:
+        """The position from which on the client may read again, if it may not read history.
+
+        A session that is known here has got everything up to the position in its record. Of a subscription that is not
+        known here, only the client says when it began, so it goes on from now.
+        """
+        session = self._session
+        if readings.may_read(session.client):
+            return position
+        return max(position, readings.reached if session.is_live or self.revived else session.behind)
+
 
 def _is_broken(progress: SubscriptionProgress) -> bool:
     """Whether a subscription was lost with more than f brokers when it had delivered something, and its cut was not

@@ -7,6 +7,8 @@ changes of the routing table and the journal, and what they cause into messages 
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from gapless.events import Event, Events
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import (
@@ -154,6 +156,10 @@ class Desk:
     def _resume(self, session: Session, message: Attach) -> Pieces[None]:
         known_late = self.readings.late(session.client)
         self.readings.drop(session.client)
+        may_read = self.readings.may_read(session.client)
+        if not may_read:
+            bounded = [session.bound_cuts(progress) for progress in message.brought]
+            message = msgspec.structs.replace(message, brought=bounded)
         brought = Brought(session, message)
         fresh, revived, voided = brought.fresh, brought.revived, brought.voided
         for name in [name for name in session.subscriptions if name not in brought.live and name not in brought.read]:
@@ -209,11 +215,11 @@ class Desk:
                 yield from self._advertise(session, name, text, max(first, min(passed, accounted) + 1))
         for name in (*fresh, *revived):
             self._subscribe(session, name, brought.live[name].filter)
-            if name in revived:
+            if name in revived and may_read:
                 self._table.keep_former(session.subscriptions[name], brought.live[name].cuts)
             yield 1
         if late:
-            self.lagging.resume(session, late, position)
+            self.lagging.resume(session, late, brought.bound(self.readings, position), position)
         session.brought = {name: progress.cuts for name, progress in brought.read.items()}
         for name, progress in brought.read.items():
             if name in session.subscriptions:

@@ -18,7 +18,7 @@ client has not heard it. The heir finds nothing in the logs, and believes that n
 from collections.abc import Callable
 
 from gapless.protocol import SetTimer
-from gapless.protocols.gapless.client_messages import Behind
+from gapless.protocols.gapless.client_messages import Behind, Reached
 from gapless.protocols.gapless.clients.owing import Owing
 from gapless.protocols.gapless.clients.readings import Readings
 from gapless.protocols.gapless.clients.session_state import Turn
@@ -103,17 +103,22 @@ class Lagging:
             if names or self._readings.late(session.client):
                 self.catch_up(session, names, session.come_to(names, position))
 
-    def catch_up(self, session: Session, names: list[str], position: int) -> None:
-        """Read these subscriptions again from a position on, together with those that are read so already."""
+    def catch_up(self, session: Session, names: list[str], position: int, lacks: int | None = None) -> None:
+        """Read these subscriptions again from a position on, together with those that are read so already.
+
+        If the client `lacks` something from an earlier position on that it may not read, it is told so.
+        """
         names, position = self._readings.widen(session.client, names, position)
         session.note(Behind(session.attempt, position, names))
+        if lacks is not None and lacks < position:
+            session.note(Reached(session.attempt, "", position, False, [], (lacks, position)))
         self._readings.catch_up(session, names, position)
 
-    def resume(self, session: Session, names: list[str], position: int) -> None:
-        """The client has come back, and lacks what came after the position."""
+    def resume(self, session: Session, names: list[str], position: int, lacks: int) -> None:
+        """The client has come back. It lacks what came after one position, and may read again from another one on."""
         if position >= 0:
             session.lag(Turn.LACKS, position)
-        self.catch_up(session, names, position)
+        self.catch_up(session, names, position, lacks)
 
     def release(self, session: Session) -> None:
         """The client has taken something, perhaps all that came out of history; or has ended what it read there.

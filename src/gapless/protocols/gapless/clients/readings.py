@@ -109,6 +109,8 @@ class Sources(msgspec.Struct, frozen=True):
     waves: Waves
     hurry: Callable[[], None]
     """Somebody waits for a later final position."""
+    may_read: Callable[[str], bool] = lambda client: True
+    """Whether a client may read what was published before its subscriptions began."""
 
 
 class Host(Protocol):
@@ -138,6 +140,7 @@ class Readings:
         self._library = sources.library
         self._waves = sources.waves
         self._hurry = sources.hurry
+        self.may_read = sources.may_read
         self._clock = clock
         self._window = window
         self._host = host
@@ -429,8 +432,12 @@ class Readings:
         if reading.name != CATCH_UP:
             return [Outgoing(events, [reading.name], True)] if events else []
         runs: list[tuple[list[Event], list[str]]] = []
+        session = reading.session
+        may_read = self.may_read(session.client)
         for event in events:
             names = self._takers(reading, event)
+            if not may_read and not is_lost(event.attributes):
+                names = [name for name in names if session.is_due(name, event)]
             if runs and runs[-1][1] == names:
                 runs[-1][0].append(event)
             elif names:

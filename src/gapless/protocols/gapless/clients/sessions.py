@@ -16,6 +16,8 @@ rule for a lost connection and a lost broker.
 from bisect import insort
 from collections.abc import Container, Iterable, Iterator, Mapping
 
+import msgspec
+
 from gapless.errors import CallError
 from gapless.events import Event, EventRun, Events
 from gapless.filters import Filter, parse
@@ -293,6 +295,31 @@ class Session:
             return 0
         cut = subscription.cuts.get(publisher)
         return subscription.former.get(publisher, NEVER) if cut is None else cut
+
+    def is_due(self, name: str, event: Event) -> bool:
+        """Whether an event that is read again lies after the start of a subscription, as this broker knows it.
+
+        A publisher without a cut came after the subscription, so only what has a larger stamp than the broker's clock
+        at its begin is due.
+        """
+        subscription = self.subscriptions[name]
+        for cuts in (self.last_cuts.get(name, {}), subscription.former, subscription.cuts):
+            if event.publisher in cuts:
+                return event.seq >= cuts[event.publisher]
+        return event.stamp > self.began.get(name, 0)
+
+    def bound_cuts(self, progress: SubscriptionProgress) -> SubscriptionProgress:
+        """The progress without cuts that are earlier than this broker knows them to be.
+
+        A cut is replicated before anything is delivered. So an heir needs the client only for cuts that it inferred,
+        and knows how early these may be.
+        """
+        name = progress.subscription
+        if name not in self.subscriptions:
+            return progress
+        earliest = {**self._cuts(name), **self.inferred.get(name, {})}
+        cuts = {publisher: max(cut, earliest.get(publisher, cut)) for publisher, cut in progress.cuts.items()}
+        return msgspec.structs.replace(progress, cuts=cuts)
 
     def put(self, deliveries: Iterable[Outgoing]) -> None:
         """Further deliveries; those out of history nobody waits for."""
