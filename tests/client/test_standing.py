@@ -49,6 +49,20 @@ def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard()
     run(main())
 
 
+def test_numbers_that_were_taken_before_are_confirmed_when_they_are_published_again() -> None:
+    async def main() -> None:
+        async with local(chain(2)) as network, asyncio.timeout(PATIENCE_S):
+            before = await connect(network.at("b0"))
+            await speaks(before, 1, 10)
+            async with go_on(network, before.standing, 6) as after:
+                await speaks(after, 7, 10)  # brokers have all of them
+                assert after.is_all_confirmed
+            await before.close(leave=False)
+            assert await heard(network) == [(n, n) for n in range(1, 11)]
+
+    run(main())
+
+
 def test_after_the_session_has_expired_numbers_go_on() -> None:
     async def main() -> None:
         async with local(chain(2), session_s=0.3) as network, asyncio.timeout(PATIENCE_S):

@@ -11,8 +11,8 @@
 | older history, from an archive | `continuing` |
 | what the options of the sink mean | `sink_options` |
 | columns as events | `layout` |
-| what tasks write, until it is published | `staging` |
-| how a batch is published once | `committing` |
+| the directory of what is to be published | `staging`, `files` |
+| how a batch is published exactly once | `committing` |
 | errors as sentences | `gapless_spark.told` |
 """
 

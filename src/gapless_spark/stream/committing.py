@@ -1,18 +1,20 @@
-"""How a batch becomes events, once: the driver publishes what its manifest lists (`staging`), as one client.
+"""How a batch is published exactly once: one client publishes the events that the batch's manifest lists, in order.
 
-The client is the same for all batches of a sink, whichever process speaks for it (`gapless.client.standing`), and its
-number after a batch is known. So after a failure, whoever goes on
+The client is the same for all batches of a sink, whichever process connects as it (`gapless.client.standing`), and the
+manifest fixes the number of each event (`staging`). Brokers accept each number of a client once, so the events of a
+batch may be sent again without harm. After a failure the next process
 
-1. takes the client over: of what the process before had sent, nothing is taken any more that was not taken then;
-2. reads in history how much of the batch is there. What history has lost is told with its numbers, so that is known,
-   too; unless brokers have forgotten even those, and then the query ends with a sentence;
+1. takes the client over: brokers no longer listen to the process before, and nothing that it had sent arrives late;
+2. reads from history how many events of the batch are there, because brokers may have forgotten the client meanwhile.
+   History reports the numbers of events that it has lost, so they count, too. If brokers have forgotten even those,
+   the commit ends with an error that says how to find out;
 3. publishes the rest, under the numbers that follow.
 
 **Effects come after their causes.** Before it publishes, the client reads up to the newest position, which lies after
-the end of everything that any source has read. So its broker stamps what it publishes with larger numbers, and lets it
-out later than what lies up to there.
+the end of everything that any source has read. So its broker gives what it publishes larger timestamps, and forwards it
+later than everything up to there.
 
-In that reading it also sees whether somebody else publishes under the name of the sink.
+In that reading it also sees whether another client uses the name of the sink.
 """
 
 import asyncio
@@ -71,12 +73,12 @@ class Committing:
         self._layout = layout
 
     async def commit(self, batch: Batch) -> None:
-        """Publish it, if it is not yet. The directory is ours alone meanwhile."""
-        state, manifest = self._staging.state(), self._staging.manifest()
+        """Publish it, if it is not done yet. The caller holds the directory's lock."""
+        state = self._staging.state()
         if state is not None:
             self._check_owner(state, batch)
-            if manifest is not None:
-                state = await self._go_on(state, manifest)
+            if state.manifest is not None:
+                state = await self._resume(state, state.manifest)
         if state is None or not self._is_done(state, batch):
             self._check_files(batch)
             await self._publish_new(state, batch)
@@ -90,9 +92,9 @@ class Committing:
     # ---- the first time -----------------------------------------------------------------------------------
 
     async def _begin(self, client: Client, batch: Batch) -> State:
-        """Nobody used the name of the sink, as far as brokers remember."""
+        """The state of a new sink. Its name must be unused, as far back as brokers keep history."""
         first, position = await self._look(client, f"{_quoted(SINK)} = {_text(self._options.sink)}", 0)
-        state = State(self._options.sink, client.network, batch.owner, batch.run, position=position)
+        state = State(self._options.sink, client.network, batch.owner, batch.run, client.standing, position)
         if first is None:
             return state
         if str(first.attributes.get(BATCH, "")).startswith(f"{batch.run}/"):
@@ -170,8 +172,8 @@ class Committing:
 
     async def _publish_new(self, state: State | None, batch: Batch) -> None:
         if state is not None:
-            state = self._later(state)
-        async with self._client(state.standing if state is not None else None) as client:
+            state = self._take_over(state)
+        async with self._client(None if state is None else state.standing) as client:
             self._check_size(client, batch)
             if state is None:
                 state = await self._begin(client, batch)
@@ -179,16 +181,14 @@ class Committing:
                 self._check_network(client, state)
                 state = await self._look_for_others(client, state)
             await self._advertise(client)
-            state = msgspec.structs.replace(state, standing=client.standing)
-            label = f"{state.run}/{batch.key}"
-            manifest = Manifest(label, batch.number, batch.name, batch.files, state.position)
+            manifest = Manifest(f"{state.run}/{batch.key}", batch.number, batch.name, batch.files)
+            state = msgspec.structs.replace(state, standing=client.standing, manifest=manifest)
             self._staging.keep(state)
-            self._staging.decide(manifest)
             self._staging.clear(manifest)
             await self._publish(client, state, manifest, 0)
 
-    def _later(self, state: State) -> State:
-        assert state.standing is not None, "it is known once there is a state"
+    def _take_over(self, state: State) -> State:
+        """The state of the next process that connects as the sink's client, written down before it does."""
         state = msgspec.structs.replace(state, standing=state.standing.later())
         self._staging.keep(state)
         return state
@@ -197,24 +197,25 @@ class Committing:
         await self._in_time(client.advertise(f"{_quoted(SINK)} = {_text(self._options.sink)}"), LONG)
 
     async def _publish(self, client: Client, state: State, manifest: Manifest, there: int) -> State:
-        """All but the first so many."""
+        """Publish all events but the first so many, which are there."""
         publishing = asyncio.ensure_future(client.publish_many(self._events(manifest, there)))
-        done = 0
+        confirmed = 0
         while not publishing.done():
-            before = done
+            before = confirmed
             await asyncio.wait([publishing], timeout=PATIENT * self._network.timeout_s)
-            done = client.confirmed
-            if not publishing.done() and done == before:
+            confirmed = client.confirmed
+            if not publishing.done() and confirmed == before:
                 publishing.cancel()
                 raise SparkError(
-                    f"nothing of batch {manifest.label} became safe for {PATIENT * self._network.timeout_s:g} s; "
-                    f"{client.hold_up or 'brokers wait for one that is down'}; gapless status tells; what is there is "
-                    "not published again when the query is started anew"
+                    f"no event of batch {manifest.label} was confirmed for {PATIENT * self._network.timeout_s:g} s: "
+                    f"{client.hold_up or 'brokers wait for one that is down'}; see gapless status, and start the query "
+                    "again, which publishes only what is missing"
                 )
         await publishing
-        state = msgspec.structs.replace(state, standing=client.standing, done=max(state.done, manifest.number))
-        self._staging.finish(manifest, state)
-        return state
+        standing = msgspec.structs.replace(client.standing, seq=state.standing.seq)
+        state = msgspec.structs.replace(state, standing=standing)
+        self._staging.finish(state, manifest)
+        return state.finished(manifest)
 
     def _events(self, manifest: Manifest, skipped: int) -> Iterator[tuple[Attributes, bytes]]:
         """What it lists, without the first so many."""
@@ -232,50 +233,57 @@ class Committing:
 
     # ---- after a failure ----------------------------------------------------------------------------------
 
-    async def _go_on(self, state: State, manifest: Manifest) -> State:
+    async def _resume(self, state: State, manifest: Manifest) -> State:
         """Publish the rest of a batch that another process has begun."""
-        state = self._later(state)
-        assert state.standing is not None
+        if manifest.name and self._staging.is_done(manifest.name):
+            self._staging.finish(state, manifest)
+            return state.finished(manifest)
         base = state.standing.seq
+        state = self._take_over(state)
         async with self._client(state.standing) as client:
             self._check_network(client, state)
-            there = await self._published(client, manifest, base)
+            there = await self._published(client, state, manifest)
             state = msgspec.structs.replace(state, standing=msgspec.structs.replace(client.standing, seq=base))
-        # Numbers go on after what is there, and brokers hear of it when the client attaches again.
-        state = self._later(state)
-        assert state.standing is not None
+        # The numbers go on after the events that are there, and brokers learn that when the client attaches again.
+        state = self._take_over(state)
         async with self._client(msgspec.structs.replace(state.standing, seq=base + there)) as client:
             await self._advertise(client)
             return await self._publish(client, state, manifest, there)
 
-    async def _published(self, client: Client, manifest: Manifest, base: int) -> int:
-        """How many of its events brokers have; they are the first so many."""
-        mine = f"{_quoted(SINK)} = {_text(self._options.sink)} AND {_quoted(BATCH)} = {_text(manifest.label)}"
-        reading = await self._in_time(client.read(mine, since=manifest.since), LONG)
-        last, is_sure = base, True
+    async def _published(self, client: Client, state: State, manifest: Manifest) -> int:
+        """How many events of the batch brokers have; they are the first so many."""
+        mine = f"{_quoted(SINK)} = {_text(state.sink)} AND {_quoted(BATCH)} = {_text(manifest.label)}"
+        base = last = state.standing.seq
+        reading = await self._in_time(client.read(mine, since=state.position), LONG)
+        is_sure = True
         while True:
             try:
                 events = await self._in_time(reading.take(TAKE), LONG)
             except SkippedError as error:
-                # Whatever comes after what is forgotten tells the last number; if nothing does, nobody knows it.
+                # An event after the forgotten ones tells how many they are; without such an event nobody knows.
                 is_sure = is_sure and error.gap is None
                 last = max([last, *(end for _, end in error.lost.get(client.name, ()))])
                 continue
             if not events:
                 break
-            last = max(last, events[-1].seq)
+            last = max([last, *(event.seq for event in events if event.publisher == client.name)])
         if is_sure or last > base:
             return last - base
         if self._options.published < 0:
             raise self._unknown(manifest)
+        if self._options.published > manifest.count:
+            raise SparkError(
+                f"the option 'published' is {self._options.published:,}, but batch {manifest.label} has "
+                f"{manifest.count:,} events; give the number of those that have {BATCH} = {manifest.label!r}"
+            )
         return self._options.published
 
     def _unknown(self, manifest: Manifest) -> SparkError:
         return SparkError(
             f"batch {manifest.label} of sink {self._options.sink!r} was being published when the driver ended, and "
-            "brokers have forgotten what was published since, so nobody knows how much of it is there; let brokers "
-            f"keep more (history_bytes); find out how many events have {BATCH} = {manifest.label!r}, and start the "
-            "query once with that number as the option 'published'"
+            "brokers have forgotten what was published since, so nobody knows how many of its events are there; find "
+            f"out how many have {BATCH} = {manifest.label!r}, and start the query once with that number as the option "
+            "'published'; for the future, let brokers keep more (history_bytes)"
         )
 
     # ---- the network --------------------------------------------------------------------------------------

@@ -1,11 +1,10 @@
 """The sink: `df.writeStream.format("gapless")` and `df.write.format("gapless")`.
 
-Tasks write files; what the driver commits is published, once (see `staging` and `committing`). A task that is repeated,
-doubled or lost writes a file that nobody lists. Spark makes writers in processes of its own, so a writer holds what was
-asked for, and nothing else.
+Tasks write files, and the driver publishes the files of a committed batch exactly once (see `staging` and
+`committing`). A task that is repeated, doubled or lost writes a file that no batch lists. Spark makes writers in
+processes of its own, so a writer holds its options and nothing else.
 """
 
-import os
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,10 +19,10 @@ from gapless.client.loop_thread import LoopThread
 from gapless_spark.stream.committing import Batch, Committing
 from gapless_spark.stream.layout import Layout
 from gapless_spark.stream.sink_options import SinkOptions
-from gapless_spark.stream.staging import Staging
+from gapless_spark.stream.staging import Manifest, Staging
 from gapless_spark.told import sentences
 
-__all__ = ["BatchWriter", "StreamWriter"]
+__all__ = ["BatchWriter", "StreamWriter", "Tasks"]
 
 PATIENT = 3
 """So many timeouts to wait for another process that publishes from the same directory."""
@@ -40,8 +39,8 @@ class Staged(WriterCommitMessage):
     query: str
 
 
-class _Tasks:
-    """What tasks do."""
+class Tasks:
+    """What the tasks and the driver of either writer do."""
 
     def __init__(self, options: SinkOptions, schema: StructType, files: str) -> None:
         self._options = options
@@ -57,12 +56,13 @@ class _Tasks:
         """Rows, as a file of their own; none if there are none."""
         context = TaskContext.get()
         query = (context.getLocalProperty("sql.streaming.queryId") or "") if context is not None else ""
-        path = self.staging.files / f"{secrets.token_hex(16)}.arrow"
+        staging = self.staging
+        path = staging.files / f"{secrets.token_hex(16)}.arrow"
         added = len(self._options.sink.encode()) + max(64, len(self._options.batch.encode()) + 16)
         rows = largest = 0
         writer: pa.ipc.RecordBatchFileWriter | None = None
-        self.staging.prepare()
-        with path.open("wb") as file:
+        staging.prepare()
+        with staging.disk.create(path) as file:
             for batch in batches:
                 if batch.num_rows:
                     writer = writer or pa.ipc.new_file(file, batch.schema)
@@ -71,11 +71,10 @@ class _Tasks:
                     largest = max(largest, self._layout.largest(batch, added))
             if writer is not None:
                 writer.close()
-            file.flush()
-            os.fsync(file.fileno())
         if not rows:
-            path.unlink()
+            staging.disk.remove(path)
             return Staged("", 0, 0, query)
+        staging.disk.sync(staging.files)
         return Staged(f"{self._files}/{path.name}", rows, largest, query)
 
     def commit(self, batch: Batch) -> None:
@@ -89,11 +88,20 @@ class _Tasks:
             finally:
                 loop.stop()
 
+    def _pending(self) -> Manifest | None:
+        """The batch that a process began to publish, and did not finish."""
+        state = self.staging.state()
+        return None if state is None else state.manifest
+
+    def has_pending(self) -> bool:
+        """Whether there is such a batch."""
+        return self._pending() is not None
+
     def clear(self, *, alone: bool = False) -> None:
         """Nothing that was written is published, save what is decided. `alone`: the directory of the files is ours."""
         if self.staging.files.exists():
             with self.staging.locked(PATIENT * self._options.network.timeout_s):
-                self.staging.clear(self.staging.manifest())
+                self.staging.clear(self._pending())
                 if alone and not any(self.staging.files.iterdir()):
                     self.staging.files.rmdir()
 
@@ -106,7 +114,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Of a streaming query: its batches are known by their numbers."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        self._tasks = _Tasks(options, schema, "files")
+        self._tasks = Tasks(options, schema, "files")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """At a task."""
@@ -116,11 +124,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's word
         """At the driver: all tasks are done."""
         with sentences():
+            query = next((each.query for each in messages if isinstance(each, Staged)), "")
             staged = _files(messages)
-            if staged:
-                query = staged[0].query
+            if staged or (query and self._tasks.has_pending()):
                 files = [(each.file, each.rows) for each in staged]
-                largest = max(each.largest for each in staged)
+                largest = max((each.largest for each in staged), default=0)
                 self._tasks.commit(Batch(query, query[:8], batchId, "", str(batchId), files, largest))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -135,7 +143,7 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
         self._key = secrets.token_hex(4)
-        self._tasks = _Tasks(options, schema, f"files-{self._key}")
+        self._tasks = Tasks(options, schema, f"files-{self._key}")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """At a task."""

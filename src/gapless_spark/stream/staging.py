@@ -1,88 +1,106 @@
-"""The directory where a sink keeps what is to be published, until it is.
+"""The directory where a sink keeps what it publishes, until it is published.
 
-    lock            held by the process that publishes; the operating system lets it go when that process ends
-    sink.json       whose directory it is, as which client the sink publishes, and which batches are done
-    batch.json      the batch that is being published: its files, in their order
+    lock            held by the process that publishes; the operating system releases it when that process ends
+    sink.json       the sink's owner, its client, the last batch that is done, and the batch that is being published
     files/          what tasks have written
-    done/           a file for each named batch that is done
+    done/           an empty file for each named batch that is done
 
-**`batch.json` decides.** Before it is there, nothing of the batch is published, and its files are rubbish. Once it is
-there, the batch is what it lists, whatever tasks write if Spark tries the batch again; and it is published to its end
-before anything else is. What is written replaces what was there in one step, and is on the disk before it counts.
+**One file decides.** `sink.json` is replaced as a whole, and is on the disk before anything relies on it. So a crash
+leaves the state before a change or the state after it, and there are three changes:
+
+1. *Take over.* The client's attempt grows, before a process connects as that client.
+2. *Decide.* `sink.json` lists the files of a batch. From then on the batch is that list, in that order, whatever tasks
+   write if Spark runs the batch again. It is published to its end before any other batch. The client's number is that
+   of the last event of the batch before, so the batch's events have the numbers that follow: the list fixes which event
+   has which number.
+3. *Finish.* The client's number grows by the events of the list, and the list is dropped.
+
+A crash before (2) leaves files that nothing lists; the next commit removes them. A crash between (2) and (3) leaves the
+list, and the next process publishes what brokers do not have of it (see `committing`), which may be nothing. A named
+batch has its file in `done` before (3).
 """
 
 import fcntl
 import hashlib
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from gapless.client.standing import Standing
 from gapless.errors import SparkError
+from gapless_spark.stream.files import Files
 
 __all__ = ["Manifest", "Staging", "State"]
 
 PAUSE_S = 0.1
 LEFTOVER_S = 24 * 3600
-"""What a write left behind that ended without a word is removed after so long."""
+"""Files of a write that ended without a commit or an abort are removed after this time."""
 
 NAME_MAX = 200
 """Characters of a file's name."""
-
-T = TypeVar("T")
-
-
-class State(msgspec.Struct, frozen=True):
-    """What is known of the sink."""
-
-    sink: str
-    network: str
-    owner: str
-    """The streaming query that writes here; or that batches do."""
-    run: str
-    """Part of the names of its batches in the network."""
-    standing: Standing | None = None
-    """As which client it publishes; its number is that of the last event of the last batch that is done."""
-    position: int = 0
-    """Up to here nobody else used the name of the sink, or the user was told."""
-    done: int = -1
-    """The last batch of a streaming query that is done."""
 
 
 class Manifest(msgspec.Struct, frozen=True):
     """A batch that is being published."""
 
     label: str
-    """How it is called in the network."""
+    """Its name in the network: the attribute `sink.batch` of its events."""
     number: int
-    """Of a streaming query's batch; -1 of another."""
+    """The number of a streaming query's batch; -1 of another."""
     name: str
-    """Of another; empty if nobody will ask for it again."""
+    """The name that the user gave a batch of `df.write`; empty if there is none."""
     files: list[tuple[str, int]]
-    """In their order, with their events."""
-    since: int
-    """Nothing of it was published up to this position."""
+    """In their order, with the number of events in each."""
+
+    @property
+    def count(self) -> int:
+        """How many events it has."""
+        return sum(count for _, count in self.files)
+
+
+class State(msgspec.Struct, frozen=True):
+    """What `sink.json` says."""
+
+    sink: str
+    network: str
+    owner: str
+    """The streaming query that writes here, or `NO_QUERY` for `df.write`."""
+    run: str
+    """The first part of the labels of its batches."""
+    standing: Standing
+    """The client as which the sink publishes; its number is that of the last event of the last batch that is done."""
+    position: int
+    """Up to here the sink looked for others that use its name."""
+    done: int = -1
+    """The number of the last batch of a streaming query that is done."""
+    manifest: Manifest | None = None
+    """The batch that is being published."""
+
+    def finished(self, manifest: Manifest) -> "State":
+        """The state in which that batch is done."""
+        standing = msgspec.structs.replace(self.standing, seq=self.standing.seq + manifest.count)
+        done = max(self.done, manifest.number)
+        return msgspec.structs.replace(self, standing=standing, done=done, manifest=None)
 
 
 class Staging:
     """One such directory."""
 
-    def __init__(self, path: str, files: str = "files") -> None:
+    def __init__(self, path: str, files: str = "files", disk: Files | None = None) -> None:
         self.path = Path(path)
         self.files = self.path / files
         self.done = self.path / "done"
+        self.disk = Files() if disk is None else disk
 
     def prepare(self) -> None:
         """Make it, if it is not there."""
         try:
             for folder in (self.files, self.done):
-                folder.mkdir(parents=True, exist_ok=True)
+                self.disk.make_folder(folder)
         except OSError as error:
             raise SparkError(
                 f"{self.path} cannot be used for staging: {error.strerror}; name a directory that the driver and all "
@@ -91,7 +109,7 @@ class Staging:
 
     @contextmanager
     def locked(self, patience_s: float) -> Iterator[None]:
-        """Alone: no other process publishes from here."""
+        """Hold the lock: no other process publishes from here meanwhile."""
         with (self.path / "lock").open("ab") as file:
             deadline = time.monotonic() + patience_s
             while True:
@@ -107,49 +125,53 @@ class Staging:
                     time.sleep(PAUSE_S)
             yield
 
-    # ---- what is known ------------------------------------------------------------------------------------
+    # ---- the state ----------------------------------------------------------------------------------------
 
     def state(self) -> State | None:
         """What is known of the sink; None if it is new."""
-        return self._read("sink.json", State)
+        path = self.path / "sink.json"
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=State)
+        except FileNotFoundError:
+            return None
+        except msgspec.MsgspecError as error:
+            raise SparkError(f"{path} is damaged ({error}); it was not written by this version, or changed") from None
 
     def keep(self, state: State) -> None:
-        """From here on this is known."""
-        self._write("sink.json", state)
-
-    def manifest(self) -> Manifest | None:
-        """The batch that is being published, if one is."""
-        return self._read("batch.json", Manifest)
-
-    def decide(self, manifest: Manifest) -> None:
-        """From here on the batch is what is listed."""
-        self._write("batch.json", manifest)
+        """Replace the state. It is on the disk afterwards."""
+        beside = self.path / "sink.json.new"
+        with self.disk.create(beside) as file:
+            file.write(msgspec.json.encode(state))
+        self.disk.rename(beside, self.path / "sink.json")
+        self.disk.sync(self.path)
 
     def is_done(self, name: str) -> bool:
         """Whether a batch of this name was published."""
         return (self.done / _file_name(name)).exists()
 
-    def finish(self, manifest: Manifest, state: State) -> None:
-        """All of it is published. Its name, if it has one, is remembered for ever."""
+    def finish(self, state: State, manifest: Manifest) -> None:
+        """All events of the batch are published. Its name, if it has one, is remembered for ever."""
         if manifest.name:
-            (self.done / _file_name(manifest.name)).touch()
-            _sync(self.done)
-        self.keep(state)
-        (self.path / "batch.json").unlink()
+            with self.disk.create(self.done / _file_name(manifest.name)):
+                pass
+            self.disk.sync(self.done)
+        self.keep(state.finished(manifest))
         for file, _ in manifest.files:
-            (self.path / file).unlink(missing_ok=True)
+            self.disk.remove(self.path / file)
+
+    # ---- the files of tasks ---------------------------------------------------------------------------------
 
     def clear(self, kept: Manifest | None) -> None:
-        """Remove what tasks have written, save what is to be published."""
+        """Remove what tasks have written, except what is to be published."""
         needed = {file for file, _ in kept.files} if kept is not None else set[str]()
         for file in self.files.iterdir():
             if str(file.relative_to(self.path)) not in needed:
-                file.unlink(missing_ok=True)
+                self.disk.remove(file)
         for folder in self.path.glob("files-*"):
             self._clear_old(folder, needed)
 
     def _clear_old(self, folder: Path, needed: set[str]) -> None:
-        """The directory of a write that ended without a word, or is under way."""
+        """Remove the directory of another write, if that ended long ago."""
         old = time.time() - LEFTOVER_S
         files = list(folder.iterdir())
         if folder == self.files or folder.stat().st_mtime > old or any(file.stat().st_mtime > old for file in files):
@@ -158,39 +180,13 @@ class Staging:
             self.remove(folder)
 
     def remove(self, folder: Path) -> None:
-        """With all that is in it."""
+        """Remove a folder of files."""
         for file in folder.iterdir():
-            file.unlink(missing_ok=True)
+            self.disk.remove(file)
         folder.rmdir()
-
-    def _read(self, name: str, kind: type[T]) -> T | None:
-        path = self.path / name
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=kind)
-        except FileNotFoundError:
-            return None
-        except msgspec.MsgspecError as error:
-            raise SparkError(f"{path} is damaged ({error}); it was not written by this version, or changed") from None
-
-    def _write(self, name: str, value: State | Manifest) -> None:
-        beside = self.path / f"{name}.new"
-        with beside.open("wb") as file:
-            file.write(msgspec.json.encode(value))
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self.path / name)
-        _sync(self.path)
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _file_name(name: str) -> str:
-    """The name, where a file can have it."""
+    """The name in a form that a file can have."""
     quoted = quote(name, safe="")
     return quoted if len(quoted) <= NAME_MAX else hashlib.sha256(name.encode()).hexdigest()

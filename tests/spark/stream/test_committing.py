@@ -122,7 +122,9 @@ def test_a_driver_that_is_killed_while_it_publishes_doubles_and_loses_nothing(fl
         finally:
             os.kill(child.pid, signal.SIGKILL)
             child.wait()
-        assert (tmp_path / "batch.json").exists()
+        state = Staging(str(tmp_path)).state()
+        assert state is not None
+        assert state.manifest is not None, "the batch is decided, and not finished"
     writer = stream(fleet, tmp_path, "killed")
     # Spark tries the batch again, and its rows come in another order; what was decided counts.
     writer.commit(staged(writer, rows(100, 7), rows(0, 100)), 0)
@@ -289,7 +291,18 @@ def test_when_nobody_knows_how_much_is_there_the_user_is_asked(
     assert published(fleet, "short") == list(range(310))
 
 
-def _half(fleet: Fleet, folder: Path, tasks: list[Any]) -> None:
+def test_a_batch_that_is_found_empty_when_it_runs_again_is_finished_as_it_was_decided(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    writer = stream(fleet, tmp_path, "emptied")
+    writer.commit(staged(writer, rows(0, 10)), 0)
+    _half(fleet, tmp_path, staged(writer, rows(10, 300)), "emptied")
+    writer.commit(staged(writer, rows(0, 0)), 1)
+    assert published(fleet, "emptied") == list(range(310))
+    assert not files(tmp_path)
+
+
+def _half(fleet: Fleet, folder: Path, tasks: list[Any], sink: str = "short") -> None:
     """A process that publishes the first hundred of a batch, and is no more."""
 
     class Halfway(Committing):
@@ -301,7 +314,7 @@ def _half(fleet: Fleet, folder: Path, tasks: list[Any]) -> None:
                     raise RuntimeError("no more")
                 yield event
 
-    committing = Halfway(options(fleet, folder, "short"), Staging(str(folder)), Layout(COLUMNS, "payload"))
+    committing = Halfway(options(fleet, folder, sink), Staging(str(folder)), Layout(COLUMNS, "payload"))
     listed = [(task.file, task.rows) for task in tasks]
     loop = LoopThread()
     with pytest.raises(RuntimeError, match="no more"):

@@ -1,0 +1,227 @@
+"""A machine on which a sink's process crashes at a chosen step, and brokers as far as a sink's client sees them.
+
+Each file operation is two steps, before and after it, and so is each thing that the client does in the network. A step
+is where the process may crash. A crash leaves what was synced, and any part of what was not.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from gapless.client.standing import Standing
+from gapless.events import Attributes, Event
+from gapless.filters import parse
+from gapless_spark.stream.committing import Committing
+from gapless_spark.stream.files import Files
+
+__all__ = ["Crashed", "CrashingFiles", "ModelBrokers", "ModelledCommitting", "Steps"]
+
+IN_FLIGHT = 2
+"""So many events of a process that crashes are accepted, but not confirmed: the next read of history misses them."""
+
+
+class Crashed(BaseException):
+    """The process is no more: nothing in it may catch this."""
+
+
+class Steps:
+    """Counts them, and crashes at one."""
+
+    def __init__(self, last: int = -1) -> None:
+        self.taken: list[str] = []
+        self._last = last
+
+    def __call__(self, name: str) -> None:
+        """One more; the process does not survive the last."""
+        if len(self.taken) == self._last:
+            raise Crashed(name)
+        self.taken.append(name)
+
+
+Names = dict[Path, bytes]
+Change = Callable[[Names], object]
+
+
+class CrashingFiles(Files):
+    """Files of one machine: those that the process sees are real; those that are durable are kept beside them."""
+
+    def __init__(self, root: Path, durable: Names | None = None) -> None:
+        self.step = Steps()
+        self._root = root
+        self._durable = {} if durable is None else durable
+        self._pending: list[tuple[Path, Change]] = []
+        """Changes of names that were not synced: the folder, and the change."""
+
+    @contextmanager
+    def create(self, path: Path) -> Iterator[BinaryIO]:
+        self.step(f"before {path.name} is created")
+        with path.open("wb") as file:
+            self._change(path.parent, lambda names: names.update({path: b""}))
+            self.step(f"while {path.name} is written")
+            yield file
+        content = path.read_bytes()
+        self._change(path.parent, lambda names: names.update({path: content}))
+        self.step(f"after {path.name} is written")
+
+    def rename(self, path: Path, target: Path) -> None:
+        self.step(f"before {path.name} is renamed")
+        super().rename(path, target)
+        content = target.read_bytes()
+
+        def change(names: Names) -> None:
+            names.pop(path, None)
+            names[target] = content
+
+        self._change(path.parent, change)
+        self.step(f"after {path.name} is renamed")
+
+    def remove(self, path: Path) -> None:
+        self.step(f"before {path.name} is removed")
+        super().remove(path)
+        self._change(path.parent, lambda names: names.pop(path, None))
+        self.step(f"after {path.name} is removed")
+
+    def sync(self, folder: Path) -> None:
+        self.step(f"before {folder.name} is synced")
+        for where, change in self._pending:
+            if where == folder:
+                change(self._durable)
+        self._pending = [(where, change) for where, change in self._pending if where != folder]
+        self.step(f"after {folder.name} is synced")
+
+    def make_folder(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def _change(self, folder: Path, change: Change) -> None:
+        self._pending.append((folder, change))
+
+    def left_after_crash(self) -> Iterator[Names]:
+        """All that the disk may hold: what is durable, and each subset of the other changes, in their order."""
+        found: list[Names] = []
+        for count in range(len(self._pending) + 1):
+            for chosen in combinations(self._pending, count):
+                names = dict(self._durable)
+                for _, change in chosen:
+                    change(names)
+                if names not in found:
+                    found.append(names)
+        yield from found
+
+    def restore(self, names: Names) -> "CrashingFiles":
+        """The machine starts again with these files."""
+        for path in [path for path in self._root.rglob("*") if path.is_file()]:
+            path.unlink()
+        for path, content in names.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return CrashingFiles(self._root, dict(names))
+
+
+@dataclass
+class _Session:
+    attempt: int
+    taken: int
+
+
+@dataclass
+class ModelBrokers:
+    """Brokers listen to the latest attempt of a client, and accept each of its numbers once, one after the other.
+
+    Those that forget know nothing of a client that is away. Otherwise a crash leaves events in flight: the first
+    reading of history after it does not see them yet.
+    """
+
+    forget: bool
+    history: list[Event] = field(default_factory=list)
+    sessions: dict[str, _Session] = field(default_factory=dict)
+    hidden: int = 0
+
+    def crash(self) -> None:
+        """A process that published is no more."""
+        if self.forget:
+            self.sessions.clear()
+        else:
+            self.hidden = IN_FLIGHT
+
+    def attach(self, standing: Standing) -> None:
+        """A process connects as this client."""
+        session = self.sessions.get(standing.name)
+        assert session is None or standing.attempt > session.attempt, "brokers would never listen to this process"
+        taken = standing.seq if session is None else max(standing.seq, session.taken)
+        self.sessions[standing.name] = _Session(standing.attempt, taken)
+
+    def accept(self, attempt: int, event: Event) -> None:
+        """A client publishes an event, or says it again."""
+        session = self.sessions[event.publisher]
+        if attempt == session.attempt and event.seq > session.taken:
+            assert event.seq == session.taken + 1, f"{event.id} follows number {session.taken}"
+            session.taken = event.seq
+            self.history.append(event)
+
+    def visible(self) -> list[Event]:
+        """What a reading of history sees that begins now."""
+        hidden, self.hidden = self.hidden, 0
+        return self.history[: len(self.history) - hidden]
+
+
+class _Reading:
+    def __init__(self, events: list[Event], position: int) -> None:
+        self.position = position
+        self._events = events
+
+    async def take(self, most: int) -> list[Event]:
+        events, self._events = self._events[:most], self._events[most:]
+        return events
+
+
+class _Client:
+    """What a sink asks of a client."""
+
+    network, event_max, hold_up = "model", 65_536, ""
+
+    def __init__(self, brokers: ModelBrokers, step: Steps, standing: Standing) -> None:
+        self.name = standing.name
+        self.confirmed = 0
+        self._brokers = brokers
+        self._step = step
+        self.standing = standing
+
+    async def advertise(self, text: str) -> None:
+        self._step("before the sink advertises")
+        parse(text)
+
+    async def read(self, text: str, since: int | str) -> _Reading:
+        self._step("before history is read")
+        test = parse(text).test
+        visible = self._brokers.visible()
+        since = 0 if isinstance(since, str) else since
+        found = [event for place, event in enumerate(visible) if place >= since and test(event.attributes)]
+        return _Reading(found, len(visible))
+
+    async def publish_many(self, events: Iterable[tuple[Attributes, bytes]]) -> int:
+        for attributes, payload in events:
+            self._step("before an event is published")
+            seq = self.standing.seq + 1
+            self.standing = Standing(self.name, "", self.standing.attempt, seq)
+            self._brokers.accept(self.standing.attempt, Event(self.name, seq, attributes, payload))
+            self.confirmed = seq
+        self._step("after all events are confirmed")
+        return 0
+
+
+class ModelledCommitting(Committing):
+    """The real one, whose client is at the model's brokers."""
+
+    brokers: ModelBrokers
+    step: Steps
+
+    @asynccontextmanager
+    async def _client(self, standing: Standing | None) -> AsyncIterator[Any]:  # type: ignore[override]
+        self.step("before the client attaches")
+        mine = standing or Standing(f"sink-{len(self.brokers.sessions)}", "", 1, 0)
+        self.brokers.attach(mine)
+        self.step("after the client attached")
+        yield _Client(self.brokers, self.step, mine)

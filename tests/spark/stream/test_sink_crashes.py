@@ -1,0 +1,186 @@
+"""Each batch is published exactly once, wherever its driver crashes, and whatever the disk forgets then."""
+
+import asyncio
+import copy
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+from gapless_spark.stream.committing import Batch
+from gapless_spark.stream.layout import Layout
+from gapless_spark.stream.sink import NO_QUERY, StreamWriter, Tasks
+from gapless_spark.stream.sink_options import SinkOptions
+from gapless_spark.stream.staging import Staging, State
+
+from .crashes import Crashed, CrashingFiles, ModelBrokers, ModelledCommitting, Names, Steps
+from .network import PATIENCE_S, history, schema, served
+
+COLUMNS = schema(n="long")
+ROWS = 4
+"""In each batch, in two files."""
+
+
+class Machine:
+    """A driver that publishes some batches, and is started again whenever it crashes, as Spark does it."""
+
+    def __init__(self, root: Path, names: list[str], brokers: ModelBrokers) -> None:
+        """`names`: of batches of `df.write`; numbers stand for those of a stream."""
+        self._root = root
+        self._names = names
+        self._options = SinkOptions.of({"brokers": "gapless://model:1", "sink": "bills", "staging": str(root)})
+        self.brokers = brokers
+        self.files = CrashingFiles(root)
+        self.committed = 0
+        """So many batches Spark knows to be committed: it has its own log of that."""
+
+    def run(self, last: int = -1) -> list[str] | None:
+        """A life of the driver, which may crash at a step. The steps, if it did not."""
+        step = self.files.step = Steps(last)
+        serial = map("{:032x}".format, count(len(self.brokers.history)))
+        staging = Staging(str(self._root), disk=self.files)
+        try:
+            with patch.object(secrets, "token_hex", lambda _: next(serial)):  # names of files, the same in each test
+                while self.committed < len(self._names):
+                    asyncio.run(self._commit(staging, step, self.committed))
+                    self.committed += 1
+        except Crashed:
+            self.brokers.crash()
+            return None
+        return step.taken
+
+    async def _commit(self, staging: Staging, step: Steps, place: int) -> None:
+        rows = list(range(place * ROWS, (place + 1) * ROWS))
+        if self.brokers.history:
+            rows.reverse()  # a task that runs again may find its rows in another order
+        half = ROWS // 2
+        tasks = Tasks(self._options, COLUMNS, "files")
+        tasks.staging = staging
+        parts = [pa.RecordBatch.from_pydict({"n": some}) for some in (rows[:half], rows[half:])]
+        listed = [(written.file, written.rows) for written in (tasks.write(iter([part])) for part in parts)]
+        name = self._names[place]
+        if name.isdigit():
+            batch = Batch("query", "run", int(name), "", name, listed, 100)
+        else:
+            batch = Batch(NO_QUERY, "run", -1, name, name, listed, 100)
+        committing = ModelledCommitting(self._options, staging, Layout(COLUMNS, "payload"))
+        committing.brokers, committing.step = self.brokers, step
+        await committing.commit(batch)
+
+    def restarted(self, names: Names) -> "Machine":
+        """The same after a crash, with what the disk held then."""
+        again = copy.copy(self)
+        again.files = self.files.restore(names)
+        again.brokers = copy.deepcopy(self.brokers)
+        return again
+
+    def check(self) -> None:
+        """All batches are there, in their order, and once, under numbers one after the other."""
+        found = [int(event.attributes["n"]) for event in self.brokers.history]
+        batches = [sorted(found[first : first + ROWS]) for first in range(0, len(found), ROWS)]
+        assert batches == [list(range(place * ROWS, (place + 1) * ROWS)) for place in range(len(self._names))]
+        assert [event.seq for event in self.brokers.history] == list(range(1, len(found) + 1))
+        assert len({event.publisher for event in self.brokers.history}) == 1
+        assert not list(self._root.rglob("*.arrow"))
+
+
+KINDS = {"stream": ["0", "1"], "named batches": ["monday", "tuesday"]}
+both_kinds = pytest.mark.parametrize("kind", KINDS)
+whether_brokers_forget = pytest.mark.parametrize("forget", [False, True], ids=["brokers know it", "brokers forget it"])
+
+
+@both_kinds
+@whether_brokers_forget
+def test_a_crash_at_any_step_with_any_loss_of_what_was_not_synced(tmp_path: Path, kind: str, forget: bool) -> None:
+    steps = Machine(tmp_path / "calm", KINDS[kind], ModelBrokers(forget)).run()
+    assert steps is not None
+    assert {"after sink.json.new is renamed", "before an event is published"} <= set(steps)
+    for last in range(len(steps)):
+        machine = Machine(tmp_path / str(last), KINDS[kind], ModelBrokers(forget))
+        assert machine.run(last) is None
+        for names in machine.files.left_after_crash():
+            again = machine.restarted(names)
+            assert again.run() is not None
+            again.check()
+
+
+@both_kinds
+@whether_brokers_forget
+def test_a_second_crash_while_the_first_is_repaired(tmp_path: Path, kind: str, forget: bool) -> None:
+    """All pairs of steps around the first batch, where the disk keeps all changes, or only those that were synced."""
+    machine, first, seen = Machine(tmp_path, KINDS[kind], ModelBrokers(forget)), 0, list[Any]()
+    while machine.run(first) is None and not machine.committed:
+        left = [*machine.files.left_after_crash()]
+        for names in (left[0], left[-1]):
+            if (names, machine.brokers) not in seen:  # else another step before had left the same
+                seen.append((names, copy.deepcopy(machine.brokers)))
+                _crash_again(machine, names)
+        machine, first = Machine(tmp_path, KINDS[kind], ModelBrokers(forget)).restarted({}), first + 1
+    assert len(seen) > 10
+
+
+def _crash_again(machine: Machine, names: Names) -> None:
+    again, second = machine.restarted(names), 0
+    while again.run(second) is None and not again.committed:
+        third = again.restarted([*again.files.left_after_crash()][-1])
+        assert third.run() is not None
+        third.check()
+        again, second = machine.restarted(names), second + 1
+
+
+# ---- a driver that is killed, and real brokers ---------------------------------------------------------------
+
+
+DEATHS = ["before the batch is finished", "after the batch is finished"]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with served(tmp_path_factory.mktemp("shop"), 1) as fleet:
+        yield fleet
+
+
+@pytest.mark.parametrize("death", DEATHS)
+def test_a_driver_killed_around_the_end_of_a_batch_publishes_it_once(url: Any, tmp_path: Path, death: str) -> None:
+    sink = death.replace(" ", "-")
+    for kind in (death, "not at all"):
+        child = subprocess.run([sys.executable, "-m", __name__, url.config.url, str(tmp_path), sink, kind], check=False)
+        assert child.returncode == (-signal.SIGKILL if kind == death else 0)
+    events = history(url, f"\"sink.id\" = '{sink}'")
+    assert [(event.seq, event.attributes["n"]) for event in events] == [(n + 1, n) for n in range(30)]
+
+
+def main() -> None:
+    """The driver, in a process of its own: it publishes two batches, and is killed around the end of the first."""
+    url, folder, sink, death = sys.argv[1:]
+    keep = Staging.keep
+
+    def killed(self: Staging, state: State) -> None:
+        is_end = state.done >= 0 and state.manifest is None
+        if is_end and death == DEATHS[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        keep(self, state)
+        if is_end and death == DEATHS[1]:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Staging.keep = killed  # type: ignore[method-assign]
+    told = {"brokers": url, "timeout": str(int(PATIENCE_S)), "sink": sink, "staging": folder}
+    for number, rows in enumerate((range(10), range(10, 30))):
+        writer = StreamWriter(SinkOptions.of(told), StructType().add("n", "long"))
+        message: Any = writer.write(iter([pa.RecordBatch.from_pydict({"n": [*rows]})]))
+        message.query = "query-one"
+        writer.commit([message], number)
+
+
+if __name__ == "__main__":
+    main()
