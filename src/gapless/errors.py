@@ -4,10 +4,7 @@ Bugs of ours are assertions. Whoever catches a `GaplessError` can print it as it
 what is wrong, where, and what to do about it.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gapless.events import Event
+from gapless.events import Event
 
 __all__ = [
     "ArchiveError",
@@ -99,9 +96,12 @@ class EventError(CallError):
 class MisfitError(GaplessError):
     """An event that does not fit the type it is asked for as; `event` is the event."""
 
-    def __init__(self, message: str, event: "Event") -> None:
+    def __init__(self, message: str, event: Event) -> None:
         super().__init__(message)
         self.event = event
+
+
+Event._misfit = MisfitError
 
 
 class NoEventError(GaplessError, TimeoutError):
@@ -111,7 +111,7 @@ class NoEventError(GaplessError, TimeoutError):
 class NoReplyError(GaplessError, TimeoutError):
     """A request that nobody answered in time; `event` is the request, if it was published."""
 
-    def __init__(self, message: str, event: "Event | None" = None) -> None:
+    def __init__(self, message: str, event: Event | None = None) -> None:
         super().__init__(message)
         self.event = event
 

@@ -6,7 +6,8 @@ from functools import cached_property
 from itertools import chain, count, repeat
 from math import copysign
 from operator import itemgetter
-from typing import Annotated, TypeAlias, overload
+from reprlib import Repr
+from typing import Annotated, ClassVar, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -22,12 +23,22 @@ AttributeValue: TypeAlias = str | Integer | float | bool
 """Every decoder of a message, a file or a line of JSON checks the bounds, because they are part of the type."""
 Attributes: TypeAlias = dict[str, AttributeValue]
 
+T = TypeVar("T")
+
+_REQUIRED: object = object()
+"""As a default: there is none."""
+_short = Repr()
+_short.maxstring = 80
+
 
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
     """One publication. `(publisher, seq)` names it; a publisher numbers its events 1, 2, 3…
 
     Like everything that refers only to what is older, it cannot be part of a circle: no garbage collector need look.
     """
+
+    _misfit: ClassVar[type[Exception]] = ValueError
+    """What a read attribute that does not fit raises: `MisfitError`, as `gapless.errors` says, which lies above."""
 
     publisher: str
     seq: int
@@ -58,6 +69,48 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
     def id(self) -> str:
         """The name of the event in traces: `publisher:seq`."""
         return f"{self.publisher}:{self.seq}"
+
+    @overload
+    def text(self, name: str) -> str: ...
+    @overload
+    def text(self, name: str, default: T) -> str | T: ...
+    def text(self, name: str, default: object = _REQUIRED) -> object:
+        """The attribute of this name, a string; without it the default, or else a `MisfitError`."""
+        return self._attribute(name, default, "text", str)
+
+    @overload
+    def integer(self, name: str) -> int: ...
+    @overload
+    def integer(self, name: str, default: T) -> int | T: ...
+    def integer(self, name: str, default: object = _REQUIRED) -> object:
+        """The attribute of this name, an integer; without it the default, or else a `MisfitError`."""
+        return self._attribute(name, default, "an integer", int)
+
+    @overload
+    def number(self, name: str) -> float: ...
+    @overload
+    def number(self, name: str, default: T) -> float | T: ...
+    def number(self, name: str, default: object = _REQUIRED) -> object:
+        """The attribute of this name, an integer or a float; without it the default, or else a `MisfitError`."""
+        return self._attribute(name, default, "a number", int, float)
+
+    @overload
+    def boolean(self, name: str) -> bool: ...
+    @overload
+    def boolean(self, name: str, default: T) -> bool | T: ...
+    def boolean(self, name: str, default: object = _REQUIRED) -> object:
+        """The attribute of this name, true or false; without it the default, or else a `MisfitError`."""
+        return self._attribute(name, default, "a boolean", bool)
+
+    def _attribute(self, name: str, default: object, wanted: str, *kinds: type) -> object:
+        if name not in self.attributes:
+            if default is _REQUIRED:
+                raise self._misfit(f"event {self.id} has no attribute {name!r}", self)
+            return default
+        value = self.attributes[name]
+        if type(value) not in kinds:
+            raise self._misfit(f"attribute {name!r} of event {self.id} is {_short.repr(value)}, not {wanted}", self)
+        return value
 
 
 Stretch: TypeAlias = tuple[Attributes, int]

@@ -46,6 +46,27 @@ def test_history(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "so far 4\nso far 7\nsince then 7\n"
 
 
+def test_typed_confirmations(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, asyncio.timeout(60):
+            await programs["ship"](network.url)
+
+    run(main())
+    assert capsys.readouterr().out == "ship 2.5\n"
+
+
+def test_the_table_of_conversions_is_that_of_the_code() -> None:
+    from gapless.client import attribute_values
+
+    def rows(text: str) -> set[str]:
+        return {line.partition("|")[2].partition("|")[0].strip() for line in text.splitlines() if line.startswith("| ")}
+
+    assert attribute_values.__doc__ is not None
+    said = rows(attribute_values.__doc__)
+    assert len(said) > 7
+    assert said <= rows(TEXT)
+
+
 def test_types(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, asyncio.timeout(60):

@@ -60,7 +60,7 @@ def test_a_value_comes_back_as_it_was_published() -> None:
             assert got == [*sent, Trade("ACME", 9, price=2.0)]
             assert first.payload == b"any bytes"
             assert first.attributes == {
-                "symbol": "ACME", "amount": 7, "side": "sell", "price": 1.5, "at": "2024-05-06T00:00:00Z",
+                "symbol": "ACME", "amount": 7, "side": "sell", "price": 1.5, "at": "2024-05-06T00:00:00.000000Z",
             }  # fmt: skip
 
     run(main())
@@ -135,7 +135,7 @@ class Nested:
         (WithList, "field 'tags' of WithList fits no attribute"),
         (Nested, "field 'trade' of Nested fits no attribute"),
         (ByPlace, "ByPlace is array_like"),
-        (dict, "a msgspec struct or a dataclass, which dict is not"),
+        (dict, "a msgspec struct, a dataclass or a pydantic model, which dict is not"),
         (Event, "which Event is not"),
         (5, "5 cannot be used as a type of events"),
     ],

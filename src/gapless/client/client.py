@@ -189,8 +189,9 @@ class Client:
         if title:
             made.title = title
             made._confirmations = Confirmations(
-                made.name, self._presence.tell, is_manual=confirm == "manual", is_shared=share
-            )
+                made.name, self._presence.tell, is_manual=confirm == "manual", is_shared=share,
+                making=self._subscribing.making,
+            )  # fmt: skip
         if archive is not None:
             if position == NOW:
                 raise CallError("an archive holds what was published before: say since when you want it (since=…)")

@@ -7,8 +7,8 @@ again, for whoever opens the name next.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import ClassVar
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import force_setattr
 
@@ -18,7 +18,7 @@ from gapless.errors import CallError, GaplessError, GivenAwayError
 from gapless.events import Event
 from gapless.names import Confirm
 
-__all__ = ["ConfirmableEvent", "Confirmations", "not_confirmable"]
+__all__ = ["ConfirmableEvent", "Confirmations", "Making", "not_confirmable"]
 
 SHOWN = 5
 REVOKED_MAX = 10_000
@@ -45,13 +45,22 @@ class ConfirmableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
         await self._confirmations.confirm(self)
 
 
+class Making(NamedTuple):
+    """How events that can be confirmed are made: of which class, and what runs their calls if that is not awaited."""
+
+    kind: type[Any] = ConfirmableEvent
+    run: Callable[[Coroutine[Any, Any, None]], None] | None = None
+
+
 class Confirmations:
     """Of one named subscription."""
 
     def __init__(
-        self, subscription: str, give: Callable[[Confirm], None], *, is_manual: bool, is_shared: bool = False
-    ) -> None:
+        self, subscription: str, give: Callable[[Confirm], None], *, is_manual: bool, is_shared: bool = False,
+        making: Making | None = None,
+    ) -> None:  # fmt: skip
         self.is_shared = is_shared
+        self._making = making or Making()
         self._subscription = subscription
         self._give = give
         self._is_manual = is_manual
@@ -94,12 +103,17 @@ class Confirmations:
         """The application does not get this after all."""
         self._again.discard((event.publisher, event.seq))
 
-    def wrap(self, event: Event) -> ConfirmableEvent:
+    def wrap(self, event: Event) -> Any:
         """The event as its application gets it."""
         is_again = (event.publisher, event.seq) in self._again
-        made = ConfirmableEvent(event.publisher, event.seq, event.attributes, event.payload, event.stamp, is_again)
+        made = self._making.kind(event.publisher, event.seq, event.attributes, event.payload, event.stamp, is_again)
         force_setattr(made, "_confirmations", self)
         return made
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it in the client's event loop, and wait; for programs without one."""
+        assert self._making.run is not None, "this client runs in the event loop of its caller"
+        self._making.run(work)
 
     # ---- for the application ------------------------------------------------------------------------------
 

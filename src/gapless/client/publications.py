@@ -12,7 +12,9 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import msgspec
 
 from gapless.client.arguments import surrogate_in
+from gapless.client.attribute_values import plain_attributes
 from gapless.client.hints import hint_at_name
+from gapless.client.models import is_model
 from gapless.errors import EventError
 from gapless.events import INTEGER_MAX, INTEGER_MIN, Attributes, Event, are_alike
 from gapless.protocol import Publish, PublishMany
@@ -29,9 +31,16 @@ class _Dataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-EventLike: TypeAlias = Mapping[str, Any] | msgspec.Struct | _Dataclass
-"""Attributes by name; or a struct or dataclass, whose fields they are. There, None is left out, and a field of bytes is
-the payload: the same that `gapless.client.reader` makes of an event."""
+class _Model(Protocol):
+    """An instance of any pydantic model."""
+
+    __pydantic_fields__: ClassVar[dict[str, Any]]
+
+
+EventLike: TypeAlias = Mapping[str, Any] | msgspec.Struct | _Dataclass | _Model
+"""Attributes by name; or a struct, a dataclass or a pydantic model, whose fields they are. There, None is left out, and
+a field of bytes is the payload: the same that `gapless.client.reader` makes of an event. Values are converted as
+`gapless.client.attribute_values` says."""
 
 Publication: TypeAlias = EventLike | tuple[EventLike, Payload]
 """What `publish_many` takes: attributes, or attributes and a payload."""
@@ -128,10 +137,7 @@ def check_publication(item: Publication, event_max: int) -> Checked:
                     "2**63 - 1); publish it as a string, or put it into the payload"
                 )
         elif kind is not float and kind is not bool:
-            raise EventError(
-                f"attribute {name!r} is of type {kind.__name__}; attributes are strings, integers, floats "
-                "and booleans (put anything else into the payload)"
-            )
+            return check_publication((plain_attributes(attributes), payload), event_max)
     if size > event_max:
         raise EventError(
             f"the event has {size:,} bytes, but {event_max:,} is the limit; make it smaller, or raise event_max "
@@ -179,18 +185,8 @@ def _taken_apart(value: Any, payload: bytes) -> tuple[dict[str, Any], bytes]:
                 raise EventError(f"field {name!r} is the payload, but there is another payload; an event has one")
             payload = bytes(field)
         elif field is not None and not isinstance(field, Event):
-            attributes[name] = _plain(field)
+            attributes[name] = field
     return attributes, payload
-
-
-def _plain(field: Any) -> Any:
-    """A date, an enumeration and the like as the text or number that stands for it."""
-    if type(field) in (str, int, float, bool):
-        return field
-    try:
-        return msgspec.to_builtins(field)
-    except TypeError:
-        return field  # which is refused, with a sentence, when it is looked at
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
@@ -199,6 +195,8 @@ def _fields(value: Any) -> Iterator[tuple[str, Any]]:
         return ((told, getattr(value, name)) for name, told in names)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+    if is_model(type(value)):
+        return iter(value.model_dump(by_alias=True).items())
     raise EventError(
         f"an event's attributes are a dictionary, such as {{'topic': 'price'}}, but this is {_article(value)}"
     )

@@ -1,16 +1,19 @@
-"""Events as values of a type: a msgspec struct or a dataclass.
+"""Events as values of a type: a msgspec struct, a dataclass or a pydantic model.
 
 Attributes go into fields of the same name; those without a field are left out. A field of type `bytes` takes the
-payload, one of type `Event` the event itself. A field that no attribute could ever fill is a mistake of the program,
-and said when the type is named; an event that does not fit is said when it is read, with the attribute.
+payload, one of type `Event` the event itself; one of type `ConfirmableEvent`, of a durable subscription, the event that
+can be confirmed. A field that no attribute could ever fill is a mistake of the program, and said when the type is named
+(of a pydantic model, when it is read); an event that does not fit is said when it is read, with the attribute.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import inspect
 
+from gapless.client.models import Model, is_model
 from gapless.errors import CallError, MisfitError
 from gapless.events import Event
 
@@ -33,13 +36,21 @@ _AT = re.compile(r"(.*) - at `\$\.([^`]*)`")
 class Reader(Generic[T]):
     """Makes values of one type."""
 
-    def __init__(self, kind: type[T]) -> None:
+    def __init__(self, kind: type[T], confirmable: type[Event] | None = None) -> None:
+        """Where events can be confirmed, `confirmable` is the class of these."""
         self._kind = kind
         self._name = getattr(kind, "__name__", repr(kind))
+        self._confirmable = confirmable
         self._payload: list[str] = []
         self._event: list[str] = []
-        for field in self._fields():
-            self._place(field)
+        self._wrapped: list[str] = []
+        self._model = Model(kind) if is_model(kind) else None
+        if self._model is not None:
+            for name, kinds in self._model.kinds.items():
+                any(self._takes_all(name, each) for each in kinds)
+        else:
+            for field in self._fields():
+                self._place(field)
 
     def _fields(self) -> tuple[inspect.Field, ...]:
         try:
@@ -47,31 +58,60 @@ class Reader(Generic[T]):
         except Exception as error:  # annotations that cannot be resolved fail in many ways
             raise CallError(f"{self._name} cannot be used as a type of events: {error}") from None
         if not isinstance(info, inspect.StructType | inspect.DataclassType) or self._kind is Event:
-            raise CallError(f"the type of events is a msgspec struct or a dataclass, which {self._name} is not")
+            raise CallError(
+                f"the type of events is a msgspec struct, a dataclass or a pydantic model, which {self._name} is not"
+            )
         if isinstance(info, inspect.StructType) and info.array_like:
             raise CallError(f"{self._name} is array_like, but attributes have names; leave that out")
         return info.fields
 
     def _place(self, field: inspect.Field) -> None:
-        if isinstance(field.type, inspect.BytesType):
-            self._payload.append(field.encode_name)
-        elif isinstance(field.type, inspect.StructType) and field.type.cls is Event:
-            self._event.append(field.encode_name)
-        elif not _is_fillable(field.type):
+        kind = field.type
+        whole = bytes if isinstance(kind, inspect.BytesType) else getattr(kind, "cls", None)
+        if not self._takes_all(field.encode_name, whole) and not _is_fillable(kind):
             raise CallError(
                 f"field {field.name!r} of {self._name} fits no attribute; attributes are strings, integers, floats and "
                 "booleans, a field of type bytes takes the payload, and one of type Event the whole event"
             )
 
-    def read(self, event: Event) -> T:
-        """The value, or a `MisfitError`."""
+    def _takes_all(self, name: str, kind: object) -> bool:
+        """Whether a field of this kind takes no attribute, but the payload or the event."""
+        if kind is bytes:
+            self._payload.append(name)
+        elif kind is Event:
+            self._event.append(name)
+        elif isinstance(kind, type) and issubclass(kind, Event):
+            if kind is not self._confirmable:
+                there = "Event" if self._confirmable is None else f"{_shown(self._confirmable)}, or Event"
+                raise CallError(
+                    f"field {name!r} of {self._name} is a {_shown(kind)}, which this subscription does not have; write "
+                    f"{there}. Only durable subscriptions (name='…') have events that can be confirmed"
+                )
+            self._wrapped.append(name)
+        else:
+            return False
+        return True
+
+    def read(self, event: Event, wrap: Callable[[Event], Event] | None = None) -> T:
+        """The value, or a `MisfitError`; `wrap` makes of the event one that can be confirmed."""
         source: dict[str, Any] = event.attributes
-        if self._payload or self._event:
+        if self._payload or self._event or self._wrapped:
             source = {**source, **dict.fromkeys(self._payload, event.payload), **dict.fromkeys(self._event, event)}
+            if self._wrapped:
+                assert wrap is not None, "a subscription without confirmations has no such fields"
+                source.update(dict.fromkeys(self._wrapped, wrap(event)))
         try:
+            if self._model is not None:
+                read: T = self._model.read(source)
+                return read
             return msgspec.convert(source, self._kind)
-        except msgspec.ValidationError as error:
+        except ValueError as error:  # as msgspec's is, too
             raise MisfitError(f"event {event.id} does not fit {self._name}: {_reason(str(error))}", event) from None
+
+
+def _shown(kind: type) -> str:
+    """The class as programs write it."""
+    return f"{'gapless.sync' if 'sync' in kind.__module__ else 'gapless'}.{kind.__name__}"
 
 
 def _is_fillable(kind: inspect.Type) -> bool:

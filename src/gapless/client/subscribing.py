@@ -13,6 +13,7 @@ import msgspec
 
 from gapless.client.archived import log_seam, open_past
 from gapless.client.arguments import check_count, check_text
+from gapless.client.confirmations import Making
 from gapless.client.hints import hint_at_filter
 from gapless.client.positions import NOW, Since, moment_of
 from gapless.client.presence import Presence
@@ -58,6 +59,8 @@ class Subscribing:
         self._client = client
         self._presence = presence
         self._took = presence.holdings.pacing.took
+        self.making = Making()
+        """How events of named subscriptions are made."""
 
     # ---- what was asked for -------------------------------------------------------------------------------
 
@@ -116,7 +119,8 @@ class Subscribing:
         """A subscription to events, or to values of a type."""
         if values is None:
             return self.make(ConfirmableSubscription if is_named else Subscription, settings, again)
-        return self.make(TypedSubscription, settings, partial(again, type=values), Reader(values))
+        reader = Reader(values, self.making.kind if is_named else None)
+        return self.make(TypedSubscription, settings, partial(again, type=values), reader)
 
     async def begin(
         self,

@@ -409,9 +409,10 @@ class TypedSubscription(BaseSubscription[T]):
 
     def _pop(self, most: int) -> list[T]:
         values: list[T] = []
+        wrap = None if self._confirmations is None else self._confirmations.wrap
         try:
             for _, event in islice(self._untaken, most):
-                values.append(self._reader.read(event))
+                values.append(self._reader.read(event, wrap))
         except MisfitError:
             if not values:
                 self._pop_events(1)

@@ -17,6 +17,7 @@ from gapless.client.arguments import check_kind
 from gapless.client.batches import iterator_over
 from gapless.client.call_thread import CallThread
 from gapless.client.client import REQUEST_S
+from gapless.client.confirmations import Making
 from gapless.client.connecting import CredentialsLike
 from gapless.client.connecting import connect as connect_asynchronously
 from gapless.client.feed import Feed
@@ -31,6 +32,7 @@ from gapless.client.subscription import OnFull
 from gapless.client.sync_subscription import (
     BaseSubscription,
     Changes,
+    ConfirmableEvent,
     ConfirmableSubscription,
     Requests,
     Subscription,
@@ -69,6 +71,7 @@ class Client:
     def __init__(self, loop: LoopThread, inner: client.Client) -> None:
         self._loop = loop
         self._inner = inner
+        inner._subscribing.making = Making(ConfirmableEvent, loop.run)
         self._is_closed = False
         self.name = inner.name
         self.network = inner.network

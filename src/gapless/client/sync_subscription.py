@@ -9,12 +9,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from msgspec.structs import force_setattr
-
 from gapless.client import changes, requests, subscription
 from gapless.client.arguments import check_count
 from gapless.client.changes import Change
-from gapless.client.confirmations import not_confirmable
+from gapless.client.confirmations import Confirmations, not_confirmable
 from gapless.client.loop_thread import LoopThread
 from gapless.client.publications import EventLike, Payload
 from gapless.events import Event
@@ -34,14 +32,14 @@ class ConfirmableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
 
     is_again: bool = False
     """Whether another of the group that shares the subscription may have got it before."""
-    _subscription: ClassVar["ConfirmableSubscription | None"] = None
+    _confirmations: ClassVar[Confirmations | None] = None
     """Each has its own beside its fields, so that it is shown, copied and encoded without."""
 
     def confirm(self) -> None:
         """Confirm it, and all that came before it. Returns when it will not come again."""
-        if self._subscription is None:
+        if self._confirmations is None:
             raise not_confirmable(self)
-        self._subscription.confirm(self)
+        self._confirmations.run(self._confirmations.confirm(self))
 
 
 class BaseSubscription(Generic[T]):
@@ -153,11 +151,6 @@ class Subscription(BaseSubscription[Event]):
 
 class ConfirmableSubscription(BaseSubscription[ConfirmableEvent]):
     """A named subscription: `for event in subscription`. Made by `Client.subscribe` with a `name`."""
-
-    def _wrap(self, item: Any) -> ConfirmableEvent:
-        made = ConfirmableEvent(item.publisher, item.seq, item.attributes, item.payload, item.stamp, item.is_again)
-        force_setattr(made, "_subscription", self)
-        return made
 
 
 class TypedSubscription(BaseSubscription[T]):
