@@ -277,7 +277,7 @@ def test_f_can_be_chosen_at_every_scale() -> None:
 
 
 def test_unknown_scales_are_refused() -> None:
-    with pytest.raises(ScenarioError, match="scale: there is no 'huge'; choose one of small, large, long, mixed"):
+    with pytest.raises(ScenarioError, match="no 'huge'; choose one of small, large, long, large-graph, graph, mixed"):
         generate(0, "flooding", scale="huge")
 
 

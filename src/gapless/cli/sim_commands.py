@@ -48,8 +48,8 @@ def sim_search(
         str,
         typer.Option(
             metavar="KINDS",
-            help="none, all (crash,cut,suspicion), or some of these and of isolation,disk,blackout,relink,loss,"
-            "duplication.",
+            help="none, all (crash,cut,suspicion), or some of these and of in-flight,isolation,disk,blackout,relink,"
+            "loss,duplication.",
         ),
     ] = "none",
     f: Annotated[
@@ -59,8 +59,8 @@ def sim_search(
         str,
         typer.Option(
             metavar="SCALE",
-            help="small, large (up to 40 brokers), long (every broker is out and back), mixed (one in ten large, one "
-            "in ten long), or graph (with cycles).",
+            help="small, large (up to 40 brokers), long (every broker crashes and returns), mixed (one in ten large, "
+            "one in ten long), graph (with cycles), or large-graph (a tree of 15 to 40 brokers with bypasses).",
         ),
     ] = "mixed",
     option: Annotated[

@@ -23,7 +23,7 @@ from gapless.protocol import ProtocolSpec
 from gapless.registry import find_protocol
 from gapless.simulator import Finding, GeneratorLimits, Scenario, SearchReport, search
 from gapless.simulator import Progress as SearchProgress
-from gapless.simulator.fault_plan import fault_kinds
+from gapless.simulator.fault_plan import IN_FLIGHT, fault_kinds
 from gapless.simulator.networks import overlay_of
 
 __all__ = ["search_seeds"]
@@ -145,7 +145,8 @@ def _print_report(console: Console, report: SearchReport) -> None:
 
 
 def _print_claims(console: Console, spec: ProtocolSpec, kinds: Sequence[str]) -> None:
-    beyond = [kind for kind in kinds if kind not in spec.copes_with]
+    claimed = {*spec.copes_with, *([IN_FLIGHT] if "crash" in spec.copes_with else [])}
+    beyond = [kind for kind in kinds if kind not in claimed]
     if beyond:
         console.print(Text(f"{spec.name} does not claim to cope with: {', '.join(beyond)}", "yellow"))
 

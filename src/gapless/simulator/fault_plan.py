@@ -4,6 +4,8 @@
   over before anyone notices, some lose the memory and some only a while. After many of them a neighbour crashes soon
   (if f allows), so that it dies during the hand-over; in wide trees also anyone else, or one that is noticed while the
   first is being taken in again.
+- In flight: crashes of brokers on the path of an operation that has not been answered (`in_flight`). Only where asked
+  for by name.
 - Cuts: of tree links, of further pairs, and of clients from their brokers; too short to notice, or longer.
 - Isolations: of brokers that are cut off from all others, and not from their clients. Only where asked for by name, and
   only of brokers that see at least 2 f others: with fewer it could not know that it is not them.
@@ -27,14 +29,16 @@ import msgspec
 from gapless.errors import ScenarioError
 from gapless.overlay import Overlay
 from gapless.simulator.budget import FaultBudget
+from gapless.simulator.in_flight import Operation, draw_target
 from gapless.simulator.relinking import ChangingTree
 from gapless.simulator.scenario import Crash, Cut, Delay, Fault, Heal, Relink, Restart, Suspect, Trust
 
-__all__ = ["FAULT_KINDS", "LINK_KINDS", "FaultPlan", "Hazards", "fault_kinds"]
+__all__ = ["FAULT_KINDS", "IN_FLIGHT", "LINK_KINDS", "FaultPlan", "Hazards", "fault_kinds"]
 
 FAULT_KINDS = ("crash", "cut", "suspicion")
 """What `all` stands for; and in some runs, where brokers can have disks, `disk` and `blackout`."""
-NAMED_KINDS = ("isolation", "disk", "blackout", "partition", "beyond-f")
+IN_FLIGHT = "in-flight"
+NAMED_KINDS = (IN_FLIGHT, "isolation", "disk", "blackout", "partition", "beyond-f")
 """What is drawn where asked for by name only."""
 LINK_KINDS = ("relink", "loss", "duplication")
 """What is drawn where asked for by name only, and refused for protocols that do not claim to cope with it."""
@@ -65,6 +69,8 @@ class Hazards(msgspec.Struct, frozen=True):
     subscribe_ms: tuple[float, ...]
     clients: tuple[tuple[str, str], ...]
     """Each client with its broker."""
+    operations: tuple[Operation, ...] = ()
+    """The calls that a crash can meet while they are in flight."""
     is_wide: bool = False
     """Whether one crash follows another at any distance, not only next to it."""
 
@@ -96,7 +102,7 @@ class FaultPlan:
         """So many faults, but for those that do not fit; the first always does."""
         draw: dict[str, Callable[[], object]] = {
             "crash": self._draw_crash, "cut": self._draw_cut, "suspicion": self._draw_suspicion,
-            "isolation": self._draw_isolation, "relink": self._draw_relink,
+            "isolation": self._draw_isolation, "relink": self._draw_relink, IN_FLIGHT: self._draw_in_flight,
         }  # fmt: skip
         planned = [kind for kind in kinds if kind in draw]
         for _ in range(self._rng.randint(*count) if planned else 0):
@@ -107,9 +113,18 @@ class FaultPlan:
     # ---- crashes
 
     def _draw_crash(self) -> None:
+        self._crash_in_a_row(self._draw_broker(), self._draw_moment())
+
+    def _draw_in_flight(self) -> None:
+        hazards = self._hazards
+        places = [broker for _, broker in hazards.clients]
+        self._crash_in_a_row(
+            *draw_target(self._rng, self._overlay, hazards.operations, places, hazards.slowest_link_ms)
+        )
+
+    def _crash_in_a_row(self, broker: str, at_ms: float) -> None:
+        """Crash the broker and, by chance, more around it, as long as the budget allows."""
         rng = self._rng
-        broker = self._draw_broker()
-        at_ms = self._draw_moment()
         if not self._crash(broker, at_ms):
             return
         while rng.random() < 0.5:

@@ -26,9 +26,10 @@ from gapless.registry import protocols
 from gapless.simulator.beyond_plan import BEYOND, BeyondPlan
 from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
 from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
-from gapless.simulator.generator_scales import SCALES, GeneratorLimits, Scale, choose_scale
+from gapless.simulator.generator_scales import SCALES, SMALL, GeneratorLimits, Scale, choose_scale
 from gapless.simulator.generator_trees import draw_tree
 from gapless.simulator.group_plan import GROUP_MS, draw_group
+from gapless.simulator.in_flight import operations_of
 from gapless.simulator.name_plan import draw_keeping, draw_names
 from gapless.simulator.partition_plan import PARTITION, PartitionPlan, survivable
 from gapless.simulator.rolling_plan import RollingPlan
@@ -66,10 +67,11 @@ _FURTHER: tuple[tuple[str, ...], ...] = ((PARTITION,), (BEYOND,), *([()] * 6))
 
 def generate(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
-    limits: GeneratorLimits | None = None, scale: str = "small",
+    limits: GeneratorLimits | None = None, scale: str = SMALL,
 ) -> Scenario:  # fmt: skip
     """The scenario of this seed. `faults`: none, all (crash, cut, suspicion, in some runs also disk and blackout,
-    partition or beyond-f), or some of these and of isolation, relink, loss and duplication, with commas between.
+    partition or beyond-f), or some of these and of in-flight, isolation, relink, loss and duplication, with commas
+    between.
     `scale`: see `generator_scales`; `limits` are those of small scenarios, of which the others heed f alone.
     """
     spec = protocols().get(protocol)
@@ -78,9 +80,9 @@ def generate(
     given = limits or GeneratorLimits()
     drawn = SCALES[chosen]
     drawn = msgspec.structs.replace(
-        drawn, limits=given if chosen == "small" else msgspec.structs.replace(drawn.limits, f=given.f)
+        drawn, limits=given if chosen == SMALL else msgspec.structs.replace(drawn.limits, f=given.f)
     )
-    name = f"random-{faults}-{seed}" if chosen == "small" else f"random-{faults}-{chosen}-{seed}"
+    name = f"random-{faults}-{seed}" if chosen == SMALL else f"random-{faults}-{chosen}-{seed}"
     kinds = fault_kinds(faults)
     if faults == "all" and spec is not None and spec.keeps_disks:
         kinds += random.Random(f"{seed}/whole network").choice(_FURTHER)
@@ -112,7 +114,11 @@ class _Draft:
         self._scale = scale
         self._limits = limits = scale.limits
         brokers = self._draw_size()
-        self._tree = draw_tree(rng, brokers) if scale.is_wide else random_tree(brokers, seed, rng.choice([None, 3, 4]))
+        self._tree = (
+            draw_tree(rng, brokers, scale.depth)
+            if scale.is_wide
+            else random_tree(brokers, seed, rng.choice([None, 3, 4]))
+        )
         self._f = self._draw_f(brokers)
         if self._is_parted or self._is_beyond:
             self._f = max(1, survivable(self._tree, self._f))
@@ -273,6 +279,7 @@ class _Draft:
             until_ms=self._end_ms,
             subscribe_ms=tuple(starts),
             clients=tuple((client.name, client.broker) for client in self._clients),
+            operations=operations_of(self._actions, self._clients),
             is_wide=self._scale.is_wide,
         )
 

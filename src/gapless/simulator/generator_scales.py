@@ -5,6 +5,7 @@
   wrong only where some are out of each other's sight.
 - **long**: every broker is out and back at least once, with faults upon these: what goes wrong only after much else
   went well.
+- **large-graph**: trees of every shape with 15 to 40 brokers and few clients, for `graph_scenarios`.
 - **mixed**: each seed has one of these, by `SHARES`; whatever is small is the small scenario of the same seed. The
   others take about as long together as all the small ones.
 """
@@ -14,8 +15,29 @@ import random
 import msgspec
 
 from gapless.errors import ScenarioError
+from gapless.simulator.generator_trees import DEPTH
 
-__all__ = ["MIXED", "SCALES", "SHARES", "GeneratorLimits", "Scale", "choose_scale"]
+__all__ = [
+    "GRAPH",
+    "LARGE",
+    "LARGE_GRAPH",
+    "LONG",
+    "MIXED",
+    "SCALES",
+    "SHARES",
+    "SMALL",
+    "GeneratorLimits",
+    "Scale",
+    "choose_scale",
+]
+
+
+SMALL = "small"
+LARGE = "large"
+LONG = "long"
+GRAPH = "graph"
+LARGE_GRAPH = "large-graph"
+MIXED = "mixed"
 
 
 class GeneratorLimits(msgspec.Struct, frozen=True):
@@ -44,13 +66,15 @@ class Scale(msgspec.Struct, frozen=True):
     is_wide: bool = False
     """Whether trees have every shape, clients sit far from and next to each other, and faults follow one another at
     every distance."""
+    depth: int = DEPTH
+    """How deep these trees get."""
     is_rolling: bool = False
     """Whether every broker has a fault that ends, before others are drawn; clients are busy for as long."""
 
 
 SCALES = {
-    "small": Scale(),
-    "large": Scale(
+    SMALL: Scale(),
+    LARGE: Scale(
         GeneratorLimits(
             brokers=(8, 40), publishers=(3, 12), subscribers=(4, 48), subscriptions=(15, 60), publications=(60, 150),
             active_ms=(1500, 4000), settle_ms=15_000.0,
@@ -58,7 +82,7 @@ SCALES = {
         faults=(4, 30),
         is_wide=True,
     ),
-    "long": Scale(
+    LONG: Scale(
         GeneratorLimits(
             brokers=(5, 24), publishers=(3, 8), subscribers=(2, 12), subscriptions=(15, 50), publications=(100, 250),
             active_ms=(5000, 15_000), settle_ms=15_000.0,
@@ -67,9 +91,16 @@ SCALES = {
         is_wide=True,
         is_rolling=True,
     ),
+    LARGE_GRAPH: Scale(
+        GeneratorLimits(
+            brokers=(15, 40), publishers=(3, 5), subscribers=(2, 4), subscriptions=(8, 20), publications=(20, 50),
+            settle_ms=15_000.0,
+        ),
+        is_wide=True,
+        depth=20,
+    ),
 }  # fmt: skip
-SHARES = {"small": 0.8, "large": 0.1, "long": 0.1}
-MIXED = "mixed"
+SHARES = {SMALL: 0.8, LARGE: 0.1, LONG: 0.1}
 
 
 def choose_scale(name: str, seed: int) -> str:
@@ -77,5 +108,5 @@ def choose_scale(name: str, seed: int) -> str:
     if name == MIXED:
         [name] = random.Random(f"{seed}/scale").choices([*SHARES], [*SHARES.values()])
     if name not in SCALES:
-        raise ScenarioError(f"scale: there is no {name!r}; choose one of {', '.join([*SCALES, MIXED])}")
+        raise ScenarioError(f"scale: there is no {name!r}; choose one of {', '.join([*SCALES, GRAPH, MIXED])}")
     return name

@@ -1,7 +1,7 @@
 """Trees of every shape: chains, stars, combs, spiders, bushes, dumb-bells, and whatever grows when rules are mixed.
 
-A tree grows broker by broker; its shape is the rule by which each finds its parent. Nobody is more than `DEPTH` below
-the first one, so that no diameter is larger than twice that. In the end names are dealt anew, for ranks go by names.
+A tree grows broker by broker; its shape is the rule by which each finds its parent. No broker is deeper than `depth`
+(`DEPTH` if not given), so no diameter exceeds twice that. In the end names are dealt anew, for ranks go by names.
 """
 
 import random
@@ -18,18 +18,19 @@ Rule = Callable[["_Growing"], int]
 class _Growing:
     """A tree as far as it has grown."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, depth_max: int) -> None:
         self.rng = rng
+        self.depth_max = depth_max
         self.parents: list[int] = [-1]
         self.depths = [0]
         self.children = [0]
         self.degree_max = rng.choice([3, 4, 100])
-        self.spine = rng.randint(2, 2 * DEPTH - 1)
+        self.spine = rng.randint(2, 2 * depth_max - 1)
         self.legs = rng.randint(3, 8)
 
     def add(self, rule: Rule) -> None:
         parent = rule(self)
-        if self.depths[parent] == DEPTH:
+        if self.depths[parent] == self.depth_max:
             parent = self.rng.choice(self.room())
         self.parents.append(parent)
         self.depths.append(self.depths[parent] + 1)
@@ -38,20 +39,20 @@ class _Growing:
 
     def room(self) -> list[int]:
         """The brokers below which another one fits."""
-        return [number for number, depth in enumerate(self.depths) if depth < DEPTH]
+        return [number for number, depth in enumerate(self.depths) if depth < self.depth_max]
 
     @property
     def size(self) -> int:
         return len(self.parents)
 
 
-def draw_tree(rng: random.Random, brokers: int) -> Overlay:
+def draw_tree(rng: random.Random, brokers: int, depth: int = DEPTH) -> Overlay:
     """A tree of so many brokers, b0, b1, b2… in any place."""
-    rules = [_chain] if brokers <= 2 * DEPTH + 1 else []
+    rules = [_chain] if brokers <= 2 * depth + 1 else []
     rules += [_star, _bush, _deep, _regular, _comb, _spider, _dumb_bell, _random, _random]
     chosen = rng.choice(rules)
     other = rng.choice(rules) if rng.random() < 0.3 else chosen
-    growing = _Growing(rng)
+    growing = _Growing(rng, depth)
     for _ in range(brokers - 1):
         growing.add(chosen if rng.random() < 0.7 else other)
     names = [f"b{number}" for number in range(brokers)]

@@ -6,6 +6,14 @@ nothing that a seed means on trees depends on them.
 
 **Crashes** are for ever. On a tree with bypasses at most f brokers of a neighbourhood crash, on other graphs at most
 f in all; there any two brokers have f + 1 ways to each other that share no third.
+
+There are two scales:
+
+- **graph**: graphs of every kind with at least 4 to 12 brokers. A neighbourhood is measured in links, bypasses
+  included, so hardly ever do more than f brokers crash.
+- **large-graph**: trees of every shape with bypasses and 15 to 40 brokers. A neighbourhood is measured on the primary
+  tree, so many more than f crash in all. Most faults meet an operation in flight (`in_flight`). Some are suspicions: a
+  broker that is suspected is excluded for ever, so a suspicion costs as much of the budget as a crash.
 """
 
 import random
@@ -19,25 +27,47 @@ import msgspec
 from gapless.errors import ScenarioError
 from gapless.overlay import Overlay, disjoint_paths, from_edges, grid, random_regular, ring, with_bypasses
 from gapless.simulator.budget import FaultBudget
-from gapless.simulator.fault_plan import fault_kinds
+from gapless.simulator.fault_plan import IN_FLIGHT, fault_kinds
 from gapless.simulator.generator import GeneratorLimits, generate
-from gapless.simulator.scenario import Crash, Network, Scenario, SubscribeAction
+from gapless.simulator.generator_scales import GRAPH, LARGE, LARGE_GRAPH, LONG, MIXED, SMALL
+from gapless.simulator.in_flight import draw_target, operations_of
+from gapless.simulator.scenario import Crash, Fault, Network, Scenario, SubscribeAction, Suspect, Trust
 
-__all__ = ["GRAPH", "generate_on_graph"]
+__all__ = ["LASTING_KINDS", "choose_graph_scale", "generate_on_graph"]
 
-GRAPH = "graph"
-"""The scale of a search that means these."""
+LASTING_KINDS = frozenset({"crash", IN_FLIGHT, "suspicion"})
+"""The faults that exclude a broker for ever, if the protocol does not let brokers return."""
 
 GRIDS = 1 / 6
 """How many of the graphs are grids."""
 
 
+def choose_graph_scale(scale: str, seed: int, faults: str) -> str:
+    """The scale on graphs that stands for one on trees: half of the mixed seeds are large."""
+    if scale == LONG:
+        raise ScenarioError(
+            "scale: in long scenarios every broker crashes and returns, and with this protocol crashed brokers do not "
+            f"return; choose {SMALL}, {LARGE} or {MIXED}"
+        )
+    if fault_kinds(faults) != ("crash",):
+        if scale in (SMALL, GRAPH):
+            raise ScenarioError(
+                f"scale: on small graphs there are crashes only, and you ask for {faults}; choose {LARGE} or {MIXED}"
+            )
+        return LARGE_GRAPH
+    if scale == MIXED:
+        return random.Random(f"{seed}/scale").choice((GRAPH, LARGE_GRAPH))
+    return {SMALL: GRAPH, LARGE: LARGE_GRAPH}.get(scale, scale)
+
+
 def generate_on_graph(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
-    limits: GeneratorLimits | None = None,
+    limits: GeneratorLimits | None = None, scale: str = GRAPH,
 ) -> Scenario:  # fmt: skip
-    """The scenario of this seed; `faults` is none or crash."""
+    """The scenario of this seed; `faults` is none or crash, and on large graphs also in-flight and suspicion."""
     kinds = fault_kinds(faults)
+    if scale == LARGE_GRAPH:
+        return _generate_large(seed, protocol, faults, options, limits)
     if any(kind != "crash" for kind in kinds):
         raise ScenarioError(f"faults: on graphs there are crashes only, and you ask for {faults}; choose none or crash")
     scenario = generate(seed, protocol, "none", options, limits)
@@ -124,3 +154,82 @@ def _draw_crashes(dice: random.Random, scenario: Scenario, overlay: Overlay) -> 
         if fits and len(found) < len(overlay.brokers) - 2 and budget.take(broker, at_ms):
             found.append(Crash(at_ms, broker))
     return tuple(sorted(found, key=lambda crash: crash.at_ms))
+
+
+# ---- large graphs
+
+
+def _generate_large(
+    seed: int, protocol: str, faults: str, options: Mapping[str, Any] | None, limits: GeneratorLimits | None
+) -> Scenario:
+    kinds = fault_kinds(faults)
+    unfit = [kind for kind in kinds if kind not in LASTING_KINDS]
+    if unfit:
+        raise ScenarioError(
+            f"faults: on large graphs there are crash, {IN_FLIGHT} and suspicion, and you ask for {', '.join(unfit)}"
+        )
+    scenario = generate(seed, protocol, "none", options, limits, scale=LARGE_GRAPH)
+    dice = random.Random(f"{seed}/large-graph")
+    f = _draw_f(dice, limits, crashes=True)
+    network = msgspec.structs.replace(scenario.network, f=f, bypass=f)
+    found = msgspec.structs.replace(scenario, name=f"random-large-graph-{faults}-{seed}", network=network)
+    if kinds:
+        found = msgspec.structs.replace(found, faults=_LastingFaults(dice, found, kinds).draw())
+    return found
+
+
+class _LastingFaults:
+    """Draws faults that exclude brokers for ever, at most f in a neighbourhood of the primary tree."""
+
+    def __init__(self, dice: random.Random, scenario: Scenario, kinds: tuple[str, ...]) -> None:
+        self._dice = dice
+        self._kinds = kinds
+        self._network = network = scenario.network
+        self._clients = scenario.clients
+        self._tree = from_edges(network.edges or ())
+        self._graph = with_bypasses(self._tree, network.f)
+        self._budget = FaultBudget(self._tree, network.f, 0.0)
+        self._operations = operations_of(scenario.actions, scenario.clients)
+        self._end_ms = max(action.at_ms for action in scenario.actions)
+        self._faults: list[Fault] = []
+
+    def draw(self) -> tuple[Fault, ...]:
+        """As many as a third of the brokers, as far as the budget allows; some of them soon after another one."""
+        dice = self._dice
+        for _ in range(dice.randint(1, len(self._tree.brokers) // 3)):
+            broker, at_ms = self._draw_place()
+            self._take(broker, at_ms)
+            while dice.random() < 0.4:
+                broker = dice.choice(self._tree.within(broker, 2 * self._network.f + 3))
+                at_ms = round(at_ms + dice.uniform(0, 2 * self._network.detection.max_ms), 3)
+                self._take(broker, at_ms)
+        return tuple(sorted(self._faults, key=lambda fault: fault.at_ms))
+
+    def _draw_place(self) -> tuple[str, float]:
+        dice = self._dice
+        if self._operations and (self._kinds == (IN_FLIGHT,) or dice.random() < 0.7):
+            places = [client.broker for client in self._clients]
+            hop_ms = self._network.latency.max_ms or 0.0
+            return draw_target(dice, self._tree, self._operations, places, hop_ms)
+        return dice.choice(self._tree.brokers), round(dice.uniform(0, self._end_ms), 3)
+
+    def _take(self, broker: str, at_ms: float) -> None:
+        if not self._budget.take(broker, at_ms):
+            return
+        if self._dice.choice(self._kinds) == "suspicion":
+            self._faults += self._draw_suspicion(broker, at_ms)
+        else:
+            self._faults.append(Crash(at_ms, broker))
+
+    def _draw_suspicion(self, target: str, at_ms: float) -> list[Fault]:
+        """One or two neighbours or clients of a broker take it for dead, most of them for a while."""
+        dice = self._dice
+        own = [client.name for client in self._clients if client.broker == target]
+        observers = [*self._graph.neighbours(target), *own]
+        found: list[Fault] = []
+        for observer in dice.sample(observers, min(len(observers), dice.choice([1, 1, 2]))):
+            start_ms = round(at_ms + dice.uniform(0, 50), 3)
+            found.append(Suspect(start_ms, observer, target))
+            if dice.random() < 0.7:
+                found.append(Trust(round(start_ms + dice.choice([5.0, 100.0, 600.0]), 3), observer, target))
+        return found

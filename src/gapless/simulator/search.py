@@ -25,8 +25,8 @@ from gapless.simulator.beyond_plan import BEYOND
 from gapless.simulator.disk_plan import DISK_KINDS
 from gapless.simulator.fault_plan import LINK_KINDS, fault_kinds
 from gapless.simulator.generator import GeneratorLimits, generate
-from gapless.simulator.generator_scales import MIXED
-from gapless.simulator.graph_scenarios import GRAPH, generate_on_graph
+from gapless.simulator.generator_scales import GRAPH, LARGE_GRAPH, MIXED, SMALL
+from gapless.simulator.graph_scenarios import LASTING_KINDS, choose_graph_scale, generate_on_graph
 from gapless.simulator.options import convert_options, refusal
 from gapless.simulator.partition_plan import PARTITION
 from gapless.simulator.scenario import Scenario
@@ -92,14 +92,15 @@ def search(
     protocol: str | ProtocolSpec, runs: int, first_seed: int = 0, faults: str = "none",
     options: Mapping[str, Any] | None = None, processes: int | None = None,
     on_progress: Callable[[Progress], None] | None = None, *, limits: GeneratorLimits | None = None,
-    shrink_seconds: float = 60.0, scale: str = "small",
+    shrink_seconds: float = 60.0, scale: str = SMALL,
 ) -> SearchReport:  # fmt: skip
     """Try `runs` seeds from `first_seed` on, and stop at the first violation. `scale`: see `generator_scales`."""
     spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
     convert_options(spec, options or {})
-    scale = _fitting(spec, faults, scale)
-    draw = generate_on_graph if scale == GRAPH else partial(generate, scale=scale)
-    make = partial(draw, protocol=spec.name, faults=faults, options=dict(options or {}), limits=limits)
+    make = partial(
+        _draw, scale=scale, lasting=_excludes_for_ever(spec, faults), protocol=spec.name, faults=faults,
+        options=dict(options or {}), limits=limits,
+    )  # fmt: skip
     _refuse_unclaimed(spec, faults)
     make(first_seed)
     tell = on_progress or (lambda _: None)
@@ -129,11 +130,19 @@ def search(
     return SearchReport(spec.name, faults, first_seed, done, done - unknown, unknown, None)
 
 
-def _fitting(spec: ProtocolSpec, faults: str, scale: str) -> str:
-    """A protocol that copes with crashes, but not with the return of brokers, gets graphs, where crashes are for
-    ever."""
-    stays_away = "crash" in spec.copes_with and "restart" not in spec.copes_with
-    return GRAPH if stays_away and fault_kinds(faults) == ("crash",) else scale
+def _excludes_for_ever(spec: ProtocolSpec, faults: str) -> bool:
+    """Whether all that happens to brokers lasts, since the protocol copes with crashes and not with returns."""
+    kinds = set(fault_kinds(faults))
+    return "crash" in spec.copes_with and "restart" not in spec.copes_with and bool(kinds) and kinds <= LASTING_KINDS
+
+
+def _draw(seed: int, *, scale: str, lasting: bool, faults: str, **how: Any) -> Scenario:
+    """The scenario of a seed: on a graph if the scale says so, or if brokers do not return."""
+    if lasting:
+        scale = choose_graph_scale(scale, seed, faults)
+    if scale in (GRAPH, LARGE_GRAPH):
+        return generate_on_graph(seed, faults=faults, scale=scale, **how)
+    return generate(seed, faults=faults, scale=scale, **how)
 
 
 def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:

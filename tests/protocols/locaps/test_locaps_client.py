@@ -20,6 +20,8 @@ from gapless.protocol import (
     Send,
     Start,
     Subscribe,
+    Suspected,
+    Trusted,
     Unadvertise,
     Unsubscribe,
 )
@@ -28,9 +30,11 @@ from gapless.protocols.locaps.client import LocapsClient
 from gapless.protocols.locaps.messages import (
     ClientAdvertise,
     ClientPublish,
+    ClientReturn,
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
+    Dead,
     Delivery,
     Stable,
     Started,
@@ -109,3 +113,22 @@ def test_it_ends_where_its_deliveries_end_and_the_name_is_free_again() -> None:
     assert step(client, Received("b", Delivery(Event("p", 6, {}), [1]))) == []
     assert step(client, Received("b", Started(1, {"r": 1}))) == []
     assert client.state_size() == {"subscriptions": 1, "advertisements": 0, "unconfirmed": 0}
+
+
+def test_a_client_tries_each_contact_once_however_often_it_is_told_that_brokers_are_excluded() -> None:
+    client = LocapsClient(ClientPlace("c", "b0", ("b0", "b1", "b2")), LocapsOptions())
+    turned_to = []
+    for broker in ("b0", "b0", "b1", "b0", "b1", "b2", "b2"):
+        effects = step(client, Received(broker, Dead(broker)))
+        turned_to += [effect.peer for effect in effects if isinstance(effect, Send)]
+    assert turned_to == ["b1", "b2"]
+
+
+def test_a_client_prefers_a_contact_that_it_does_not_suspect_and_never_returns() -> None:
+    client = LocapsClient(ClientPlace("c", "b0", ("b0", "b1", "b2")), LocapsOptions())
+    assert step(client, Suspected("b1")) == []
+    [moved] = step(client, Suspected("b0"))
+    assert moved == Send("b2", ClientReturn(("b0",), {}, (), [], {}))
+    step(client, Trusted("b0"))
+    [moved] = step(client, Suspected("b2"))
+    assert moved == Send("b1", ClientReturn(("b0", "b2"), {}, (), [], {}))

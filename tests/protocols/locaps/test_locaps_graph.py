@@ -14,7 +14,7 @@ from gapless.errors import ScenarioError
 from gapless.overlay import binary
 from gapless.protocols.locaps.messages import Hop
 from gapless.protocols.locaps.options import REPAIRS
-from gapless.simulator import Scenario, load_scenario, run_scenario, search, try_scenario
+from gapless.simulator import GeneratorLimits, Scenario, load_scenario, run_scenario, search, try_scenario
 from gapless.simulator.graph_scenarios import generate_on_graph
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.scenario import (
@@ -92,9 +92,13 @@ def test_what_once_failed_does_not_any_more(seed: int) -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "answer_to_the_former_advertisement",
         "answered_by_one_whose_broker_failed",
         "both_kept_until_the_last_pivot",
+        "broker_suspected_by_a_client",
+        "client_comes_to_an_excluded_broker",
         "event_missed_after_the_subscription_was_active",
+        "own_marker_before_the_pivots_agree",
         "pivots_away_from_the_covers_way",
         "publisher_moved_to_the_covers_broker",
         "sent_again_while_it_waits",
@@ -119,6 +123,13 @@ def test_no_violation_on_graphs(options: dict[str, Any]) -> None:
 
 def test_no_violation_with_crashes() -> None:
     report = search("locaps", 24, 2000, "crash", processes=1)
+    assert report.finding is None, report.finding.repeat
+
+
+@pytest.mark.parametrize("f", [1, 2, 3])
+def test_no_violation_on_large_trees_whatever_crashes_or_is_suspected_meanwhile(f: int) -> None:
+    limits = GeneratorLimits(f=f)
+    report = search("locaps", 6, 500 * f, "crash,in-flight,suspicion", processes=1, limits=limits, scale="large")
     assert report.finding is None, report.finding.repeat
 
 

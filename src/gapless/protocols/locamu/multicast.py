@@ -84,7 +84,7 @@ class CausalMulticast:
         self._tell_settled = settled
         self._said = 0
         self._heard: dict[str, Due] = {}
-        """The table in the last message of each origin that was processed."""
+        """The table that each broker sent last: its rows have been taken over."""
         self._waiting: dict[tuple[str, int], _Arrived] = {}
         self._carried: dict[tuple[str, int], dict[str, None]] = {}
         self._origins: dict[tuple[str, int], dict[str, None]] = {}
@@ -187,8 +187,7 @@ class CausalMulticast:
             self._repeat(packet, tuple(arrived.extra))
             return
         self.processed[stream] = number
-        self.take_over(packet.due, self._heard.get(packet.origin, {}))
-        self._heard[packet.origin] = packet.due
+        self._hear_due(packet.origin, packet.due)
         self._seen(packet)
         self._note(packet)
         self._thank(packet)
@@ -260,6 +259,10 @@ class CausalMulticast:
                 elif row.get(stream, 0) < number:
                     self.due[name] = {**row, stream: number}
 
+    def _hear_due(self, sender: str, due: Due) -> None:
+        self.take_over(due, self._heard.get(sender, _NOTHING))
+        self._heard[sender] = due
+
     def take_over(self, due: Due, before: Due = _NOTHING) -> None:
         """Learn what others must have; rows that are the same as before are known."""
         settled = self.settled
@@ -284,7 +287,7 @@ class CausalMulticast:
 
     def receive_done(self, sender: str, done: dict[str, int], due: Due) -> None:
         """A receiver is done with messages of this broker, and knew this by then."""
-        self.take_over(due)
+        self._hear_due(sender, due)
         for stream, number in done.items():
             for own, missing in self._open.get(stream, {}).items():
                 if own <= number:

@@ -40,6 +40,8 @@ class LocapsClient(NumberedClient):
         """Taken back, with events before that that may not have come through."""
         self._contacts = place.contacts
         self._suspects: dict[str, None] = {}
+        self._excluded: dict[str, None] = {}
+        """Brokers that never serve this client again: the former ones, and those that say that they are excluded."""
         self._former: tuple[str, ...] = ()
         self._events: dict[int, Event] = {}
         """Those that may not have come through."""
@@ -89,16 +91,23 @@ class LocapsClient(NumberedClient):
             self._go_on_elsewhere()
 
     def _on_dead(self, message: Dead) -> None:
-        """Its broker was taken for dead, and says so itself."""
-        self._suspects[message.broker] = None
-        self._go_on_elsewhere()
+        """A broker was taken for dead, and says so itself: in answer to each call, of which the first counts."""
+        self._excluded[message.broker] = None
+        if message.broker == self._broker:
+            self._go_on_elsewhere()
 
     def _go_on_elsewhere(self) -> None:
+        """Turn to the next contact: one that is suspected only if there is no other. Without any, stay here."""
         for held in self._subscriptions.values():
             self._effects.append(Ended(held.name, held.last()))
         self._subscriptions = {}
+        self._excluded[self._broker] = None  # whoever serves this client next takes its former brokers for dead
+        left = [name for name in self._contacts if name not in self._excluded]
+        left.sort(key=self._suspects.__contains__)
+        if not left:
+            return
         self._former = (*self._former, self._broker)
-        self._broker = next((name for name in self._contacts if name not in self._suspects), self._broker)
+        self._broker = left[0]
         offers = {number: offer.filter.text for number, offer in {**self._closing, **self._offers}.items()}
         events = list(self._events.values())
         self._send(ClientReturn(self._former, offers, tuple(self._closing), events, self._due))

@@ -4,8 +4,8 @@ It stands on the causal multicast (`gapless.protocols.locamu`): whatever brokers
 in causal order, and comes through while f fail. On top of it are the paper's algorithms (`path_routing`); this class
 serves the clients.
 
-A broker that is suspected has failed for good: everyone is told, and nobody waits for it. If it lives after all, it is
-told so when it is heard of again, sends its clients to others, and says no more.
+A broker that is suspected has failed for good: everyone is told, and nobody waits for it. If it is alive after all, it
+is told too, at once or when it can be reached again. Then it sends its clients to other brokers and does nothing more.
 """
 
 from collections import deque
@@ -128,7 +128,7 @@ class PathBroker(BrokerNode):
         """Take one input."""
         self._effects = []
         if self._name in self._multicast.dead:
-            return ()
+            return self._refuse(item)
         if isinstance(item, Received):
             if item.peer in self._overlay:
                 self._on_told(item.peer, item.message)
@@ -218,7 +218,8 @@ class PathBroker(BrokerNode):
             case AddAdvertisement():
                 self._routing.hear_advertisement(packet.origin, content)
             case AdvertisementStable():
-                self._routing.hear_stable(packet.origin, content.advertisement)
+                if self._name in packet.ends:
+                    self._routing.hear_stable(packet.origin, content.advertisement)
             case RemoveAdvertisement():
                 self._remove_advertisement(packet, content)
             case PathSubscribe():
@@ -253,14 +254,14 @@ class PathBroker(BrokerNode):
                 self._send(stream, Confirmation(seq))
 
     def _bury(self, broker: str) -> None:
-        """A broker has failed: tell everyone, and wait for it no more."""
+        """A broker has failed: tell all neighbours, itself included in case it is alive, and wait for it no more."""
         if broker in self._multicast.dead:
             return
         if broker == self._name:
             self._retire()
             return
         for neighbour in self._overlay.neighbours(self._name):
-            if neighbour not in self._multicast.dead and neighbour != broker:
+            if neighbour not in self._multicast.dead:
                 self._send(neighbour, Dead(broker))
         self._effects.append(SetTimer(broker, LINGER_US))
         self._multicast.bury(broker)
@@ -276,6 +277,12 @@ class PathBroker(BrokerNode):
         self._multicast.dead[self._name] = None
         for client in dict.fromkeys([*self._outboxes, *(own.client for own in self._tables.own())]):
             self._send(client, Dead(self._name))
+
+    def _refuse(self, item: Input) -> Sequence[Effect]:
+        """The others take this broker for dead: a client that comes to it has to go on elsewhere."""
+        if isinstance(item, Received) and item.peer not in self._overlay:
+            return [Send(item.peer, Dead(self._name))]
+        return ()
 
     def _forget_home(self, broker: str) -> None:
         """Those who relied on subscriptions of a broker that failed have been served by others long since."""

@@ -6,7 +6,8 @@ carries itself (Algorithm 2, lines 37 to 42). Events that come between the first
 
 **All publishers or none** (repair `pivots`). Partial pivots count only if they are the same brokers for all
 publishers that may match: then every effect of what they carry comes past one of them, too, behind its cause.
-Otherwise an effect could come straight from its publisher, before its cause has been carried here.
+Otherwise an effect could come straight from its publisher, before its cause has been carried here. For the same reason
+they do not count once a publisher's own marker has fixed a start: that start can be after an effect of what they carry.
 """
 
 from collections.abc import Collection, Iterable
@@ -22,6 +23,7 @@ class PathStart(Starts):
 
     def __init__(self, switched_off: Collection[str] = ()) -> None:
         super().__init__(switched_off)
+        self._speaks_for_all = "pivots" not in switched_off
         self.in_transition: dict[str, None] = {}
         """Publishers that it gets by way of partial pivots, whose own markers have not come yet."""
         self.marked: dict[str, None] = {}
@@ -48,7 +50,14 @@ class PathStart(Starts):
         return [broker for broker, cuts in self._markers.items() if publisher in cuts]
 
     def take_pivots(self, publishers: Iterable[str], pivots: Iterable[str]) -> Cuts:
-        """All partial pivots of all these publishers have spoken; returns the starts that it fixes."""
+        """All partial pivots of all these publishers have spoken; returns the starts that it fixes.
+
+        None if a publisher's own marker came first. The smallest story: q answers p:1 with q:1, and the own marker of q
+        fixes its start at q:2. Then a third publisher leaves, and the partial pivots of p and q are the same at last:
+        they would start p at p:1, and its effect q:1 would be missing.
+        """
+        if self._speaks_for_all and self._any_marker:
+            return {}
         markers = [self._markers[broker] for broker in pivots]
         cuts = {publisher: max(marker[publisher] for marker in markers) for publisher in publishers}
         for publisher in cuts:
