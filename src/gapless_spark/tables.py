@@ -9,10 +9,8 @@ Spark runs on this machine, or else on the executors, so that a trace can lie wh
 """
 
 import re
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -27,10 +25,11 @@ from pyspark.sql.utils import is_remote
 
 from gapless.errors import SparkError, TraceError
 from gapless.trace.part_recorder import PARTS
+from gapless.trace.results import DONE, results_folder
 from gapless.trace.storage import OPTIONAL_TABLES
 from gapless.trace.tables import KNOWN_VERSIONS, SCHEMA_VERSION, TABLES, VERSION_KEY, arrow_schema, column_default
 
-__all__ = ["TraceTables", "has_to_make_room", "located", "read_tables", "rows_here", "write_tables"]
+__all__ = ["TraceTables", "located", "read_tables", "write_tables"]
 
 _INSPECTED = "table string, address string, file string, rows bigint, complaint string, names array<string>"
 
@@ -110,35 +109,11 @@ def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
 
 def write_tables(tables: Mapping[str, DataFrame], directory: str | Path) -> None:
     """Write each DataFrame to a folder of its own in `directory`, which must be free, empty, or hold such tables."""
-    target = Path(directory).absolute()
-    replaced = has_to_make_room(target, tables)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    workshop = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
-    try:
+    with results_folder(directory, tables) as folder:
         for name, frame in tables.items():
-            frame.write.parquet(f"file://{workshop}/new/{name}")
-            if not (workshop / "new" / name / "_SUCCESS").exists():
+            frame.write.parquet(f"file://{folder}/{name}")
+            if not (folder / name / DONE).exists():
                 raise SparkError(f"Spark wrote {name} to a machine whose files we do not see: name a shared directory")
-        if replaced:
-            target.rename(workshop / "old")
-        (workshop / "new").rename(target)
-    finally:
-        shutil.rmtree(workshop, ignore_errors=True)
-
-
-def has_to_make_room(directory: str | Path, tables: Iterable[str]) -> bool:
-    """Whether something stands there that results of these names will replace; an error if they must not."""
-    target, tables = Path(directory).absolute(), set(tables)
-    if not target.exists():
-        return False
-    if not target.is_dir():
-        raise TraceError(f"{target} is a file; name a directory for the results")
-    for entry in sorted(target.iterdir()):
-        if entry.name not in tables or not (entry / "_SUCCESS").exists():
-            raise TraceError(
-                f"{target} holds something other than results ({entry.name}); choose another directory or empty it"
-            )
-    return True
 
 
 def _with_defaults(table: str, frame: DataFrame) -> DataFrame:
@@ -191,18 +166,6 @@ def _files_here(place: Path) -> list[str]:
     folders = [place / table for table in TABLES if (place / table).is_dir()]
     files = [path for folder in folders for path in sorted(folder.glob("*.parquet")) if path.is_file()]
     return [f"file:{path}" for path in files if not path.name.startswith((".", "_"))]
-
-
-def rows_here(trace: str | Path) -> int | None:
-    """How many rows a trace on this machine has, save for messages; None if that is not to be seen."""
-    place = _without_scheme(str(trace))
-    if "://" in place or not Path(place).is_dir():
-        return None
-    try:
-        files = [located(file)[1] for file in _files_here(Path(place).absolute())]
-        return sum(int(pq.read_metadata(file).num_rows) for file in files if Path(file).parent.name != "messages")
-    except (OSError, pa.ArrowException):
-        return None
 
 
 def _must_be_complete(place: str, files: list[str], found: list[dict[str, Any]]) -> None:

@@ -92,6 +92,13 @@ def test_several_runs_are_judged_one_by_one() -> None:
         check(together)
 
 
+def test_two_runs_of_one_name_are_refused() -> None:
+    one, other = record(Model(1).run(), "same"), record(Model(2).run(), "same")
+    rows = {table: getattr(one, table) + getattr(other, table) for table in Trace.__struct_fields__}
+    with pytest.raises(TraceError, match="two runs are named 'same'"):
+        check_all(Trace(**rows))
+
+
 def test_counts() -> None:
     verdict = play("bob ? ann 1\nbob ok\nann ! ann:1\nann ! ann:2\nbob < ann:2\nbob < ann:2")
     assert (verdict.events, verdict.subscriptions, verdict.deliveries) == (2, 1, 2)

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gapless.checkers import check
+from gapless.checkers.verdict_rows import ROWS_MAX
 from gapless.errors import TraceError
 from gapless.events import Event
 from gapless.trace import CutShortRow, PartRecorder, Recorder, RunRow, Trace, write_trace
 from gapless_spark.audit import audit
-from gapless_spark.audit.small_runs import ROWS_MAX
 from gapless_spark.spark_errors import plain_errors
 from gapless_spark.tables import read_tables, write_tables
 from tests.checkers.test_evidence import DAMAGES as IMPOSSIBLE

@@ -1,5 +1,6 @@
-"""`gapless audit`: judges every run of a trace on Spark."""
+"""`gapless audit`: judges every run of a trace, here or on Spark."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from gapless.checkers.verdict_rows import Row, first_anomalies
+from gapless.cli.audit_here import fits_here, judge_here
 from gapless.cli.exit_codes import code_of, worst
 from gapless.cli.terminal import output_console, print_json, sign_of_life
 from gapless.cli.verdict_view import print_cut_short, status_text
-from gapless.errors import SparkError, TraceError
+from gapless.errors import SparkError
 from gapless.protocol import GUARANTEE_NAMES
+from gapless.trace.results import must_take_results
 
 __all__ = ["audit_trace", "judge_on_spark"]
 
@@ -37,13 +41,21 @@ FOR_SMALL = {
 }
 """For thousands of rows, Spark spends most of its time on compiling plans that run once."""
 
-Row = dict[str, Any]
-
 
 def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path | None, as_json: bool) -> int:
-    """Judge, show, and return the exit code: the worst of all runs."""
-    with sign_of_life("starting Spark") as tell:
-        verdicts, found = judge_on_spark(trace, master, remote, out, on_start=lambda: tell("judging on Spark"))
+    """Judge, show, and return the exit code: the worst of all runs.
+
+    Spark judges if the user names one, or if the trace is elsewhere or too large for this process.
+    """
+    here = None if master or remote else _place_here(trace)
+    if out is not None:
+        must_take_results(out, RESULTS)  # or else nobody should wait for an audit that cannot be kept
+    if here is not None and fits_here(here):
+        verdicts, found = judge_here(here, out)
+        found = first_anomalies(found, LISTED_MAX)
+    else:
+        with sign_of_life("starting Spark") as tell:
+            verdicts, found = judge_on_spark(trace, master, remote, out, on_start=lambda: tell("judging on Spark"))
     status = worst(verdict["status"] for verdict in verdicts)
     if as_json:
         print_json(_document(trace, status, verdicts, found))
@@ -62,25 +74,21 @@ def judge_on_spark(
 ) -> tuple[list[Row], list[Row]]:
     """The verdict on each run, and the first anomalies; a `SparkError` where Spark or Java is missing.
 
-    `on_start` is called when Spark has started. Where that is on this machine, and workers can judge all of the trace,
-    it is not started for much, unless `settings` say how.
+    `on_start` is called when Spark has started. If that is on this machine, and workers can judge all of the trace,
+    Spark is started with settings for small work, unless `settings` say otherwise.
     """
     try:
         from gapless_spark.audit import audit
-        from gapless_spark.audit.small_runs import ROWS_MAX
         from gapless_spark.session import spark_session
-        from gapless_spark.tables import has_to_make_room, read_tables, rows_here, write_tables
+        from gapless_spark.tables import read_tables, write_tables
     except ModuleNotFoundError as error:
         raise SparkError(
             f"the audit needs {error.name}, which is not installed; pip install 'gapless[spark]' brings it"
         ) from None
-    if remote is None and (master or "local").startswith("local") and "://" not in trace:
-        _must_be_a_trace(Path(trace))
-    if settings is None and remote is None and (master or "local").startswith("local"):
-        rows = rows_here(trace)
-        settings = FOR_SMALL if rows is not None and rows <= ROWS_MAX else None
-    if out is not None:
-        has_to_make_room(out, RESULTS)  # or else nobody should wait for an audit that cannot be kept
+    is_local = remote is None and (master or "local").startswith("local")
+    here = _place_here(trace) if is_local else None
+    if settings is None and here is not None and fits_here(here):
+        settings = FOR_SMALL
     with spark_session(master=master, remote=remote, settings=settings) as spark:
         on_start()
         result = audit(spark, read_tables(spark, trace))
@@ -91,14 +99,10 @@ def judge_on_spark(
         return verdicts, found
 
 
-def _must_be_a_trace(place: Path) -> None:
-    """What can be seen at once, nobody should wait for Spark to hear."""
-    if not place.is_dir():
-        raise TraceError(f"there is no trace at {place}: it is not a directory")
-    if (place / "parts").is_dir():
-        raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
-    if not (place / "runs").is_dir():
-        raise TraceError(f"the trace at {place} has no table 'runs'; it is incomplete or not a trace")
+def _place_here(trace: str) -> Path | None:
+    """The directory of a trace on this machine."""
+    path = re.sub(r"^file:/+", "/", trace)
+    return None if "://" in path else Path(path)
 
 
 def _document(trace: str, status: str, verdicts: Sequence[Row], found: Sequence[Row]) -> Row:

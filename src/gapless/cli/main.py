@@ -183,9 +183,10 @@ def check(
 def audit(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="A directory, or an address that Spark reads.")],
     master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark's master; without one, all cores of this machine.")
+        str | None,
+        typer.Option(metavar="URL", help="Judge on this master of Spark; by default a large trace alone goes to one."),
     ] = None,
-    remote: Annotated[str | None, typer.Option(metavar="URL", help="Spark Connect: sc://host:port.")] = None,
+    remote: Annotated[str | None, typer.Option(metavar="URL", help="Judge by Spark Connect: sc://host:port.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write verdicts and anomalies here, as Parquet.")
     ] = None,
@@ -205,7 +206,9 @@ def audit(
     ] = None,
     json: Json = False,
 ) -> int:  # fmt: skip
-    """Judge every run of a trace of any size, on Spark; or a network while it runs.
+    """Judge every run of a trace of any size; or a network while it runs.
+
+    A trace of up to 500,000 rows is judged in this process. Spark judges a larger one, and any if you name a master.
 
     Example:  [bold]gapless audit out/trace --out out/judged[/bold]
 

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from gapless.errors import TraceError
 from gapless.protocol import Guarantee, Ready
 
 __all__ = [
@@ -152,10 +153,17 @@ class Trace(msgspec.Struct, frozen=True):
     skipped: list[SkippedRow] = []
 
     def split(self) -> list["Trace"]:
-        """One trace per run, in the order of `runs`; rows of a run that is not in `runs` are left out."""
+        """One trace per run, in the order of `runs`; rows of a run that is not in `runs` are left out.
+
+        A `TraceError` if two runs have one name: their rows cannot be told apart.
+        """
         if len(self.runs) == 1 and all(row.run == self.runs[0].run for row in self._rows()):
             return [self]
-        parts = {row.run: Trace([row], [], [], [], [], [], [], [], []) for row in self.runs}
+        parts: dict[str, Trace] = {}
+        for row in self.runs:
+            if row.run in parts:
+                raise TraceError(f"two runs are named {row.run!r}; give each run of a trace a name of its own")
+            parts[row.run] = Trace([row], [], [], [], [], [], [], [], [])
         for table in msgspec.structs.fields(Trace)[1:]:
             for row in getattr(self, table.name):
                 if row.run in parts:

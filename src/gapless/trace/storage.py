@@ -9,7 +9,7 @@ Many runs can be written to one directory without holding them all in memory: ro
 
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from gapless.errors import TraceError
 from gapless.trace.rows import Trace
 from gapless.trace.tables import KNOWN_VERSIONS, TABLES, VERSION_KEY, arrow_schema, rows_to_table, table_to_rows
 
-__all__ = ["must_be_free", "read_trace", "write_trace"]
+__all__ = ["count_rows", "must_be_free", "read_trace", "write_trace"]
 
 ROWS_PER_GROUP = 65_536
 """Rows buffered per table before they are flushed: large enough to compress well, small enough to hold."""
@@ -46,14 +46,35 @@ def write_trace(traces: Trace | Iterable[Trace], directory: Path | str) -> None:
         shutil.rmtree(workshop)
 
 
-def read_trace(directory: Path | str) -> Trace:
-    """Read every run that `directory` holds; a `TraceError` says what is wrong with it."""
+def read_trace(directory: Path | str, *, without: Collection[str] = ()) -> Trace:
+    """Read every run that `directory` holds; a `TraceError` says what is wrong with it.
+
+    `without` names tables that are left out; they are empty then.
+    """
+    source = _existing(directory)
+    return Trace(**{table: [] if table in without else _read_table(table, source / table) for table in TABLES})
+
+
+def count_rows(directory: Path | str) -> dict[str, int]:
+    """How many rows each table has, from the ends of its files; a `TraceError` says what is wrong with the trace."""
+    source = _existing(directory)
+    return {table: sum(_count(file) for file in _files(table, source / table)) for table in TABLES}
+
+
+def _count(file: Path) -> int:
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(file, error) from None
+
+
+def _existing(directory: Path | str) -> Path:
     source = Path(directory)
     if not source.is_dir():
         raise TraceError(f"there is no trace at {source}: it is not a directory")
     if (source / "parts").is_dir():
         raise TraceError(f"the trace at {source} is in parts; put them together: gapless trace merge {source} OUT")
-    return Trace(**{table: _read_table(table, source / table) for table in TABLES})
+    return source
 
 
 def must_be_free(directory: Path | str) -> None:
@@ -127,20 +148,21 @@ def _must_be_new(trace: Trace, written: set[str]) -> None:
 
 
 def _read_table(table: str, folder: Path) -> list[Any]:
+    return [row for file in _files(table, folder) for row in _read_file(table, file)]
+
+
+def _files(table: str, folder: Path) -> list[Path]:
     files = sorted(folder.glob("*.parquet"))
-    if not files and table in OPTIONAL_TABLES:
-        return []
-    if not files:
+    if not files and table not in OPTIONAL_TABLES:
         raise TraceError(f"the trace at {folder.parent} has no table {table!r}; it is incomplete or not a trace")
-    return [row for file in files for row in _read_file(table, file)]
+    return files
 
 
 def _read_file(table: str, file: Path) -> list[Any]:
     try:
         found = pq.ParquetFile(file, page_checksum_verification=True).read()
     except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TraceError(f"{file} is damaged and cannot be read: {reason}") from None
+        raise _damaged(file, error) from None
     version = (found.schema.metadata or {}).get(VERSION_KEY)
     if version is None:
         raise TraceError(f"{file} is not a table of a Gapless trace: its metadata have no {VERSION_KEY.decode()}")
@@ -150,6 +172,11 @@ def _read_file(table: str, file: Path) -> list[Any]:
             f"version {' and '.join(KNOWN_VERSIONS)}"
         )
     return table_to_rows(table, found, str(file))
+
+
+def _damaged(file: Path, error: Exception) -> TraceError:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return TraceError(f"{file} is damaged and cannot be read: {reason}")
 
 
 assert tuple(TABLES) == tuple(field.name for field in msgspec.structs.fields(Trace))

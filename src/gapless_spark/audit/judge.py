@@ -6,7 +6,6 @@ there are. A rule is asked for its anomalies only if the summary shows some, so 
 kind, whatever its runs.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -17,6 +16,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from gapless.checkers import ANOMALY_KINDS
+from gapless.checkers.verdict_rows import IN_ORDER, PAIRS_MAX, ROWS_MAX
+from gapless.checkers.verdict_rows import first_anomalies as first_of_rows
 from gapless.errors import TraceError
 from gapless_spark.audit import anomalies, pair_anomalies
 from gapless_spark.audit.causal_order import find_inversions
@@ -29,7 +30,7 @@ from gapless_spark.audit.matching import match_events, number_filters
 from gapless_spark.audit.missing_effects import find_missing_effects
 from gapless_spark.audit.pairs import ACCEPTED, AFTER_LAST, BEFORE_START, OTHER, WITHIN, lay_pairs
 from gapless_spark.audit.relations import Relations, relate
-from gapless_spark.audit.small_runs import PAIRS_MAX, ROWS_MAX, judge_in_workers, sizes_of_runs
+from gapless_spark.audit.small_runs import judge_in_workers, sizes_of_runs
 from gapless_spark.audit.witnesses import find_witnesses
 from gapless_spark.tables import TraceTables
 
@@ -37,8 +38,6 @@ __all__ = ["Audit", "audit", "first_anomalies"]
 
 COLLECTED_MAX = 20_000
 """So many anomalies are sorted here, where that is asked for: Spark takes seconds to plan it."""
-
-_IN_ORDER = ("client", "subscription", "event", "message")
 
 ROWS_PER_PARTITION = 250_000
 """Of `history`, for each task of a shuffle: sorts stay in memory, and a core has a few tasks to balance."""
@@ -67,7 +66,7 @@ class Audit:
             return rows, []
         if total > COLLECTED_MAX:
             return rows, first_anomalies(self.anomalies, count).toArrow().to_pylist()
-        return rows, _first(self.anomalies.toArrow().to_pylist(), count)
+        return rows, first_of_rows(self.anomalies.toArrow().to_pylist(), count)
 
     def release(self) -> None:
         """Let go of what is kept."""
@@ -175,26 +174,9 @@ def _audited(encoded: Encoded, acts: int, look_first: bool | None) -> Audit:
 
 def first_anomalies(found: DataFrame, count: int) -> DataFrame:
     """So many anomalies, the first of each kind in each run before the second of any."""
-    place = F.row_number().over(Window.partitionBy("run", "kind").orderBy(*_IN_ORDER))
+    place = F.row_number().over(Window.partitionBy("run", "kind").orderBy(*IN_ORDER))
     chosen = found.withColumn("place", place).orderBy("place", "run", "kind").limit(count)
-    return chosen.orderBy("run", "place", "kind", *_IN_ORDER).drop("place")
-
-
-def _first(found: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """What `first_anomalies` chooses, of a few."""
-    found = sorted(found, key=lambda row: [_nulls_first(row[name]) for name in _IN_ORDER])
-    places: Counter[tuple[str, str]] = Counter()
-    placed = []
-    for row in found:
-        kind = row["run"], row["kind"]
-        places[kind] += 1
-        placed.append((places[kind], *kind, row))
-    chosen = sorted(placed, key=itemgetter(0, 1, 2))[:count]
-    return [row for *_, row in sorted(chosen, key=itemgetter(1, 0, 2))]
-
-
-def _nulls_first(value: str | None) -> tuple[bool, str]:
-    return value is not None, value or ""
+    return chosen.orderBy("run", "place", "kind", *IN_ORDER).drop("place")
 
 
 def _partitions(at_least: int, rows: int) -> int:

@@ -23,16 +23,15 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from gapless.checkers import Verdict, check
+from gapless.checkers.verdict_rows import ROWS_MAX
 from gapless.errors import TraceError
-from gapless.trace import RunRow, Trace
+from gapless.trace import Trace
 from gapless.trace.tables import TABLES, table_to_rows
 from gapless_spark.tables import TraceTables, located
 
 __all__ = [
     "ANOMALY",
     "ANOMALY_DDL",
-    "PAIRS_MAX",
-    "ROWS_MAX",
     "Sizes",
     "judge_in_workers",
     "opened",
@@ -41,12 +40,6 @@ __all__ = [
     "sizes_of_runs",
     "tasks_of",
 ]
-
-ROWS_MAX = 500_000
-"""Rows that a worker holds at a time: about half a gigabyte, and less time than the joins take for them."""
-
-PAIRS_MAX = 50_000_000
-"""Pairs of a subscription and an event in a run: the checkers look at each that matches."""
 
 Sizes = dict[str, int]
 """How many rows each run has."""
@@ -184,17 +177,10 @@ def _judged(runs: Sequence[str], files: Mapping[str, Sequence[str]]) -> Iterator
     chosen = pa.array(runs, pa.string())
     try:
         tables = {table: read_rows(table, addresses, chosen) for table, addresses in files.items()}
-        _must_be_single(tables["runs"])
         for trace in Trace(**tables, messages=[]).split():
             yield _row(check(trace))
     except TraceError as error:
         yield {"fault": str(error)}
-
-
-def _must_be_single(runs: Sequence[RunRow]) -> None:
-    for run, count in Counter(row.run for row in runs).items():
-        if count > 1:
-            raise TraceError(f"two runs are named {run!r}; give each run of a trace a name of its own")
 
 
 def read_rows(table: str, addresses: Sequence[str], runs: pa.Array) -> list[Any]:
