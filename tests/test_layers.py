@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "disk": set[str](),
     "overlay": {"errors"},
     "toml_file": set[str](),
+    "printable": set[str](),
     "private_files": set[str](),
     "filters": {"errors", "events"},
     "protocol": {"errors", "events", "overlay", "disk", "names"},
@@ -38,8 +39,8 @@ MAY_IMPORT = {
     "security": {"errors", "filters", "private_files", "toml_file"},
     "storage": {"errors", "disk", "private_files"},
     "runtime": {
-        "errors", "events", "overlay", "disk", "private_files", "protocol", "registry", "security", "storage",
-        "toml_file",
+        "errors", "events", "overlay", "disk", "printable", "private_files", "protocol", "registry", "security",
+        "storage", "toml_file",
     },
     "client": {
         "errors", "events", "filters", "names", "protocol", "registry", "trace", "archive", "runtime", "security",

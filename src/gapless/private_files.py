@@ -25,12 +25,10 @@ def create_private(path: Path) -> None:
 
 def restrict(path: Path) -> str:
     """Take all rights to the file or directory from everybody but its owner; what was done, if anything."""
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
+    about = _about(path)
+    if about is None or not about.st_mode & OTHERS or not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
         return ""
-    if not IS_POSIX or not mode & OTHERS:
-        return ""
+    mode = stat.S_IMODE(about.st_mode)
     try:
         path.chmod(mode & ~OTHERS)
     except OSError as error:

@@ -12,7 +12,7 @@ from gapless.cli.security import make_for
 from gapless.client import Credentials
 from gapless.overlay import Overlay
 from gapless.runtime.fleet import free_ports, local_network
-from gapless.runtime.network_file import NetworkConfig, ProtocolEntry, SecurityEntry
+from gapless.runtime.network_file import AuditLogEntry, NetworkConfig, ProtocolEntry, SecurityEntry
 from gapless.runtime.settings import RuntimeSettings
 from gapless.security.certificates import Authority
 from gapless.security.first_steps import security_section
@@ -96,9 +96,14 @@ class Secure(Local):
 
     async def reload(self) -> None:
         """Let all brokers read it."""
-        for broker in self.brokers.values():
-            assert broker.doors is not None
-            assert await broker.doors.reload("the test says so")
+        for name in self.brokers:
+            await self.reload_one(name)
+
+    async def reload_one(self, name: str) -> None:
+        """Let one broker read it."""
+        doors = self.brokers[name].doors
+        assert doors is not None
+        assert await doors.reload("the test says so")
 
 
 ALL = {"publish": ["TRUE"], "subscribe": ["TRUE"], "status": True, "operate": True}
@@ -125,6 +130,7 @@ async def secure(
     http: Sequence[str] = (),
     runtime: RuntimeSettings | None = None,
     protocol: str = "gapless",
+    audit_log: AuditLogEntry | None = None,
     **more: Any,
 ) -> AsyncIterator[Secure]:
     """A network that is up; with `users`, as they say, else with the admin alone."""
@@ -139,6 +145,8 @@ async def secure(
         config = msgspec.structs.replace(config, brokers=entries)
     make_for(config, directory)
     config = msgspec.structs.replace(config, security=SecurityEntry(**security_section(directory)))
+    if audit_log is not None:
+        config = msgspec.structs.replace(config, audit_log=audit_log)
     network = Secure(config, directory)
     if users is not None or more:
         network.set_users(users or {}, **more)

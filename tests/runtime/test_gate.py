@@ -8,9 +8,11 @@ import pytest
 
 from gapless.errors import DeniedError
 from gapless.protocol import Demand, Judging
+from gapless.runtime.audit_log import AuditLog
 from gapless.runtime.connection import Link
 from gapless.runtime.event_loop import run
 from gapless.runtime.gate import Gate
+from gapless.runtime.logs import logger_of
 from gapless.security.identity import Identity
 
 from .secure import Secure, secure
@@ -27,7 +29,7 @@ class _Asked:
         assert doors is not None
         self.told: dict[str, str] = {}
         judging = Judging(lambda message: message, self._rewrite)
-        self._gate = Gate(doors, judging, deny=self._deny, node=lambda: None)
+        self._gate = Gate(doors, judging, AuditLog("", "b0", logger_of("b0")), deny=self._deny, node=lambda: None)
         self._link = Link("ann:c", is_client=True)
         self._gate.came(self._link, Identity("user", "ann", "certificate"))
 

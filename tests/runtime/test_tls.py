@@ -393,7 +393,7 @@ def test_http_speaks_tls_and_asks_who_wants_to_see_status(tmp_path: Path) -> Non
                     wrong = "Authorization: Bearer ann:x\r\n"
                     asked = await _get(network, port, "/status", header=wrong)
                     assert 'WWW-Authenticate: Bearer realm="gapless", error="invalid_token"\r\n' in asked
-                    assert "peer=user ann (not proved)  address=127.0.0.1:" in log.text
+                    assert 'peer="user ann (not proved)"  address=127.0.0.1:' in log.text
                 ann = f"Authorization: Bearer {network.token('ann')}\r\n"
                 for header in (ann, ann.lower().replace(network.token("ann").lower(), network.token("ann"))):
                     assert '"broker":"b0"' in await _get(network, port, "/status", header=header)

@@ -13,6 +13,7 @@ from typing import Any
 
 from gapless.errors import ConnectError, DeniedError, GaplessError, WireError
 from gapless.runtime.access import Access
+from gapless.runtime.audit_log import Actor
 from gapless.runtime.connection import Connection
 from gapless.runtime.probe import probe
 from gapless.runtime.wire import CLIENT, Hello, Refusal, Welcome, greeting
@@ -130,11 +131,11 @@ class Introduction:
     def cheated(self, client: str, reason: str) -> None:
         """Nobody asks."""
 
-    def end_client(self, client: str) -> dict[str, Any]:
+    def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
         """Nobody asks."""
         return {}
 
-    def forget_broker(self, broker: str) -> dict[str, Any]:
+    def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
         """Nobody asks."""
         return {}
 

@@ -26,6 +26,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     events: Events = []
     ended: str = ""
     """A subscription or an advertisement that it ends."""
+    act: str = ""
+    """If it changes what others may rely on: the key of that event in audit logs."""
     is_whole: bool = False
     """Whether the client has no other subscriptions and advertisements than these."""
     is_passing: bool = False

@@ -20,7 +20,7 @@ It drives the same objects as the simulator, and promises them what `gapless.pro
 | its disk | `broker_disk` |
 | who stands outside, and how they prove who they are | `doors`, `crowd` |
 | who is let in, what clients may ask for, who is sent away again | `reception`, `gate`, `sent_away` |
-| what it tells of itself | `report` |
+| what it tells of itself, and of who came and what operators did | `report`, `audit_log` |
 | which life a broker starts with; asking others | `joining`, `probe` |
 | health, metrics, logs | `http_endpoint`, `metrics`, `logs`, `news`, `reminders`, `refusal_log` |
 | for what a broker waits, and since when | `waiting` |

@@ -16,6 +16,7 @@ from gapless.errors import ConfigError
 from gapless.protocol import BrokerNode, BrokerPlace, Expel, Forget, HistoryRead, Owners, Persisted, Start
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
+from gapless.runtime.audit_log import Actor, AuditLog
 from gapless.runtime.broker_disk import BrokerDisk
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
@@ -55,6 +56,7 @@ class Broker:
         self.boot = time.time_ns()
         self.started = time.time()
         self.logger = logger_of(name)
+        self.audit = AuditLog(config.audit_log.file_of(name), name, self.logger)
         self.doors = Doors(config, name, self.logger) if config.security is not None else None
         """Who may come in; None if anybody may, in clear text."""
         self.reloading: asyncio.Task[bool] | None = None
@@ -95,10 +97,11 @@ class Broker:
             connection_kind=DistantConnection if self.config.runtime.delay_ms else Connection,
             tls=self._access.context,
         )
+        links.refusals.audit = self.audit
         judging = self.config.spec.judging
         if self.doors is not None and self.doors.users is not None:
             assert judging is not None, "checked with the network's file"
-            links.gate = Gate(self.doors, judging, deny=self._sent_away.deny, node=lambda: self.node)
+            links.gate = Gate(self.doors, judging, self.audit, deny=self._sent_away.deny, node=lambda: self.node)
         return links
 
     # ---- a life -------------------------------------------------------------------------------------------
@@ -143,6 +146,7 @@ class Broker:
         )
         self.doors.changed = self._sent_away.users_changed
         self.doors.looked = self._sent_away.end_strangers
+        self.doors.reloaded = lambda event, why: self.audit.note(event, because=why)
         await listener.start(host, port)
         self.doors.watch()
         return listener
@@ -241,6 +245,7 @@ class Broker:
         left = self._links.queues.unsent
         await self._links.close()
         await self._close_disk()
+        self.audit.close()
         self.logger.info("stopped", extra={"unsent": left})
 
     def _close_doors(self) -> None:
@@ -286,11 +291,11 @@ class Broker:
         """A client asked for what it may not: its session ends, and it is told."""
         self._sent_away.end_session(client, "denied", reason)
 
-    def end_client(self, client: str) -> dict[str, Any]:
+    def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
         """Let an operator end the session of a client that holds everybody up; the client is told."""
-        return self._sent_away.end_client(client)
+        return self._sent_away.end_client(client, actor)
 
-    def forget_broker(self, broker: str) -> dict[str, Any]:
+    def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
         """An operator says that a broker will not return: nobody waits for it any more, and what is lost is told."""
         reason = ""
         if not self.config.spec.forgets:
@@ -303,7 +308,7 @@ class Broker:
             reason = f"{self.name!r} has not begun yet"
         if reason:
             return {"forgotten": False, "reason": reason}
-        self.logger.warning("an operator said that a broker will not return", extra={"peer": broker})
+        self.audit.act("broker.forgotten", "an operator said that a broker will not return", actor, peer=broker)
         self._links.give(Forget(broker))
         return {"forgotten": True, "reason": ""}
 

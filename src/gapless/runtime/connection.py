@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias
 
 from gapless.errors import WireError
+from gapless.runtime.audit_log import Actor
 from gapless.runtime.farewell import Farewells
 from gapless.runtime.frames import FrameStream
 from gapless.runtime.settings import RuntimeSettings
@@ -117,9 +118,9 @@ class ConnectionListener(Protocol):
 
     def report(self) -> dict[str, Any]: ...
 
-    def end_client(self, client: str) -> dict[str, Any]: ...
+    def end_client(self, client: str, actor: Actor) -> dict[str, Any]: ...
 
-    def forget_broker(self, broker: str) -> dict[str, Any]: ...
+    def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]: ...
 
     def is_readable(self, connection: "Connection") -> bool: ...
 
@@ -163,6 +164,8 @@ class Connection(FrameStream):
         self.hello: Hello | None = None
         self.identity: Identity | None = None
         """Who dialled, once it has proved that."""
+        self.is_welcome = False
+        """Whether who dialled was let in."""
         self.refusal: Refusal | None = None
         self.greeted: asyncio.Future[None] = links.loop.create_future()
         """Done when the greetings are over, well or not."""
@@ -214,15 +217,16 @@ class Connection(FrameStream):
 
     def _serve_probe(self, identity: Identity, kind: int, body: memoryview) -> None:
         right = "status" if kind == ASK else "operate"
+        actor = Actor(identity, self.peer_address)
         if not self._links.permits(identity, right):
             may_not = f"{identity.text} may not {QUESTIONS[kind]}"
             self.refuse("denied", f"{may_not}; that takes {right} = true in the users' file")
         elif kind == ASK:
             self.write((frame(REPORT, self._links.report()),))
         elif kind == END:
-            self.write((frame(REPORT, self._links.end_client(decode_name(body))),))
+            self.write((frame(REPORT, self._links.end_client(decode_name(body), actor)),))
         else:
-            self.write((frame(REPORT, self._links.forget_broker(decode_name(body))),))
+            self.write((frame(REPORT, self._links.forget_broker(decode_name(body), actor)),))
 
     def await_expiry(self, identity: Identity) -> None:
         """Let the connection go on as long as the proof of its identity is valid."""

@@ -60,6 +60,8 @@ class Doors:
         self.failed_reloads = 0
         self.changed: Callable[[Users], None] = lambda before: None
         """Called when the users may have changed, with the users before."""
+        self.reloaded: Callable[[str, str], None] = lambda event, why: None
+        """Called when the files were read again: `security.reloaded` or `security.reload_failed`, and why."""
         self.looked: Callable[[], None] = lambda: None
         """Called each time the broker has looked at the files."""
         self._files = {kind: Path(path) for kind, path in config.security.files(broker).items()}
@@ -121,9 +123,11 @@ class Doors:
         except ConfigError as error:
             self.failed_reloads += 1
             self._logger.error(f"goes on with what it read before: {error}", extra={"because": why})
+            self.reloaded("security.reload_failed", why)
             return False
         self.reloads += 1
         self._logger.info("has read its certificates and users again", extra={"because": why})
+        self.reloaded("security.reloaded", why)
         if before.users is not None:
             self.changed(before.users)
         return True

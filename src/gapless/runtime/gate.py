@@ -25,6 +25,7 @@ from typing import Any
 from gapless.errors import DeniedError
 from gapless.events import Attributes, EventRun, Events
 from gapless.protocol import BrokerNode, Demand, Judging
+from gapless.runtime.audit_log import Actor, AuditLog
 from gapless.runtime.connection import Link
 from gapless.runtime.doors import Doors
 from gapless.security.identity import Identity, client_prefix, user_of
@@ -113,12 +114,14 @@ class Gate:
         self,
         doors: Doors,
         judging: Judging,
+        audit: AuditLog,
         *,
         deny: Callable[[Link, str, str], None],
         node: Callable[[], BrokerNode | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._doors = doors
+        self._audit = audit
         self._demand = judging.demand
         self._rewrite = judging.rewrite
         self._deny = deny
@@ -219,7 +222,18 @@ class Gate:
         self._judge_names(user, asked)
         if not asked.subscriptions and not asked.advertisements and not asked.is_whole:
             return message
-        return self._judge_filters(link, client, user, asked, message)
+        judged = self._judge_filters(link, client, user, asked, message)
+        if asked.act and judged is not None:
+            self._note_act(link, asked)
+        return judged
+
+    def _note_act(self, link: Link, asked: Demand) -> None:
+        """Somebody changes a named subscription, perhaps one that others rely on."""
+        connection = link.connection
+        if connection is not None and connection.identity is not None:
+            actor = Actor(connection.identity, connection.peer_address)
+            for name in asked.named.values():
+                self._audit.act(asked.act, "a named subscription is changed", actor, subscription=name, peer=link.name)
 
     def wait_s(self, link: Link, size: int, sent: int) -> float:
         """For how long not to read a client that has just sent so many bytes, and been sent so many on its connection.

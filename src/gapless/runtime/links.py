@@ -21,6 +21,7 @@ from typing import Any
 from gapless.errors import DeniedError, GaplessError
 from gapless.protocol import Connected, Input
 from gapless.runtime.address import split_address, why_unreachable
+from gapless.runtime.audit_log import Actor
 from gapless.runtime.clock import now_us
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection, Link
@@ -187,6 +188,9 @@ class Links:
             connection.refuse(answer.code, answer.reason)
             return
         connection.write((frame(WELCOME, answer),))
+        connection.is_welcome = True
+        if self.refusals.audit is not None:
+            self.refusals.audit.login(hello, Actor(found, connection.peer_address))
         if hello.role == PROBE:
             return
         link = self.links.get(hello.name)
@@ -256,13 +260,13 @@ class Links:
         finally:
             self.meter.end(begun, "a report", "")
 
-    def end_client(self, client: str) -> dict[str, Any]:
+    def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
         """An operator wants this client's session to end."""
-        return self._owner.end_client(client)
+        return self._owner.end_client(client, actor)
 
-    def forget_broker(self, broker: str) -> dict[str, Any]:
+    def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
         """An operator says that a broker will not return."""
-        return self._owner.forget_broker(broker)
+        return self._owner.forget_broker(broker, actor)
 
     # ---- the end of a connection --------------------------------------------------------------------------
 

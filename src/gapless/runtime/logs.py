@@ -1,12 +1,13 @@
 """Logs: a line for people, or a JSON document a line for machines. Both say the same."""
 
+import json
 import logging
 import sys
 from collections.abc import MutableMapping
 from datetime import UTC, datetime
 from typing import Any, TextIO, TypeAlias
 
-import msgspec
+from gapless.printable import as_value, printable
 
 __all__ = ["LEVELS", "Logger", "client_logger", "log_to", "logger_of"]
 
@@ -39,7 +40,7 @@ class _Spelled(logging.LoggerAdapter[logging.Logger]):
         client = (self.extra or {})["client"]
         kwargs["extra"] = {**facts, "client": client}
         text = f"client {client}: {msg}" + (f" ({told})" if told else "")
-        return _in_one_line(text), kwargs
+        return printable(text), kwargs
 
 
 def client_logger(client: str) -> Logger:
@@ -59,16 +60,9 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         facts = _facts(record)
         broker = facts.pop("broker", "")
-        told = "".join(f"  {key}={value}" for key, value in facts.items())
-        text = _in_one_line(f"{_time(record)} {record.levelname.lower():<8} {broker}: {record.getMessage()}{told}")
+        told = "".join(f"  {key}={as_value(value)}" for key, value in facts.items())
+        text = printable(f"{_time(record)} {record.levelname.lower():<8} {broker}: {record.getMessage()}{told}")
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
-
-
-def _in_one_line(text: str) -> str:
-    """Others choose some of the words: nothing of them begins a line of its own, or moves the cursor."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 class _Json(logging.Formatter):
@@ -78,7 +72,7 @@ class _Json(logging.Formatter):
         }  # fmt: skip
         if record.exc_info:
             document["traceback"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(document, enc_hook=str).decode()
+        return json.dumps(document, default=str)  # in ASCII: a terminal may show it
 
 
 def log_to(stream: TextIO = sys.stderr, *, as_json: bool = False, level: str = "info") -> None:

@@ -33,6 +33,7 @@ _COUNTERS = {
     "bytes_out": "Bytes sent.",
     "lost": "Messages to peers without a connection; the protocol repeats what matters.",
     "refusals": "Connections ended by this broker.",
+    "audit_failures": "Lines of the audit log that could not be written.",
     "suspicions": "Times that a peer was silent for too long.",
     "goodbyes": "Times that a peer left in good order.",
     "lost_clients": "Times that a client's connection ended without a goodbye.",

@@ -49,6 +49,10 @@ suspect_ms = 2000
   `interval_ms`, 100 if not given: a power cut of f + 1 machines loses what was confirmed in the last interval) or
   `never` (a power cut loses more; the end of a process nothing).
 
+`[audit_log]`
+: `file` is where each broker writes who logs in, who is refused, and what operators do (`gapless.runtime.audit_log`),
+  relative to this file; `{name}` stands for the broker's name. Hosts may keep it in different places.
+
 `[protocol]`, `[runtime]`
 : may be left out. `gapless protocols NAME` lists a protocol's options, `gapless.runtime.settings` the runtime's.
 
@@ -76,6 +80,7 @@ from gapless.storage.interface import Sync
 from gapless.toml_file import check_keys, convert, hint, parse_toml, read_text, rows_of
 
 __all__ = [
+    "AuditLogEntry",
     "BrokerEntry",
     "NetworkConfig",
     "ProtocolEntry",
@@ -144,6 +149,16 @@ class SecurityEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return SecurityEntry(*(str(directory / path) if path else "" for path in msgspec.structs.astuple(self)))
 
 
+class AuditLogEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[audit_log]`."""
+
+    file: str = ""
+
+    def file_of(self, broker: str) -> str:
+        """The file of one broker; empty if there is none."""
+        return self.file.replace("{name}", broker)
+
+
 class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A network, checked."""
 
@@ -153,6 +168,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
     runtime: RuntimeSettings = RuntimeSettings()
     security: SecurityEntry | None = None
     storage: StorageEntry = StorageEntry()
+    audit_log: AuditLogEntry = AuditLogEntry()
 
     @cached_property
     def overlay(self) -> Overlay:
@@ -226,6 +242,8 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
         if self.security is not None:
             files = {key: path for key, path in msgspec.structs.asdict(self.security).items() if path}
             lines += ["", "[security]", *(f"{key} = {_toml(path)}" for key, path in files.items())]
+        if self.audit_log.file:
+            lines += ["", "[audit_log]", f"file = {_toml(self.audit_log.file)}"]
         return "\n".join(lines) + "\n"
 
 
@@ -234,6 +252,7 @@ EVERYWHERE = ("0.0.0.0", "::")
 
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "": NetworkConfig,
+    "audit_log": AuditLogEntry,
     "network": TreeEntry,
     "protocol": ProtocolEntry,
     "runtime": RuntimeSettings,
@@ -249,6 +268,9 @@ def load_network(path: str | Path) -> NetworkConfig:
         if config.security is not None:
             near = config.security.near(Path(path).absolute().parent)
             config = msgspec.structs.replace(config, security=near)
+        if config.audit_log.file:
+            file = str(Path(path).absolute().parent / config.audit_log.file)
+            config = msgspec.structs.replace(config, audit_log=AuditLogEntry(file))
         return with_data_near(config, Path(path).absolute().parent)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None

@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol
 
+from gapless.runtime.audit_log import Actor
 from gapless.runtime.connection import Connection
 from gapless.runtime.wire import Hello, Refusal, Welcome
 from gapless.security.identity import Identity
@@ -36,8 +37,8 @@ class Owner(Protocol):
     def cheated(self, client: str, reason: str) -> None:
         """A client asked for something that an honest client never asks for: end its session."""
 
-    def end_client(self, client: str) -> dict[str, Any]:
+    def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
         """An operator wants this client's session to end; whether it was here."""
 
-    def forget_broker(self, broker: str) -> dict[str, Any]:
+    def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
         """An operator says that a broker will not return; whether anything comes of it."""

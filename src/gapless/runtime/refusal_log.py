@@ -3,6 +3,7 @@
 Operators read this, so no token, key or other proof may come here.
 """
 
+from gapless.runtime.audit_log import AuditLog
 from gapless.runtime.connection import Connection
 from gapless.runtime.counters import Counters
 from gapless.runtime.logs import Logger
@@ -19,17 +20,23 @@ class RefusalLog:
         self._counters = counters
         self._reminders = reminders
         self._logger = logger
+        self.audit: AuditLog | None = None
+        """Hears of all of them; None at a client."""
 
     def stranger(self, address: str, code: str, reason: str) -> None:
         """A peer did not get as far as a greeting."""
         self._counters.refused[code] += 1
         host = address.rpartition(":")[0]
-        self._tell((host, code, reason), f"refused: {reason}", {"peer": "?", "address": address, "code": code})
+        facts = {"peer": "?", "address": address, "code": code}
+        self._note("connection.refused", reason, facts)
+        self._tell((host, code, reason), f"refused: {reason}", facts)
 
-    def denial(self, who: str, address: str, reason: str) -> None:
+    def denial(self, peer: str, address: str, reason: str, who: str = "") -> None:
         """A peer may not do what it asked for; its connection goes on."""
         self._counters.refused["denied"] += 1
-        self._tell((who, "denied", reason), f"denied: {reason}", {"peer": who, "address": address, "code": "denied"})
+        facts = {"peer": peer, "address": address, "code": "denied", **({"who": who} if who else {})}
+        self._note("call.denied", reason, facts)
+        self._tell((peer, "denied", reason), f"denied: {reason}", facts)
 
     def ended(self, connection: Connection, code: str, reason: str) -> None:
         """We are about to end a connection."""
@@ -44,7 +51,12 @@ class RefusalLog:
         if code in ("duplicate", "not-ready"):
             self._logger.debug(f"refused: {reason}", extra=facts)
         else:
+            self._note("connection.ended" if connection.is_welcome else "login.refused", reason, facts)
             self._tell((who, code, reason), f"refused: {reason}", facts)
+
+    def _note(self, event: str, reason: str, facts: dict[str, str]) -> None:
+        if self.audit is not None:
+            self.audit.refused(event, reason, facts)
 
     def _tell(self, key: tuple[str, ...], text: str, facts: dict[str, str]) -> None:
         times = self._reminders.due(key)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from gapless.protocol import BrokerNode
+from gapless.runtime.audit_log import AuditLog
 from gapless.runtime.connection import Link
 from gapless.runtime.doors import Doors
 from gapless.runtime.links import Links
@@ -22,6 +23,7 @@ class House(Protocol):
     name: str
     entry: BrokerEntry
     doors: Doors | None
+    audit: AuditLog
     incarnation: int
     started: float
 
@@ -78,6 +80,7 @@ def report_of(house: House, waits: Sequence[Wait]) -> dict[str, Any]:
         "lost": counters.lost,
         "refusals": counters.refusals,
         "refused": dict(counters.refused),
+        "audit_failures": house.audit.failures,
         "security": {} if house.doors is None else house.doors.report(),
         "suspicions": links.detector.absences["suspected"],
         "goodbyes": links.detector.absences["left"],

@@ -6,10 +6,10 @@ An operator may send somebody away, too.
 from typing import Any, Protocol
 
 from gapless.protocol import BrokerNode, EndSession, Expel
+from gapless.runtime.audit_log import Actor, AuditLog
 from gapless.runtime.connection import Link
 from gapless.runtime.doors import Doors
 from gapless.runtime.links import Links
-from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.wire import DENIED, frame
 from gapless.security.identity import client_prefix, user_of
@@ -26,7 +26,7 @@ class House(Protocol):
 
     config: NetworkConfig
     name: str
-    logger: Logger
+    audit: AuditLog
 
     @property
     def links(self) -> Links:
@@ -56,8 +56,8 @@ class SentAway:
         """Tell a client that a call of it is refused: what it wanted to have under this name it does not get."""
         connection = link.connection
         if connection is not None:
-            who = link.name if connection.identity is None else f"{link.name} ({connection.identity.text})"
-            self._house.links.refusals.denial(who, connection.peer_address, reason)
+            who = "" if connection.identity is None else connection.identity.text
+            self._house.links.refusals.denial(link.name, connection.peer_address, reason, who)
             connection.write((frame(DENIED, (name, reason)),))
 
     def end_session(self, client: str, code: str, reason: str) -> None:
@@ -69,7 +69,7 @@ class SentAway:
         if link is not None:
             links.expel(link, code, reason)
 
-    def end_client(self, client: str) -> dict[str, Any]:
+    def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
         """Let an operator end the session of a client that holds everybody up; the client is told."""
         house = self._house
         if not house.config.spec.ends_sessions:
@@ -78,7 +78,7 @@ class SentAway:
             found = [] if house.node is None else [name for name in house.node.sessions() if _begins(name, client)]
             reason = f"{client!r} has no session at {house.name!r}"
             return {"ended": False, "reason": reason, "begin_so": sorted(found)[:SHOWN_MAX]}
-        house.logger.warning("an operator ended the session of a client", extra={"peer": client})
+        house.audit.act("client.ended", "an operator ended the session of a client", actor, peer=client)
         why = "an operator ended the session of this client; connect again if you may"
         self.end_session(client, "ended", why)
         return {"ended": True, "reason": ""}

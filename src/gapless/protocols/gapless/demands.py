@@ -37,7 +37,8 @@ def demand(message: Any) -> Demand | None:
         return Demand({name: message.filter}, [name], {name: message.name}, is_exact=message.share)
     if kind is ClientMove:
         name = message.request
-        return Demand({name: message.filter}, [name], {name: message.name}, is_passing=True)
+        act = "subscription.ended" if message.position < 0 else "subscription.moved"
+        return Demand({name: message.filter}, [name], {name: message.name}, act=act, is_passing=True)
     if kind is ClientConfirm or kind is ClientHand:
         return Demand(named={message.subscription: message.name})
     if kind is ClientNames:
