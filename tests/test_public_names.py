@@ -113,7 +113,7 @@ async def main() -> None:
         reveal_type(named)  # gapless.client.subscription.ConfirmableSubscription
         async for taken in named:
             reveal_type(taken)  # gapless.client.confirmations.ConfirmableEvent
-            reveal_type(taken.is_again)  # bool
+            reveal_type(taken.redelivered)  # bool
             await taken.confirm()
         reveal_type(await anext(await client.subscribe("TRUE", name="n", type=Trade)))  # program.Trade
         await client.subscribe("TRUE", confirm="manual")  # error: No overload variant of "subscribe"

@@ -55,6 +55,8 @@ class Opened(msgspec.Struct, frozen=True):
     """It grows with each opening of the name."""
     position: int
     got: dict[str, int]
+    delivered: int = 0
+    """What has no larger stamp may have been delivered before."""
 
 
 class Confirming(msgspec.Struct, frozen=True):

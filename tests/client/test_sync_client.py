@@ -158,7 +158,7 @@ def test_each_event_of_a_named_subscription_can_be_confirmed(url: str) -> None:
             bills = client.subscribe("topic = 'bill'", name=f"bills {confirm}", confirm=confirm)
             published = client.publish({"topic": "bill"})
             bill = next(each for each in bills if each.seq >= published.seq)  # the name may begin a moment before
-            assert (bill, bill.is_again, bill.id) == (published, False, published.id)
+            assert (bill, bill.redelivered, bill.id) == (published, False, published.id)
             bill.confirm()
             [known] = [each for each in client.named_subscriptions() if each.name == bills.title]
             assert known.client == client.name

@@ -84,6 +84,29 @@ def test_what_waits_in_the_client_when_it_closes_was_not_taken_and_comes_again()
     named(test)
 
 
+def test_what_comes_again_says_so_and_what_never_came_does_not() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        async with connect(network.at("b2"), name="bob") as bob:
+            subscription = await bob.subscribe("n > 0", name="billing", confirm="manual")
+            await publish(speaker, 1, 1)
+            first = await anext(subscription)
+            assert not first.redelivered
+            await first.confirm()
+            await publish(speaker, 2, 2)
+            assert not (await anext(subscription)).redelivered
+        await publish(speaker, 3, 3)
+        async with connect(network.at("b0"), name="cat") as cat:
+            subscription = await cat.subscribe("n > 0", name="billing", confirm="manual")
+            found = [await anext(subscription) for _ in range(2)]
+            assert [(event.integer("n"), event.redelivered) for event in found] == [(2, True), (3, False)]
+            await cat.close(leave=False)  # as in a crash
+        async with connect(network.at("b1"), name="dan") as dan:
+            subscription = await dan.subscribe("n > 0", name="billing")
+            assert [(await anext(subscription)).redelivered for _ in range(2)] == [True, True]
+
+    named(test)
+
+
 def test_what_is_confirmed_by_hand_does_not_come_again_and_all_else_does() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:

@@ -166,7 +166,7 @@ class Client:
 
         With `share=True` a group has it, all who open it so, and each event goes to one of them. What a member has not
         confirmed within `redeliver_s` goes to another, as does what one has that leaves or dies; to confirm it then
-        raises a `GivenAwayError`. What you get comes in causal order, but for what is given again (`event.is_again`).
+        raises a `GivenAwayError`. Events come in causal order, but for those that are `event.redelivered`.
 
         `on_full` says what happens if you do not take the events (see `gapless.client.subscription`): `block`, the
         default where the protocol can hold back, or `fail` when more than `queue` of them wait. With a `type`, a

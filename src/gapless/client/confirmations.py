@@ -33,8 +33,9 @@ def not_confirmable(event: Event) -> CallError:
 class ConfirmableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
     """An event of a named subscription. It equals the event that was published; a copy cannot be confirmed."""
 
-    is_again: bool = False
-    """Whether another of the group that shares the subscription may have got it before."""
+    redelivered: bool = False
+    """Whether it may have been delivered before, to this client or to another, and was not confirmed. False is certain;
+    after a crash, events published up to ten seconds later are marked, too."""
     _confirmations: ClassVar["Confirmations | None"] = None
     """Each has its own beside its fields, so that it is shown, copied and encoded without."""
 
@@ -72,6 +73,7 @@ class Confirmations:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._error: GaplessError | None = None
         self._is_telling = False
+        self._delivered = 0
         self._again: set[tuple[str, int]] = set()
         """In a group: what waits to be taken that another may have got before."""
         self._names: dict[int, str] = {}
@@ -105,8 +107,8 @@ class Confirmations:
 
     def wrap(self, event: Event) -> Any:
         """The event as its application gets it."""
-        is_again = (event.publisher, event.seq) in self._again
-        made = self._making.kind(event.publisher, event.seq, event.attributes, event.payload, event.stamp, is_again)
+        redelivered = event.stamp <= self._delivered or (event.publisher, event.seq) in self._again
+        made = self._making.kind(event.publisher, event.seq, event.attributes, event.payload, event.stamp, redelivered)
         force_setattr(made, "_confirmations", self)
         return made
 
@@ -159,6 +161,10 @@ class Confirmations:
         return number
 
     # ---- for the client -----------------------------------------------------------------------------------
+
+    def opened(self, delivered: int) -> None:
+        """What has no larger stamp may have been delivered before."""
+        self._delivered = delivered
 
     def come_again(self, event: Event) -> None:
         """Another of the group may have got it before."""

@@ -288,6 +288,8 @@ class Holdings:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is not None:
             subscription._reach(effect.position, is_live=False)
+            if subscription._confirmations is not None:
+                subscription._confirmations.opened(effect.delivered)
 
     def _on_confirming(self, effect: Confirming) -> None:
         subscription = self.subscriptions.get(effect.subscription)

@@ -30,8 +30,9 @@ T = TypeVar("T")
 class ConfirmableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
     """An event of a named subscription. It equals the event that was published; a copy cannot be confirmed."""
 
-    is_again: bool = False
-    """Whether another of the group that shares the subscription may have got it before."""
+    redelivered: bool = False
+    """Whether it may have been delivered before, to this client or to another, and was not confirmed. False is certain;
+    after a crash, events published up to ten seconds later are marked, too."""
     _confirmations: ClassVar[Confirmations | None] = None
     """Each has its own beside its fields, so that it is shown, copied and encoded without."""
 

@@ -171,6 +171,8 @@ class ClientConfirm(_Said, frozen=True):
     """In a group: what else is confirmed, beyond the position and those numbers."""
     lease_us: int = 0
     """In a group: for so long the client goes on to deal without being heard."""
+    delivered: int = 0
+    """No stamp of what was delivered is larger; in a group, of what is delivered before the next of these is held."""
 
 
 class ClientHand(_Message, frozen=True):
@@ -202,6 +204,8 @@ class ClientMove(_Said, frozen=True):
     position: int
 
 
+DELIVERED_AHEAD_US = 10_000_000
+"""How far ahead of the newest stamp the bound on what is delivered goes, so that nothing has to wait for it."""
 LEASE_US = 3_000_000
 """For so long, at least, who deals for a group goes on without being heard by the keepers of names."""
 LEASE_MAX_US = 120_000_000

@@ -47,6 +47,9 @@ class NameRecord(_Message, frozen=True):
     long the one before may go on."""
     user: str = ""
     """Who opened it first, in a network with users: it counts as that user's, and so does the group that shares it."""
+    delivered: int = 0
+    """No stamp of what was delivered to a client is larger, unless one listens alone now. In a group, what has a larger
+    stamp is not delivered before the keepers hold a larger bound."""
 
 
 class NameEntry(_Message, frozen=True):

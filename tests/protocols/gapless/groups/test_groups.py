@@ -8,7 +8,7 @@ import pytest
 from gapless.checkers import check
 from gapless.events import Event
 from gapless.protocol import Subscribe
-from gapless.protocols.gapless.client_messages import LEASE_MAX_US, LEASE_US
+from gapless.protocols.gapless.client_messages import DELIVERED_AHEAD_US, LEASE_MAX_US, LEASE_US
 from gapless.protocols.gapless.groups.dealer import GRACE_US, HAND_MAX, SILENT_US, Dealer
 from gapless.protocols.gapless.groups.member import Member
 from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
@@ -184,6 +184,17 @@ def test_the_group_goes_on_where_it_stopped() -> None:
     assert got(trace, "group:n") == ALL
 
 
+def test_what_comes_again_after_the_whole_group_was_away_is_marked() -> None:
+    leave = (UnsubscribeAction(2_600.0, "bob", "b"), UnsubscribeAction(2_600.0, "cat", "c"))
+    trace = story(share("bob", confirm="manual"), share("cat", confirm="manual"), *leave, share("eve", 6_000.0))
+    assert check(trace).status == "valid"
+    had = {*got(trace, "b"), *got(trace, "c")}
+    assert len(had) > 5
+    assert had <= {*again(trace, "e")}, "nobody has confirmed it"
+    assert max(again(trace, "e")) <= 30, "what was published after they left was delivered to nobody"
+    assert sorted(again(trace, "e") + got(trace, "e")) == ALL
+
+
 def test_who_shares_and_who_does_not_do_not_mix() -> None:
     trace = story(share("bob"), SubscribeAction(1_000.0, "cat", "c", "x > 0", name="n"))
     assert check(trace).status == "valid"
@@ -219,11 +230,13 @@ def test_without_what_is_confirmed_out_of_order_it_is_given_again(monkeypatch: p
 class Table:
     """A dealer, and what it says to whom."""
 
-    def __init__(self, record: NameRecord | None = None) -> None:
+    def __init__(self, record: NameRecord | None = None, *, may_deal: bool = True) -> None:
         self.said: list[tuple[str, GroupDeal]] = []
         record = record or NameRecord("n", "x > 0", 10, {}, 1, is_shared=True, redeliver_us=30_000_000)
         call = Subscribe("d", "x > 0", name="n", share=True)
         self.dealer = Dealer(call, "d#1", record, 0, 0, lambda client, _, deal: self.said.append((client, deal)))
+        if may_deal:
+            self.kept()
 
     def join(self, client: str, now: int = 0, holds: list[tuple[str, int, int]] | None = None, latest: int = 0) -> None:
         word = GroupReport(self.dealer.generation, f"{client}#1", len(holds or []), 0, holds or [], latest)
@@ -248,6 +261,43 @@ class Table:
     def kept(self, now: int = 0) -> None:
         message = self.dealer.confirming(1, now)
         assert self.dealer.kept(message.serial, now)
+
+
+def test_nothing_is_dealt_beyond_the_bound_that_the_registry_holds() -> None:
+    """Else nobody would know what may have been delivered, once this dealer and all members are gone."""
+    table = Table(may_deal=False)
+    table.join("ann")
+    table.come(1)
+    assert not table.got("ann")
+    assert table.dealer.is_due, "it asks for the bound at once"
+    table.kept()
+    table.come(2)
+    assert [seq for _, seq, _ in table.got("ann")] == [1, 2]
+    beyond = Event("p", 3, {"x": 1}, b"", 200 + DELIVERED_AHEAD_US + 1)
+    table.dealer.delivered(beyond)
+    table.dealer.deal(0)
+    assert len(table.got("ann")) == 2
+    table.kept()
+    table.dealer.deal(0)
+    assert len(table.got("ann")) == 3
+
+
+def test_after_all_members_were_away_what_may_have_been_delivered_is_marked_and_nothing_else() -> None:
+    record = NameRecord("n", "x > 0", 10, {}, 2, is_shared=True, redeliver_us=30_000_000, delivered=200)
+    table = Table(record)
+    table.join("ann")
+    table.come(1, 2, 3, now=GRACE_US)
+    table.come(now=GRACE_US)
+    assert table.got("ann") == [(1, 1, True), (2, 2, True), (3, 3, False)]
+
+
+def test_a_dealer_that_leaves_says_exactly_how_far_it_dealt() -> None:
+    table = Table()
+    table.join("ann")
+    table.come(1, 2)
+    assert table.dealer.confirming(1, 0).delivered == 200 + DELIVERED_AHEAD_US
+    table.dealer.is_ending = True
+    assert table.dealer.confirming(1, 0).delivered == 200
 
 
 def test_members_take_turns_and_none_gets_more_than_it_can_hold() -> None:

@@ -12,7 +12,13 @@ from gapless.disk import Delete
 from gapless.events import Event
 from gapless.protocol import Subscribe
 from gapless.protocols.gapless.client.named import STEP_US, Named
-from gapless.protocols.gapless.client_messages import LEASE_MAX_US, ClientConfirm, ClientMove, ClientOpen
+from gapless.protocols.gapless.client_messages import (
+    DELIVERED_AHEAD_US,
+    LEASE_MAX_US,
+    ClientConfirm,
+    ClientMove,
+    ClientOpen,
+)
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.name_messages import AskName, AskNames, KeepName, NameEntry, NameRecord, NamesAnswer
@@ -283,6 +289,22 @@ def test_who_gives_up_waiting_leaves_room_for_the_next() -> None:
 
 
 # ---- rules --------------------------------------------------------------------------------------------------
+
+
+def test_what_may_have_been_delivered_is_known_exactly_after_a_leave_and_from_above_after_a_crash() -> None:
+    call = ClientOpen(1, "bob/s1", "n", "x > 0")
+    begun = open_name(call, "bob", "b1", 77, newest=80)(None)
+    assert begun.delivered == 0, "it is new"
+    told = ClientConfirm(1, "bob/s1", "n", 1, 1, 80, {}, 0, is_leaving=True, delivered=85)
+    left = confirm(told, "bob")(begun)
+    assert open_name(call, "cat", "b2", 99, newest=500)(left).delivered == 85
+    crashed = confirm(msgspec.structs.replace(told, is_leaving=False), "bob")(begun)
+    assert open_name(call, "cat", "b2", 99, newest=500)(crashed).delivered == 500 + DELIVERED_AHEAD_US
+    moved = move(ClientMove(1, "r", "n", "x > 0", 3), newest=500)(crashed)
+    assert open_name(call, "cat", "b2", 99, newest=900)(moved).delivered == 500 + DELIVERED_AHEAD_US
+    shared = msgspec.structs.replace(crashed, is_shared=True)
+    again = open_name(msgspec.structs.replace(call, share=True, beyond=1), "cat", "b2", 99, newest=500)(shared)
+    assert again.delivered == 85, "a group says so before it delivers"
 
 
 def test_opening_restores_what_was_confirmed_and_fences_who_had_it() -> None:

@@ -60,12 +60,14 @@ class Named:
         self.generation = record.generation
         self.position = self._told_position = record.position
         self._got = {publisher: (seq, record.latest) for publisher, seq in record.got.items()}
+        self._delivered = record.delivered
 
     # ---- what comes ---------------------------------------------------------------------------------------
 
     def delivered(self, number: int, event: Event) -> None:
         """An event was delivered."""
         self._waiting.append((number, event.publisher, event.seq, event.stamp))
+        self._delivered = max(self._delivered, event.stamp)
 
     def reached(self, number: int, position: int) -> None:
         """All up to this position was delivered, with that delivery."""
@@ -109,7 +111,7 @@ class Named:
         call = self.call
         return ClientConfirm(
             attempt, call.subscription, call.name, self.generation, self._serial, self.position, self._numbers(),
-            max((stamp for _, stamp in self._got.values()), default=0), self.is_leaving,
+            max((stamp for _, stamp in self._got.values()), default=0), self.is_leaving, delivered=self._delivered,
         )  # fmt: skip
 
     def _numbers(self) -> Cuts:

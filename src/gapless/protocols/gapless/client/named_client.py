@@ -182,12 +182,17 @@ class NamedClient:
         if named is None:
             leaving = ClientConfirm(
                 self._attempt, message.subscription, record.name, record.generation, 1, record.position, record.got,
-                record.latest, True, record.done,
+                record.latest, True, record.done, 0, record.delivered,
             )  # fmt: skip
             self._send(leaving)
         elif not named.is_open:
             named.opened(record)
-            self._emit(Opened(message.subscription, record.name, record.generation, record.position, dict(record.got)))
+            self._emit(
+                Opened(
+                    message.subscription, record.name, record.generation, record.position, dict(record.got),
+                    record.delivered,
+                )
+            )  # fmt: skip
             self._reader.begin_named(named.call, named, record)
 
     def _on_kept(self, message: NameKept) -> None:

@@ -5,6 +5,9 @@ and confirmed is told to the keepers of names as a position and numbers, as by a
 confirmed beyond something that is not, as ranges of numbers. Members take turns, but for those that
 have clearly more unconfirmed than others. What is to be given again goes first.
 
+It deals an event only when the keepers of names hold a bound that the event's stamp does not exceed. So the next that
+deals, also after all members were away, knows what may have been delivered before.
+
 It deals only for a while after it has asked the keepers of names for what they granted; who takes its place waits for
 as long. So nothing is given to two members by two dealers that do not know of each other.
 
@@ -21,7 +24,13 @@ from collections.abc import Callable
 
 from gapless.events import Event
 from gapless.protocol import Subscribe
-from gapless.protocols.gapless.client_messages import HOLDS_MAX, LEASE_MAX_US, LEASE_US, ClientConfirm
+from gapless.protocols.gapless.client_messages import (
+    DELIVERED_AHEAD_US,
+    HOLDS_MAX,
+    LEASE_MAX_US,
+    LEASE_US,
+    ClientConfirm,
+)
 from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
 from gapless.protocols.gapless.ranges import add_range
@@ -125,8 +134,11 @@ class Dealer:
         """Of all events that it holds, and those that members said they have."""
         self._early: dict[Key, _Entry] = {}
         """Those of them that have not come by."""
-        self._latest = 0
-        """What has a smaller stamp may have been dealt by an earlier one."""
+        self._latest = self._dealt = self._reserved = record.delivered
+        """What has no larger stamp than the first of these may have been dealt by an earlier one, and what has no
+        larger one than the second by this one. The third is the bound that the keepers hold."""
+        self._newest = record.position
+        """No stamp of what came is larger."""
         self._fresh: deque[_Entry] = deque()
         self._again: deque[_Entry] = deque()
         self._shares: dict[str, _Share] = {}
@@ -134,11 +146,13 @@ class Dealer:
         """By client: the largest stamp of what it was given."""
         self._turn = 0
         self._serial = 0
-        self._under_way: tuple[int, dict[str, int]] | None = None
-        """The serial of what the keepers were asked to hold, and how far each member had confirmed then."""
+        self._under_way: tuple[int, dict[str, int], int] | None = None
+        """The serial of what the keepers were asked to hold, how far each member had confirmed then, and the bound on
+        what is dealt."""
         self.rests_until = 0
         """The keepers of names are asked for nothing before."""
-        self._is_changed = False
+        self._is_changed = True
+        """Whether the keepers have to hold something new; at first, how far it may deal."""
         self.has_left = False
 
     # ---- what comes ---------------------------------------------------------------------------------------
@@ -150,6 +164,7 @@ class Dealer:
 
     def delivered(self, event: Event) -> None:
         """An event was delivered, in its place."""
+        self._newest = max(self._newest, event.stamp)
         key = (event.publisher, event.seq)
         entry = self._by_key.get(key)
         if entry is None:
@@ -174,6 +189,7 @@ class Dealer:
 
     def reached(self, position: int) -> None:
         """All up to this position was delivered."""
+        self._newest = max(self._newest, position)
         if self._entries and self._entries[-1].position:
             self._entries.pop()
         self._entries.append(_Entry(None, position))
@@ -295,14 +311,19 @@ class Dealer:
         given: dict[str, None] = {}
         while self._again or self._fresh:
             waiting = self._again or self._fresh
+            event = waiting[0].event
+            assert event is not None, "what only its holder has is not dealt"
+            if event.stamp > self._reserved:
+                self._is_changed = True  # whoever deals after this one has to know
+                break
             share = self._next(waiting[0])
             if share is None:
                 break
             self._turn += 1
             share.last, share.turn = share.last + 1, self._turn
             entry = waiting.popleft()
-            assert entry.event is not None, "what only its holder has is not dealt"
-            self._given[share.client] = max(self._given.pop(share.client, 0), entry.event.stamp)
+            self._dealt = max(self._dealt, event.stamp)
+            self._given[share.client] = max(self._given.pop(share.client, 0), event.stamp)
             forget_oldest(self._given, GIVEN_MAX)
             self._assign(entry, share, share.last, now)
             given[share.line] = None
@@ -379,7 +400,8 @@ class Dealer:
         """All that is confirmed by now."""
         self._serial += 1
         self._asked = now
-        self._under_way = (self._serial, {share.line: share.confirmed for share in self._shares.values()})
+        bound = self._dealt if self.is_ending else max(self._reserved, self._newest + DELIVERED_AHEAD_US)
+        self._under_way = (self._serial, {share.line: share.confirmed for share in self._shares.values()}, bound)
         self._is_changed = False
         self.has_left = self.is_ending
         self._told_position = self._position
@@ -387,7 +409,7 @@ class Dealer:
         latest = max((stamp for _, stamp in self._got.values()), default=0)
         return ClientConfirm(
             attempt, self.line, self.call.name, self.generation, self._serial, self._position, got, latest,
-            self.is_ending, self._done(), self._wanted,
+            self.is_ending, self._done(), self._wanted, bound,
         )  # fmt: skip
 
     def _done(self) -> Ranges:
@@ -418,6 +440,7 @@ class Dealer:
         if self._under_way is None or self._under_way[0] != serial:
             return False
         self.rests_until = now + min(2 * (now - self._asked), REST_MAX_US)
+        self._reserved = self._under_way[2]
         self._granted, self._lease = self._asked, self._wanted
         self._wanted = _lease_for(now - self._asked)
         for line, confirmed in self._under_way[1].items():

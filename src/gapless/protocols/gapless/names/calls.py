@@ -49,7 +49,7 @@ def check_call(client: str, message: Any) -> None:
     if isinstance(message, ClientConfirm):
         counts = (message.generation, message.serial, message.position, message.latest, message.lease_us)
         ranges = [number for known in message.done.values() for pair in known for number in pair]
-        numbers = (*counts, *message.got.values(), *ranges)
+        numbers = (*counts, message.delivered, *message.got.values(), *ranges)
         if not all(0 <= number <= NUMBER_MAX for number in numbers):
             raise CallError(f"{client!r} confirms numbers that nobody can have counted to")
         if message.lease_us > LEASE_MAX_US:

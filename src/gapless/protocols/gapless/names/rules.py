@@ -13,7 +13,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from gapless.protocols.gapless.client_messages import LEASE_MAX_US, LEASE_US, ClientConfirm, ClientMove, ClientOpen
+from gapless.protocols.gapless.client_messages import (
+    DELIVERED_AHEAD_US,
+    LEASE_MAX_US,
+    LEASE_US,
+    ClientConfirm,
+    ClientMove,
+    ClientOpen,
+)
 from gapless.protocols.gapless.name_messages import NameRecord
 
 __all__ = ["Change", "Refusal", "confirm", "move", "open_name"]
@@ -28,9 +35,10 @@ Change: TypeAlias = Callable[[NameRecord | None], NameRecord]
 
 
 def open_name(
-    call: ClientOpen, client: str, broker: str, position: int, user_of: Callable[[str], str] = lambda client: ""
-) -> Change:
-    """A client begins to listen; a name that is not there begins at a position."""
+    call: ClientOpen, client: str, broker: str, position: int, user_of: Callable[[str], str] = lambda client: "",
+    *, newest: int = 0,
+) -> Change:  # fmt: skip
+    """A client begins to listen; a name that is not there begins at a position. The `newest` stamp is known here."""
     user = user_of(client)
 
     def change(record: NameRecord | None) -> NameRecord:
@@ -59,9 +67,17 @@ def open_name(
             is_shared=call.share, redeliver_us=call.redeliver_us,
             lease_us=0 if record.client in ("", client) else min(max(record.lease_us, LEASE_US), LEASE_MAX_US),
             user=user if call.share and not record.is_shared else owner or user,
+            delivered=_delivered(record, newest),
         )  # fmt: skip
 
     return change
+
+
+def _delivered(record: NameRecord, newest: int) -> int:
+    """No stamp of what was delivered is larger. A client that listens alone says so only when it leaves; until then it
+    can have got all that there is."""
+    is_known = record.is_shared or not record.client
+    return record.delivered if is_known else max(record.delivered, newest + DELIVERED_AHEAD_US)
 
 
 def _is_dealt(record: NameRecord, call: ClientOpen, client: str) -> bool:
@@ -93,12 +109,13 @@ def confirm(call: ClientConfirm, client: str, broker: str = "") -> Change:
         return msgspec.structs.replace(
             record, position=call.position, got=call.got, latest=call.latest, serial=call.serial, client=who,
             done=call.done, broker=broker or record.broker, lease_us=0 if call.is_leaving else call.lease_us,
+            delivered=call.delivered,
         )  # fmt: skip
 
     return change
 
 
-def move(call: ClientMove) -> Change:
+def move(call: ClientMove, *, newest: int = 0) -> Change:
     """The name goes on after another position, or ends. Whoever listens to it is told that this is over."""
 
     def change(record: NameRecord | None) -> NameRecord:
@@ -111,6 +128,7 @@ def move(call: ClientMove) -> Change:
         return NameRecord(
             call.name, record.filter, max(0, call.position), {}, record.generation + 1, is_over=call.position < 0,
             is_shared=record.is_shared, redeliver_us=record.redeliver_us, user=record.user,
+            delivered=_delivered(record, newest),
         )  # fmt: skip
 
     return change

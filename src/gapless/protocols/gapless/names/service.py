@@ -100,6 +100,7 @@ class Names:
         self._register = register
         self._desk = desk
         self._waves = waves
+        self._clock = clock
         self._send_away = send
         self._proposals = Proposals(home, register.keepers, lambda: clock.now, self._send, set_timer)
         self._groups = Groups(self._broker, desk, waves, self._send, send, is_broker)
@@ -313,6 +314,11 @@ class Names:
 
         self._proposals.propose(Proposal(name, change, finished, is_wanted, self._user_of(client)))
 
+    @property
+    def _newest(self) -> int:
+        """No stamp that this broker has heard of is larger."""
+        return max(self._clock.now, self._clock.last)
+
     def _release(self, client: str) -> None:
         left = self._pending.pop(client, 1) - 1
         if left > 0:
@@ -326,7 +332,8 @@ class Names:
             self._proposals.keep_ticking()
             return
         before: list[NameRecord | None] = [None]
-        rule = open_name(call, session.client, self._broker, self._waves.final, self._user_of)
+        at = (session.client, self._broker, self._waves.final)
+        rule = open_name(call, *at, self._user_of, newest=self._newest)
 
         def change(record: NameRecord | None) -> NameRecord:
             before[0] = record
@@ -389,7 +396,7 @@ class Names:
 
     def _move(self, session: Session, call: ClientMove) -> None:
         before: list[NameRecord | None] = [None]
-        rule = move(call)
+        rule = move(call, newest=self._newest)
 
         def change(record: NameRecord | None) -> NameRecord:
             before[0] = record
