@@ -46,6 +46,17 @@ def test_history(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "so far 4\nso far 7\nsince then 7\n"
 
 
+def test_caught_up(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client, asyncio.timeout(60):
+            await client.advertise("topic = 'order'")
+            await client.publish_many({"topic": "order", "amount": amount} for amount in (4, 7))
+            await programs["follow_orders"](network.url)
+
+    run(main())
+    assert capsys.readouterr().out == "order 4\norder 7\nall of history is done\n"
+
+
 def test_typed_confirmations(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, asyncio.timeout(60):

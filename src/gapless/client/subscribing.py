@@ -140,7 +140,7 @@ class Subscribing:
         call = Subscribe(subscription.name, subscription.filter, ready, since, until, title, confirm, replace)
         if redeliver_s is not None:
             call = msgspec.structs.replace(call, share=True, redeliver_s=redeliver_s)
-        subscription.position, subscription.is_live = max(0, since), since < 0
+        subscription._reach(max(0, since), is_live=since < 0)
         await self._presence.subscribe(subscription, call)
         return subscription
 

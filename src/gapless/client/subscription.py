@@ -26,8 +26,17 @@ from gapless.client.arguments import check_choice, check_count, check_timeout
 from gapless.client.confirmations import ConfirmableEvent, Confirmations
 from gapless.client.own_loop import OwnLoop
 from gapless.client.reader import Reader
+from gapless.client.replay import Replay
 from gapless.client.untaken import Untaken
-from gapless.errors import CallError, GaplessError, MisfitError, NoEventError, SkippedError, SlowConsumerError
+from gapless.errors import (
+    CallError,
+    ClosedError,
+    GaplessError,
+    MisfitError,
+    NoEventError,
+    SkippedError,
+    SlowConsumerError,
+)
 from gapless.events import Event, Events
 from gapless.protocol import ProtocolSpec
 
@@ -120,9 +129,12 @@ class BaseSubscription(ABC, Generic[T]):
         self._again = again
         self._took = took
         self._untaken = Untaken()
+        self._replay = Replay(self._untaken, self._skips)
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._error: GaplessError | None = None
         self._is_over = False
+        self._is_closed = False
+        """Whether the application has closed it."""
         self._past: AsyncIterator[Callable[[], None]] | None = None
         """If it begins in an archive: what lays in what comes next."""
         self._laying: asyncio.Task[None] | None = None
@@ -165,10 +177,32 @@ class BaseSubscription(ABC, Generic[T]):
     async def close(self) -> None:
         """End it, with an exact ending cut. What was delivered before can still be taken."""
         self._own_loop.check()
+        self._is_closed = True
         if self._past is not None:
             self._past = None
             self._end()
         await self._client.unsubscribe(self)
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether the application has taken all of the history that was asked for, and what comes now is live. In a
+        group always False, as no member sees all of it."""
+        return not self._is_shared and self._replay.is_taken
+
+    async def caught_up(self) -> None:
+        """Returns when the application has taken all of the history that was asked for: what comes after was published
+        since. It takes nothing itself, so another task has to.
+
+        A reading is caught up at its end. If it ends before, that is raised here as well.
+        """
+        if self._is_shared:
+            raise CallError(f"a group shares the subscription to {self.filter!r}: no member can tell when history ends")
+        self._own_loop.check()
+        await self._replay.wait()
+
+    @property
+    def _is_shared(self) -> bool:
+        return self._confirmations is not None and self._confirmations.is_shared
 
     async def confirm(self, upto: Event | int | None = None) -> None:
         """Of a named subscription: confirm all that you took, or all up to an event, or up to a position.
@@ -245,7 +279,11 @@ class BaseSubscription(ABC, Generic[T]):
             self._raise_skipped(self._untaken.first)
             if self._skips:
                 most = min(most, sum(number < self._skips[0][0] for number, _ in self._untaken))
-        return self._pop(most) if self._confirmations is None else self._pop_named(most, self._confirmations)
+        most = self._replay.within(most)
+        try:
+            return self._pop(most) if self._confirmations is None else self._pop_named(most, self._confirmations)
+        finally:
+            self._replay.look()
 
     def _pop_named(self, most: int, confirmations: Confirmations) -> list[T]:
         """Note what is taken, also if that is a misfit."""
@@ -259,7 +297,9 @@ class BaseSubscription(ABC, Generic[T]):
     def _raise_skipped(self, number: int | None) -> None:
         """Raise what is missing before that delivery; or before the next that may come."""
         if self._skips and (number is None or self._skips[0][0] <= number):
-            raise self._skips.popleft()[1]
+            _, skipped = self._skips.popleft()
+            self._replay.look()
+            raise skipped
 
     @abstractmethod
     def _pop(self, most: int) -> list[T]:
@@ -274,7 +314,7 @@ class BaseSubscription(ABC, Generic[T]):
 
     def _begin_in(self, past: Past, client: Any, go_on: Callable[[int], Awaitable[None]]) -> None:
         """Let an archive come first; then, unless that was all, `go_on` asks brokers from a position on."""
-        self.position, self.is_live = past.position, False
+        self._reach(past.position, is_live=False)
         self._past = self._items(past, client, go_on)
 
     async def _items(
@@ -313,6 +353,10 @@ class BaseSubscription(ABC, Generic[T]):
     def _reach(self, position: int, *, is_live: bool) -> None:
         """Everything up to this position was delivered."""
         self.position, self.is_live = position, is_live
+        if is_live:
+            self._replay.end()
+        else:
+            self._replay.begin()
 
     def _put(self, number: int, events: Events) -> bool:
         """Deliveries; the first has this number. False if that was one too many, and the subscription is over."""
@@ -363,6 +407,12 @@ class BaseSubscription(ABC, Generic[T]):
         if not self._is_over:
             self._is_over = True
             self._error = error
+            if error is None and not self._is_closed:
+                self._replay.end()
+            else:
+                self._replay.fail(
+                    error or ClosedError(f"the subscription to {self.filter!r} was closed before its history ended")
+                )
             self._wake()
 
     def _wake(self) -> None:

@@ -4,6 +4,7 @@ Events are fetched in batches, so a loop over a subscription does not cross thre
 from the same subscription; each event is taken by one of them.
 """
 
+import threading
 from collections import deque
 from contextlib import suppress
 from types import TracebackType
@@ -50,6 +51,9 @@ class BaseSubscription(Generic[T]):
         self._loop = loop
         self._inner = inner
         self._fetched: deque[T] = deque()
+        self._has_history = False
+        """Whether what is fetched is history."""
+        self._drained = threading.Condition()
         self.name = inner.name
         self.title = inner.title
         self.filter = inner.filter
@@ -95,7 +99,9 @@ class BaseSubscription(Generic[T]):
     def __next__(self) -> T:
         while True:
             with suppress(IndexError):  # another thread may have taken it
-                return self._fetched.popleft()
+                item = self._fetched.popleft()
+                self._note_drained()
+                return item
             if not self._loop.run(self._fetch(self._at_once, None)):
                 raise StopIteration
 
@@ -110,14 +116,38 @@ class BaseSubscription(Generic[T]):
             with suppress(IndexError):
                 while len(events) < most:
                     events.append(self._fetched.popleft())
+            self._note_drained()
             if events or not self._loop.run(self._fetch(most, timeout_s)):
                 return events
 
     async def _fetch(self, most: int, timeout_s: float | None) -> int:
         """Lay events in where the caller takes them: a caller that is interrupted meanwhile loses none."""
+        was_caught_up = self._inner.is_caught_up
         events = await self._inner.take(most, timeout_s=timeout_s)
-        self._fetched.extend(map(self._wrap, events))
+        with self._drained:
+            self._has_history = self._has_history or (bool(events) and not was_caught_up)
+            self._fetched.extend(map(self._wrap, events))
         return len(events)
+
+    def _note_drained(self) -> None:
+        if self._has_history:
+            with self._drained:
+                if not self._fetched:
+                    self._has_history = False
+                    self._drained.notify_all()
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether the application has taken all of the history that was asked for, and what comes now is live. In a
+        group always False, as no member sees all of it."""
+        return self._inner.is_caught_up and not self._has_history
+
+    def caught_up(self) -> None:
+        """Returns when the application has taken all of the history that was asked for: what comes after was published
+        since. It takes nothing itself, so another thread has to."""
+        self._loop.run(self._inner.caught_up())
+        with self._drained:
+            self._drained.wait_for(lambda: not self._has_history)
 
     def _wrap(self, item: Any) -> T:
         """What the application gets of what the asynchronous subscription gave."""

@@ -35,6 +35,14 @@ class Untaken:
         """The number of the first, if there is one."""
         return self._opened[0][0] if self._opened else self._closed[0][0]
 
+    @property
+    def last(self) -> int:
+        """The number of the last, if there is one."""
+        if self._closed:
+            number, events = self._closed[-1]
+            return number + len(events) - 1
+        return self._opened[-1][0]
+
     def put(self, number: int, events: Events) -> None:
         """Further ones; the first has this number."""
         if events:
