@@ -34,6 +34,8 @@ WORDS = {
     "disk": ("what a disk is asked", 0.92),
     "errors": ("with a way out", 0.4),
     "toml_file": ("what people write", 0.75),
+    "private_files": ("for the owner alone", 0.26),
+    "printable": ("names, and text shown", 0.58),
     "events": ("what is published", 0.4),
 }
 """What each part is, in as many words as fit, and how far to the right it stands; how high, the imports say."""

@@ -172,7 +172,7 @@ def test_another_filter_under_the_same_name_is_refused_unless_it_is_to_be_replac
 
 @pytest.mark.parametrize(("options", "sentence"), [
     ({"name": ""}, "the name of a subscription is empty; leave it out, or"),
-    ({"name": "x" * 201}, "has at most 200 characters, this one has 201"),
+    ({"name": "x" * 201}, "has 1 to 200 characters, but this one has 201"),
     ({"name": 7}, "the name of a subscription is text"),
     ({"name": "x", "since": "10m"}, "'x' goes on after what was confirmed; leave out since, or move it first"),
     ({"name": "x", "ready": "first"}, "a named subscription has no starting cut to wait for; leave out ready"),

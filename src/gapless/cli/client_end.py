@@ -7,7 +7,7 @@ from pathlib import Path
 from gapless.cli.exit_codes import INVALID, VALID
 from gapless.cli.operating import PATIENCE_S, Answer, ask_all, silent_among
 from gapless.cli.status import network_addresses
-from gapless.cli.terminal import print_json
+from gapless.cli.terminal import print_json, print_text
 from gapless.runtime.event_loop import run
 from gapless.runtime.probe import ask_to_end
 
@@ -28,14 +28,14 @@ def end_client(client: str, url: str, file: Path | None, credentials: Path | Non
     if as_json:
         print_json({"client": client, "ended_at": ended, "silent": silent, "begin_so": similar})
     elif ended:
-        print(f"{ended[0]} ended the session of {client}; what it subscribed to and advertised is gone")
+        print_text(f"{ended[0]} ended the session of {client}; what it subscribed to and advertised is gone")
     else:
         reasons = dict.fromkeys(answer["reason"] for answer in answers.values() if answer is not None)
         told = next(iter(reasons)) if len(reasons) == 1 else f"no broker has a session of {client!r}"
         unsure = f" (no answer from {', '.join(silent)})" if silent else ""
-        print(f"{told}{unsure}; gapless status names the clients that are waited for")
+        print_text(f"{told}{unsure}; gapless status names the clients that are waited for")
         if similar:
-            print(f"names that begin so: {', '.join(similar)}")
+            print_text(f"names that begin so: {', '.join(similar)}")
     return VALID if ended else INVALID
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from gapless.errors import EventError
 from gapless.events import INTEGER_MAX, INTEGER_MIN, Event
+from gapless.printable import printable_json
 
 __all__ = ["event_line", "read_argument", "read_line"]
 
@@ -28,7 +29,10 @@ def event_line(event: Event) -> bytes:
             document["payload"] = event.payload.decode()
         except UnicodeDecodeError:
             document["payload_base64"] = base64.b64encode(event.payload).decode()
-    return _encode(document) + b"\n"
+    line = _encode(document)
+    if line.isascii() and b"\x7f" not in line:  # JSON escapes what is below a space
+        return line + b"\n"
+    return printable_json(line.decode()).encode() + b"\n"
 
 
 def read_argument(text: str, option: str) -> tuple[dict[str, Any], bytes]:

@@ -22,6 +22,7 @@ from gapless.cli.security_commands import security
 from gapless.cli.shared_options import LOCAL, CredentialsFile, Json, Seconds, Url, help_without_command, local
 from gapless.cli.sim_commands import sim
 from gapless.errors import GaplessError
+from gapless.printable import printable_lines
 
 __all__ = ["app", "run"]
 
@@ -76,7 +77,7 @@ def _guarded(command: Callable[[], int | None]) -> int:
 
 def _complain(message: str, code: int, hint: str = "") -> int:
     text = f"gapless: {message}{hint}".encode(errors="backslashreplace").decode()  # what was typed may be no text
-    print(text, file=sys.stderr)
+    print(printable_lines(text), file=sys.stderr)
     return code
 
 

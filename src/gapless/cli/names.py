@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.cli.exit_codes import VALID
-from gapless.cli.terminal import output_console, print_json
+from gapless.cli.terminal import output_console, print_json, print_text
 from gapless.client import Client, connect
 from gapless.names import NamedSubscription
 from gapless.runtime.event_loop import run
@@ -41,7 +41,7 @@ def move(url: str, credentials: Path | None, name: str, when: str, *, as_json: b
     if as_json:
         print_json({"name": name, "moved_to": when})
     else:
-        print(f"{name} goes on from {when}")
+        print_text(f"{name} goes on from {when}")
     return VALID
 
 
@@ -51,7 +51,7 @@ def end(url: str, credentials: Path | None, name: str, *, as_json: bool) -> int:
     if as_json:
         print_json({"name": name, "ended": True})
     else:
-        print(f"{name} is over")
+        print_text(f"{name} is over")
     return VALID
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from gapless.cli.exit_codes import INVALID, VALID
 from gapless.cli.operating import PATIENCE_S, Answer, ask_all, silent_among
 from gapless.cli.status import network_addresses
-from gapless.cli.terminal import print_json
+from gapless.cli.terminal import print_json, print_text
 from gapless.runtime.access import Access
 from gapless.runtime.event_loop import run
 from gapless.runtime.probe import ask_to_forget
@@ -24,12 +24,12 @@ def forget_broker(broker: str, url: str, file: Path | None, credentials: Path | 
     if as_json:
         print_json({"broker": broker, "told": told, "silent": silent, "reasons": list(reasons)})
     elif told:
-        print(
+        print_text(
             f"{', '.join(told)} wait no more for {broker}; subscriptions and publishers are told what is lost with it. "
             "Should it return, it begins anew"
         )
     else:
-        print(f"nobody forgets {broker}: {'; '.join(reasons)}")
+        print_text(f"nobody forgets {broker}: {'; '.join(reasons)}")
     return VALID if told else INVALID
 
 

@@ -20,6 +20,7 @@ from gapless.client.positions import Since
 from gapless.errors import CallError, GivenAwayError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
+from gapless.printable import printable_lines
 from gapless.runtime.event_loop import run
 
 __all__ = ["Span", "subscribe"]
@@ -132,7 +133,7 @@ async def _take(
         try:
             events = await subscription.take(TAKE_MAX if count is None else min(TAKE_MAX, count - taken))
         except SkippedError as error:
-            print(f"gapless sub: {error}", file=sys.stderr, flush=True)
+            print(printable_lines(f"gapless sub: {error}"), file=sys.stderr, flush=True)
             continue
         if tells_seam and subscription.seam is not None:
             tells_seam = False
@@ -152,7 +153,7 @@ async def _confirm(subscription: _Subscription) -> None:
     try:
         await subscription.confirm()
     except GivenAwayError as error:
-        print(f"gapless sub: {error}", file=sys.stderr, flush=True)
+        print(printable_lines(f"gapless sub: {error}"), file=sys.stderr, flush=True)
 
 
 def _tell_begin(subscription: _Subscription, span: Span) -> None:

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO, TypeAlias
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.control import Control
 from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 
 from gapless.cli.exit_codes import PIPE_CLOSED
 from gapless.errors import GaplessError
+from gapless.printable import printable_json, printable_lines
 
 __all__ = [
     "WIDTH_MAX",
@@ -25,6 +28,7 @@ __all__ = [
     "output_console",
     "print_json",
     "print_json_line",
+    "print_text",
     "progress_bars",
     "sign_of_life",
 ]
@@ -36,7 +40,28 @@ WIDTH_MAX = 80
 """Tables are made for this width; wider ones are harder to read, not easier."""
 
 
-class _Console(Console):
+class _Escaped:
+    """What a renderable prints, without control characters in its text; those that style it stay."""
+
+    def __init__(self, renderable: ConsoleRenderable) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else Segment(printable_lines(segment.text), segment.style)
+
+
+class _Console(Console, RenderHook):
+    """Text may come from elsewhere: from brokers, out of files, from the command line."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.push_render_hook(self)
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """Called before anything is printed."""
+        return [each if isinstance(each, Control) else _Escaped(each) for each in renderables]
+
     def on_broken_pipe(self) -> None:
         _leave_quietly()
 
@@ -86,9 +111,14 @@ def check_file(path: Path) -> None:
         raise GaplessError(f"{path}: cannot be written: {taken} is a {'directory' if taken == path else 'file'}")
 
 
+def print_text(text: str) -> None:
+    """Text for people on standard output, some of which may come from elsewhere."""
+    print(printable_lines(text))
+
+
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
-    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    text = printable_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -98,7 +128,7 @@ def print_json(document: Any) -> None:
 def print_json_line(document: Any) -> None:
     """One of many JSON documents on standard output, each on a line of its own."""
     try:
-        print(msgspec.json.encode(document).decode(), flush=True)
+        print(printable_json(msgspec.json.encode(document).decode()), flush=True)
     except BrokenPipeError:
         _leave_quietly()
 

@@ -10,10 +10,22 @@ from pathlib import Path
 from reprlib import Repr
 
 from gapless.errors import CallError
+from gapless.printable import name_complaint
 
 __all__ = [
-    "check_choice", "check_count", "check_flag", "check_kind", "check_name", "check_path", "check_printable",
-    "check_seconds", "check_text", "check_timeout", "kind_of", "shown", "surrogate_in",
+    "check_choice",
+    "check_count",
+    "check_flag",
+    "check_kind",
+    "check_name",
+    "check_named",
+    "check_path",
+    "check_seconds",
+    "check_text",
+    "check_timeout",
+    "kind_of",
+    "shown",
+    "surrogate_in",
 ]  # fmt: skip
 
 NAME_MAX = 150
@@ -56,15 +68,14 @@ def check_text(what: str, value: object) -> str:
 def check_name(value: object) -> str:
     """The first part of a client's name."""
     name = check_text("a client's name", value)
-    if not 1 <= len(name) <= NAME_MAX:
-        raise CallError(f"a client's name has 1 to {NAME_MAX} characters, but this one has {len(name)}")
-    return check_printable("a client's name", name)
+    return check_named("a client's name", name, NAME_MAX)
 
 
-def check_printable(what: str, name: str) -> str:
-    """The name, if people can read it."""
-    if not name.isprintable():
-        raise CallError(f"{what} is {shown(name)}, but only what can be printed on a line may be in it")
+def check_named(what: str, name: str, most: int) -> str:
+    """The name, if it is one."""
+    complaint = name_complaint(what, name, most)
+    if complaint:
+        raise CallError(complaint)
     return name
 
 

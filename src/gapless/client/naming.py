@@ -2,14 +2,14 @@
 
 from typing import get_args
 
-from gapless.client.arguments import check_choice, check_flag, check_printable, check_text
+from gapless.client.arguments import check_choice, check_flag, check_named, check_text
 from gapless.errors import CallError
 from gapless.names import Confirmation, NamedSubscription
+from gapless.printable import NAME_MAX
 from gapless.protocol import ProtocolSpec
 
 __all__ = ["REDELIVER_S", "check_name_of", "check_naming", "check_sharing", "find_named"]
 
-NAME_MAX = 200
 REDELIVER_S = 30.0
 """In a group, unless its member says otherwise: what is not confirmed for so long is given to another."""
 REDELIVER_MIN_S, REDELIVER_MAX_S = 0.1, 86_400.0
@@ -22,9 +22,7 @@ def check_name_of(spec: ProtocolSpec, name: object) -> str:
         raise CallError(f"protocol {spec.name!r} keeps no named subscriptions; leave out the name")
     if not text.strip():
         raise CallError("the name of a subscription is empty; leave it out, or say by which name it goes on later")
-    if len(text) > NAME_MAX:
-        raise CallError(f"the name of a subscription has at most {NAME_MAX} characters, this one has {len(text):,}")
-    return check_printable("the name of a subscription", text)
+    return check_named("the name of a subscription", text, NAME_MAX)
 
 
 def check_naming(

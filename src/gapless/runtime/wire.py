@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gapless.errors import WireError
+from gapless.printable import name_complaint
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = [
@@ -155,8 +156,7 @@ def decode_hello(body: memoryview) -> Hello:
         raise WireError(f"the greeting is malformed: {error}") from None
     if hello.role not in (BROKER, CLIENT, PROBE):
         raise WireError(f"there is no role {hello.role!r}; it is broker, client or probe")
-    if not hello.name or len(hello.name) > 200 or not hello.name.isprintable():
-        raise WireError("a name has 1 to 200 characters that can be printed")
+    _check_name(hello.name)
     if len(hello.token) > TOKEN_MAX:
         raise WireError(f"a token has at most {TOKEN_MAX} characters")
     return hello
@@ -182,9 +182,17 @@ def decode_pace(body: memoryview) -> int:
 def decode_name(body: memoryview) -> str:
     """The name of a client, or of a broker."""
     try:
-        return _name.decode(body)
+        name = _name.decode(body)
     except UNREADABLE:
         raise WireError("a client or broker is named by a string") from None
+    _check_name(name)
+    return name
+
+
+def _check_name(name: str) -> None:
+    complaint = name_complaint("the name of a client or broker", name)
+    if complaint:
+        raise WireError(complaint)
 
 
 def decode_denial(body: memoryview) -> tuple[str, str]:

@@ -4,10 +4,7 @@ from collections.abc import Iterable
 
 from gapless.errors import CallError
 
-__all__ = ["NAME_MAX", "READINGS_MAX", "TEXT_MAX", "check_readings", "check_texts"]
-
-NAME_MAX = 200
-"""Characters in the name of a named subscription."""
+__all__ = ["READINGS_MAX", "TEXT_MAX", "check_readings", "check_texts"]
 
 TEXT_MAX = 1 << 20
 """Characters in the names and filters of one client: 20,000 subscriptions of 50 characters."""

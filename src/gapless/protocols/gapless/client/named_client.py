@@ -4,8 +4,8 @@ from typing import Protocol
 
 from gapless.events import Event
 from gapless.names import Confirm, Confirming, ListNames, MoveName, NameChanged, NamedSubscription, NamesListed, Opened
+from gapless.printable import name_complaint
 from gapless.protocol import Rejected, SetTimer, Subscribe
-from gapless.protocols.gapless.bounds import NAME_MAX
 from gapless.protocols.gapless.client.line import Line
 from gapless.protocols.gapless.client.named import Named
 from gapless.protocols.gapless.client_messages import (
@@ -66,8 +66,9 @@ class NamedClient:
 
     def objection(self, call: Subscribe, *, is_held: bool) -> str:
         """Why the client cannot have it; nothing if it can. `is_held`: it is in a group of that name."""
-        if len(call.name) > NAME_MAX:
-            return f"a name has at most {NAME_MAX} characters, this one has {len(call.name):,}"
+        complaint = name_complaint("the name of a subscription", call.name)
+        if complaint:
+            return complaint
         if call.since >= 0 or call.until:
             return (
                 f"the named subscription {call.name!r} goes on after what was confirmed; subscribe without `since` and "

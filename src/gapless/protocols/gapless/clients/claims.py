@@ -25,6 +25,7 @@ from typing import Any
 from gapless.errors import CallError, EventError
 from gapless.events import EventRun, Events
 from gapless.filters import Filter, parse
+from gapless.printable import name_complaint
 from gapless.protocols.gapless.bounds import check_readings, check_texts
 from gapless.protocols.gapless.client_messages import (
     Attach,
@@ -198,7 +199,6 @@ def check_name(client: str, name: str) -> None:
     owner, slash, _ = name.rpartition("/")
     if slash and owner != client:
         raise CallError(f"{client!r} cannot use the name {name[:200]!r}, which belongs to {owner[:100]!r}")
-    if not name or len(name) > NAME_MAX:
-        raise CallError(f"{client!r} uses a name of {len(name):,} characters: it has 1 to {NAME_MAX}")
-    if not name.isprintable():
-        raise CallError(f"{client!r} uses the name {name!r}, which cannot be printed")
+    complaint = name_complaint("what a client calls its own", name, NAME_MAX)
+    if complaint:
+        raise CallError(f"{client!r} made a call that no client may make: {complaint}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from gapless.errors import CallError
 from gapless.filters import parse
-from gapless.protocols.gapless.bounds import NAME_MAX
+from gapless.printable import name_complaint
 from gapless.protocols.gapless.client_messages import (
     HOLDS_MAX,
     LEASE_MAX_US,
@@ -37,8 +37,9 @@ def check_call(client: str, message: Any) -> None:
     """Refuse a call that no honest client makes."""
     if isinstance(message, ClientOpen | ClientConfirm | ClientHand):
         check_name(client, message.subscription)
-    if not isinstance(message, ClientNames) and not 0 < len(message.name) <= NAME_MAX:
-        raise CallError(f"{client!r} uses a name of {len(message.name):,} characters: it has 1 to {NAME_MAX}")
+    complaint = "" if isinstance(message, ClientNames) else name_complaint("the name of a subscription", message.name)
+    if complaint:
+        raise CallError(f"{client!r} made a call that no client may make: {complaint}")
     if isinstance(message, ClientOpen | ClientMove):
         parse(message.filter)
     if isinstance(message, ClientOpen) and not 0 <= message.redeliver_us <= REDELIVER_MAX_US:
