@@ -57,6 +57,22 @@ def test_caught_up(programs: dict[str, Any], capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "order 4\norder 7\nall of history is done\n"
 
 
+def test_workers(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, asyncio.timeout(60):
+            working = [asyncio.create_task(programs["work"](network.url)) for _ in range(2)]
+            ready = ""
+            while ready != "at work\n" * 2:
+                await asyncio.sleep(0.05)
+                ready += capsys.readouterr().out
+            await asyncio.gather(*(programs["ask"](network.url) for _ in range(4)))
+            for task in working:
+                task.cancel()
+
+    run(main())
+    assert capsys.readouterr().out == "7.5\n" * 4
+
+
 def test_typed_confirmations(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, asyncio.timeout(60):

@@ -280,12 +280,33 @@ class Client:
         survey = self._subscribing.make(Survey, settings, again)
         return await (await self._subscribing.begin(survey, "whole", begin, end)).milestones(begin)
 
-    async def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
-        """Ask for requests that match, to answer them. Returns when the starting cut is fixed, as `subscribe` does."""
+    async def answer(
+        self,
+        filter: str,  # noqa: A002
+        *,
+        group: str | None = None,
+        redeliver_s: float = REDELIVER_S,
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+    ) -> Requests:
+        """Ask for requests that match, to answer them. Returns when the starting cut is fixed, as `subscribe` does.
+
+        With a `group`, the name of a durable subscription, all who answer under that name share the requests: each goes
+        to one of them. One that is neither answered nor dismissed within `redeliver_s`, or whose worker leaves or dies,
+        goes to another. Requests that come while nobody of the group is there wait for the next that is.
+        """
         check_filter(filter)
         settings = self._subscribing.settings(f"({filter}) AND {ANSWERABLE}", on_full, queue)
-        again = partial(self.answer, filter, on_full=on_full, queue=queue)
-        return await self._subscribing.begin(self._subscribing.make(Requests, settings, again))
+        again = partial(self.answer, filter, group=group, redeliver_s=redeliver_s, on_full=on_full, queue=queue)
+        made = self._subscribing.make(Requests, settings, again)
+        if group is None:
+            if redeliver_s != REDELIVER_S:
+                raise CallError("redeliver_s is for requests that a group shares: say group='…', too")
+            return await self._subscribing.begin(made)
+        made.title = check_name_of(self._presence.spec, group)
+        check_sharing(group, redeliver_s, share=True)
+        made._confirmations = Confirmations(made.name, self._presence.tell, is_manual=True, is_shared=True)
+        return await self._subscribing.begin(made, redeliver_s=redeliver_s)
 
     async def unsubscribe(self, subscription: BaseSubscription[Any]) -> None:
         """End a subscription; returns when its ending cut is known."""

@@ -76,6 +76,8 @@ class Confirmations:
         self._delivered = 0
         self._again: set[tuple[str, int]] = set()
         """In a group: what waits to be taken that another may have got before."""
+        self._settled: set[tuple[str, int]] = set()
+        """What the application is done with, while something taken before it is not."""
         self._names: dict[int, str] = {}
         """In a group, by delivery: what was taken and is not confirmed."""
         self._revoked: dict[int, str] = {}
@@ -105,9 +107,34 @@ class Confirmations:
         """The application does not get this after all."""
         self._again.discard((event.publisher, event.seq))
 
+    def is_redelivered(self, event: Event) -> bool:
+        """Whether it may have been delivered before; asked before it is taken."""
+        return event.stamp <= self._delivered or (event.publisher, event.seq) in self._again
+
+    def settle(self, event: Event) -> None:
+        """The application is done with this one. It is confirmed as soon as all that was taken before it is settled,
+        too, or another's; nobody waits for it."""
+        key = (event.publisher, event.seq)
+        if any(taken[1:3] == key for taken in self._taken):
+            self._settled.add(key)
+            self._confirm_settled()
+
+    def _confirm_settled(self) -> None:
+        number = 0
+        while self._taken:
+            first, publisher, seq, _ = self._taken[0]
+            if first not in self._revoked and (publisher, seq) not in self._settled:
+                break
+            self._taken.popleft()
+            self._settled.discard((publisher, seq))
+            self._revoked.pop(first, None)
+            number = first
+        if number:
+            self._give(Confirm(self._subscription, number, is_urgent=False))
+
     def wrap(self, event: Event) -> Any:
         """The event as its application gets it."""
-        redelivered = event.stamp <= self._delivered or (event.publisher, event.seq) in self._again
+        redelivered = self.is_redelivered(event)
         made = self._making.kind(event.publisher, event.seq, event.attributes, event.payload, event.stamp, redelivered)
         force_setattr(made, "_confirmations", self)
         return made
@@ -178,6 +205,8 @@ class Confirmations:
                 self._revoked[count] = name
         while len(self._revoked) > REVOKED_MAX:
             del self._revoked[next(iter(self._revoked))]
+        if self._settled:
+            self._confirm_settled()
 
     def kept(self, count: int) -> None:
         """All up to this delivery is confirmed."""

@@ -9,6 +9,10 @@ after its request, which is after the return of that subscription, so it is deli
 to be asked twice, and no answerer sees a request twice. The subscription stays for later requests that name the same
 filter for replies, so only the first waits for a starting cut.
 
+**Workers share requests** if they answer as a group: that is a shared durable subscription, so each request goes to one
+of them. A request is confirmed when it is settled, by a reply or by `dismiss`, together with all that its worker took
+before it and has settled. What a worker has not settled when it leaves, dies or takes too long goes to another.
+
 And what the answerer published before its reply, as far as the client subscribes to it, was delivered before it: causes
 come before effects. Whoever asks for a change and gets an answer need not ask whether the news of it has arrived.
 """
@@ -52,11 +56,17 @@ class _Asker(Protocol):
 class Request:
     """A question, as the answering side sees it."""
 
-    def __init__(self, client: _Answerer, event: Event) -> None:
+    def __init__(
+        self, client: _Answerer, event: Event, settle: Callable[[Event], None] | None = None, *,
+        redelivered: bool = False,
+    ) -> None:  # fmt: skip
         self.event = event
+        self.redelivered = redelivered
+        """Of a group: whether it may have been delivered before, to this worker or to another, without a reply."""
         self.attributes = event.attributes
         self.payload = event.payload
         self._client = client
+        self._settle = settle
         self._is_answered = False
 
     def __repr__(self) -> str:
@@ -64,16 +74,29 @@ class Request:
 
     async def reply(self, attributes: EventLike, payload: Payload = b"") -> Event:
         """Answer it. Returns when the answer is safe; it has to be advertised like all that is published."""
-        if self._is_answered:
-            raise CallError(f"request {self.event.id} is answered already; a request has one reply")
+        self._check_unanswered()
         ours = {REPLY_TO: self.event.publisher, REPLY_ID: self.event.attributes[REQUEST_ID]}
         replying = self._client.publish(*_with(attributes, payload, ours))
         self._is_answered = True
         try:
-            return await replying
+            reply = await replying
         except EventError:
             self._is_answered = False
             raise
+        if self._settle is not None:
+            self._settle(self.event)
+        return reply
+
+    def dismiss(self) -> None:
+        """Leave it without a reply; in a group, no other worker gets it."""
+        self._check_unanswered()
+        self._is_answered = True
+        if self._settle is not None:
+            self._settle(self.event)
+
+    def _check_unanswered(self) -> None:
+        if self._is_answered:
+            raise CallError(f"request {self.event.id} is answered already, or dismissed; a request has one reply")
 
 
 class Requests(BaseSubscription[Request]):
@@ -93,9 +116,13 @@ class Requests(BaseSubscription[Request]):
         self._answerer = client
 
     def _pop(self, most: int) -> list[Request]:
-        requests = [Request(self._answerer, event) for event in self._untaken.take(most)]
-        self._took()
-        return requests
+        found = self._confirmations
+        if found is None:
+            return [Request(self._answerer, event) for event in self._pop_events(most)]
+        return [
+            Request(self._answerer, event, found.settle, redelivered=found.is_redelivered(event))
+            for event in self._pop_events(most)
+        ]
 
 
 def _with(attributes: EventLike, payload: Payload, ours: dict[str, Any]) -> tuple[Mapping[str, Any], bytes]:

@@ -218,9 +218,21 @@ class Client:
         """Positions between two others, about equally many events apart: where a range of history can be divided."""
         return self._loop.run(self._inner.milestones(since=since, until=until))
 
-    def answer(self, filter: str, *, on_full: OnFull | None = None, queue: int = 10_000) -> Requests:  # noqa: A002
-        """Ask for requests that match, to answer them. Returns when the starting cut is fixed."""
-        return Requests(self._loop, self._loop.run(self._inner.answer(filter, on_full=on_full, queue=queue)))
+    def answer(
+        self,
+        filter: str,  # noqa: A002
+        *,
+        group: str | None = None,
+        redeliver_s: float = REDELIVER_S,
+        on_full: OnFull | None = None,
+        queue: int = 10_000,
+    ) -> Requests:
+        """Ask for requests that match, to answer them. Returns when the starting cut is fixed.
+
+        With a `group`, all who answer under that name share the requests, as with the asynchronous client.
+        """
+        answer = self._inner.answer(filter, group=group, redeliver_s=redeliver_s, on_full=on_full, queue=queue)
+        return Requests(self._loop, self._loop.run(answer))
 
     @overload
     def request(

@@ -198,6 +198,7 @@ class Request:
         self._loop = loop
         self._inner = inner
         self.event = inner.event
+        self.redelivered = inner.redelivered
         self.attributes = inner.attributes
         self.payload = inner.payload
 
@@ -207,6 +208,14 @@ class Request:
     def reply(self, attributes: EventLike, payload: Payload = b"") -> Event:
         """Answer it. Returns when the answer is safe; it has to be advertised like all that is published."""
         return self._loop.run(self._inner.reply(attributes, payload))
+
+    def dismiss(self) -> None:
+        """Leave it without a reply; in a group, no other worker gets it."""
+
+        async def dismiss() -> None:
+            self._inner.dismiss()
+
+        self._loop.run(dismiss())
 
 
 class Requests(BaseSubscription[Request]):
