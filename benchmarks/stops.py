@@ -40,7 +40,6 @@ from gapless.overlay import binary  # noqa: E402
 from gapless.protocols.gapless.options import GaplessOptions  # noqa: E402
 from gapless.runtime.event_loop import run  # noqa: E402
 from gapless.runtime.fleet import Fleet, local_network  # noqa: E402
-from gapless.runtime.network_file import ProtocolEntry  # noqa: E402
 from gapless.runtime.settings import RuntimeSettings  # noqa: E402
 
 RATE = 200
@@ -137,8 +136,6 @@ class Kind(msgspec.Struct, frozen=True):
     """Whether only one detector has lost sight of it, so that the opinion of another is waited for."""
     is_alive: bool = False
     """Whether it is not dead."""
-    waits: bool = False
-    """Whether brokers wait where they may be cut off."""
 
 
 KINDS = {
@@ -148,7 +145,7 @@ KINDS = {
     "kill": Kind(kill, "a broker is killed"),
     "freeze": Kind(freeze, "a broker stands still", is_alive=True),
     "cut": Kind(cut, "two neighbours do not hear each other", is_alone=True, is_alive=True),
-    "partition": Kind(partition, "3 of 7 are cut off; the publisher is among them", LONG_S, False, waits=True),
+    "partition": Kind(partition, "3 of 7 are cut off; the publisher is among them", LONG_S, False),
     "beyond f": Kind(two_at_once, "two neighbours are killed; they return with their disks", LONG_S, False),
     "blackout": Kind(blackout, "all are killed and started at once", is_detected=False),
 }
@@ -228,8 +225,7 @@ def try_kind(kind: Kind, times: int) -> list[float]:
 def try_network(kind: Kind, times: int) -> list[float]:
     """The stops in a new network."""
     with tempfile.TemporaryDirectory() as folder:
-        protocol = ProtocolEntry(options={"partition": "wait"} if kind.waits else {})
-        config = proxied(local_network(binary(2), f=1, protocol=protocol, data=Path(folder) / "data"))
+        config = proxied(local_network(binary(2), f=1, data=Path(folder) / "data"))
         with Fleet(config, Path(folder) / "logs") as fleet, closing(CutProxyProcess(fleet.file)) as proxy:
             fleet.start_all()
             return run(measure(fleet, proxy, kind.act, times))

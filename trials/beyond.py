@@ -28,7 +28,6 @@ from gapless import Client, GaplessError, SkippedError, Subscription, connect
 from gapless.overlay import from_edges
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
-from gapless.runtime.network_file import ProtocolEntry
 
 from .cut_proxy import CutProxyProcess, proxied
 
@@ -243,9 +242,8 @@ KINDS = {
 def attempt(kind: str, seconds: float) -> Outcome:
     """One kind, in a network of its own."""
     with tempfile.TemporaryDirectory(prefix="gapless-beyond-") as place:
-        options = ProtocolEntry(options={"partition": "wait"})
         data = Path(place) / "data" if KINDS[kind].has_disks else None
-        config = proxied(local_network(TREE, f=1, protocol=options, data=data))
+        config = proxied(local_network(TREE, f=1, data=data))
         with Fleet(config, Path(place) / "logs") as fleet, closing(CutProxyProcess(fleet.file)) as proxy:
             fleet.start_all()
             return run(Trial(fleet, proxy).run(kind, seconds))

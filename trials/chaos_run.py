@@ -2,8 +2,8 @@
 
     python -m trials.chaos_run
     python -m trials.chaos_run --minutes 3 --seed 2 --keep out/chaos
-    python -m trials.chaos_run --minutes 3 --data --wait
-    python -m trials.chaos_run --hours 3 --data --wait
+    python -m trials.chaos_run --minutes 3 --data
+    python -m trials.chaos_run --hours 3 --data
 
 Seven brokers are processes on loopback, with a proxy between them. They are killed, frozen, parted and slowed, up to f
 neighbours at the same time, and started again, while clients ask, answer, read, come and go (`chaos`). With `--data`
@@ -39,6 +39,8 @@ from gapless.cli.terminal import output_console, progress_bars, sign_of_life
 from gapless.cli.verdict_view import status_text
 from gapless.errors import GaplessError
 from gapless.overlay import random_tree
+from gapless.protocol import convert_options, largest_f
+from gapless.registry import find_protocol
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import ProtocolEntry
@@ -70,7 +72,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=15.0, help="how long a round lasts (default: 15)")
     parser.add_argument("--hours", type=float, default=0.0, help="how long there are rounds (default: one)")
     parser.add_argument("--brokers", type=int, default=7, help="how many brokers (default: 7)")
-    parser.add_argument("--f", type=int, default=2, help="how many neighbours fail at the same time (default: 2)")
+    parser.add_argument("--f", type=int, help="how many neighbours fail at the same time (default: 2, or what fits)")
     parser.add_argument("--seed", type=int, default=1, help="of the tree and of the faults (default: 1)")
     parser.add_argument(
         "--suspect-ms", type=float, default=2_000.0, metavar="MS",
@@ -78,7 +80,9 @@ def main(arguments: list[str]) -> int:
         "other things less would add faults to those that are meant, of which f are allowed at a time",
     )  # fmt: skip
     parser.add_argument("--data", action="store_true", help="with data on disk, and blackouts among the faults")
-    parser.add_argument("--wait", action="store_true", help="brokers wait where they may be cut off, and are")
+    parser.add_argument(
+        "--go-on", action="store_true", help='brokers go on in a partition (partition = "go on"), and there is none'
+    )  # fmt: skip
     parser.add_argument("--faults", nargs="+", choices=ALL_KINDS, metavar="KIND", help=f"of {', '.join(ALL_KINDS)}")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep trace and logs here, also if all is well")
     asked = parser.parse_args(arguments)
@@ -105,14 +109,17 @@ def _kinds(asked: argparse.Namespace) -> tuple[str, ...]:
     if asked.faults:
         return tuple(asked.faults)
     clocks = ("clock",) if can_fake_clocks() else ()
-    return (*KINDS, *(WAIT_KINDS if asked.wait else ()), *(DATA_KINDS if asked.data else ()), *clocks)
+    return (*KINDS, *(() if asked.go_on else WAIT_KINDS), *(DATA_KINDS if asked.data else ()), *clocks)
 
 
 def _run(asked: argparse.Namespace, place: Path) -> int:
     tree = random_tree(asked.brokers, seed=asked.seed, max_degree=3)
     settings = RuntimeSettings(suspect_ms=asked.suspect_ms, join_ms=2_000)
     data = place / "data" if asked.data else None
-    protocol = ProtocolEntry(options={"partition": "wait"} if asked.wait else {})
+    protocol = ProtocolEntry(options={"partition": "go on"} if asked.go_on else {})
+    if asked.f is None:
+        spec = find_protocol(protocol.name)
+        asked.f = largest_f(spec, tree, convert_options(spec, protocol.options), 2)
     config = proxied(local_network(tree, f=asked.f, name="chaos", protocol=protocol, runtime=settings, data=data))
     end = time.monotonic() + asked.hours * 3600
     with Fleet(config, place / "logs") as fleet, closing(CutProxyProcess(fleet.file)) as proxy:

@@ -298,7 +298,9 @@ def test_up_starts_a_network_restarts_who_dies_and_takes_it_down(cli: Cli, tmp_p
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as up:
         assert up.stdout is not None
         assert up.stdout.readline().startswith(f"up: gapless://127.0.0.1:{port}")
-        assert cli("status", "--url", f"gapless://127.0.0.1:{port}").code == 0
+        assert up.stdout.readline().startswith("f = 0: no broker may fail, the others wait for it; --brokers 3 is")
+        url = f"gapless://127.0.0.1:{port},127.0.0.1:{port + 1}"
+        assert cli("status", "--url", url).code == 0
         [pid] = [
             int(entry.name) for entry in Path("/proc").iterdir()
             if entry.name.isdecimal() and f"{tmp_path}/network.toml\0--name\0b1\0" in _command_line(entry)
@@ -306,6 +308,11 @@ def test_up_starts_a_network_restarts_who_dies_and_takes_it_down(cli: Cli, tmp_p
         os.kill(pid, signal.SIGKILL)
         assert up.stdout.readline() == "b1 died with code -9\n"
         assert up.stdout.readline() == "b1 is started again\n"
+        for _ in range(100):
+            if cli("status", "--url", url).code == 0:
+                break
+            time.sleep(0.2)
+        assert cli("status", "--url", url).code == 0, "also of two brokers one may be killed and comes back"
         up.send_signal(signal.SIGINT)
         assert up.wait(30) == 0
         assert up.stdout.read() == "taking it down\n"

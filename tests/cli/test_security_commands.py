@@ -110,7 +110,7 @@ def test_a_users_file_is_checked_as_brokers_do(cli: Cli, tmp_path: Path) -> None
 
 
 def test_a_secure_network_of_processes_reads_its_files_again_on_sighup(cli: Cli, tmp_path: Path) -> None:
-    config, user = _secured(local_network(chain(2), f=1, runtime=QUICK), tmp_path / "security")
+    config, user = _secured(local_network(chain(2), runtime=QUICK), tmp_path / "security")
     assert user == "admin"
     with Fleet(config, tmp_path / "fleet") as fleet:
         fleet.start_all()

@@ -39,7 +39,7 @@ def test_credentials(programs: dict[str, Any], capsys: pytest.CaptureFixture[str
 
 def test_history(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
-        async with local(2, f=1) as network, asyncio.timeout(60):
+        async with local(2) as network, asyncio.timeout(60):
             await programs["orders"](network.url)
 
     run(main())

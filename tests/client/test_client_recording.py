@@ -47,7 +47,7 @@ def test_of_three_clients_one_closes_one_exits_one_is_killed_and_none_is_left_ou
     ends = ("closes", "exits", "dies")
 
     async def main() -> None:
-        async with local(chain(2), f=1) as network:
+        async with local(chain(2)) as network:
             eve = await connect(network.at("b1"), name="eve", trace=tmp_path / "live")
             subscription = await eve.subscribe("TRUE")
             processes = [
@@ -110,7 +110,7 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 """
 
     async def main() -> None:
-        async with local(chain(2), f=1) as network:
+        async with local(chain(2)) as network:
             ann = await connect(network.at("b1"), name="ann", trace=tmp_path)
             await ann.advertise("TRUE")
             process = await asyncio.create_subprocess_exec(

@@ -55,10 +55,11 @@ def test_wrong_options_are_refused_with_a_sentence(options: dict[str, object], c
 
 def test_most_protocols_take_trees_only() -> None:
     spec = find_protocol("gapless")
-    check_overlay(spec, chain(4))
+    options = convert_options(spec, {})
+    check_overlay(spec, chain(4), 1, options)
     with pytest.raises(ProtocolError, match="it takes trees only: 4 brokers need 3 edges to form a tree, but 4 are"):
-        check_overlay(spec, ring(4))
-    check_overlay(msgspec.structs.replace(spec, refuses=any_overlay), ring(4))
+        check_overlay(spec, ring(4), 1, options)
+    check_overlay(msgspec.structs.replace(spec, refuses=any_overlay), ring(4), 1, options)
 
 
 def test_only_where_cuts_are_whole_a_subscription_waits_for_one() -> None:

@@ -50,7 +50,12 @@ class Local:
 
 @asynccontextmanager
 async def local(
-    overlay: Overlay | int, *, f: int = 1, protocol: str = "gapless", runtime: RuntimeSettings = QUICK, **options: float
+    overlay: Overlay | int,
+    *,
+    f: int | None = None,
+    protocol: str = "gapless",
+    runtime: RuntimeSettings = QUICK,
+    **options: float | str,
 ) -> AsyncIterator[Local]:
     """A network that is up."""
     config = local_network(overlay, f=f, protocol=ProtocolEntry(protocol, dict(options)), runtime=runtime)

@@ -125,7 +125,7 @@ async def secure(
     overlay: Overlay | int,
     directory: Path,
     *,
-    f: int = 1,
+    f: int | None = None,
     users: Mapping[str, Mapping[str, Any]] | None = None,
     http: Sequence[str] = (),
     runtime: RuntimeSettings | None = None,
@@ -134,7 +134,7 @@ async def secure(
     **more: Any,
 ) -> AsyncIterator[Secure]:
     """A network that is up; with `users`, as they say, else with the admin alone."""
-    runtime = runtime or (PATIENT if f else STEADY)
+    runtime = runtime or (STEADY if f == 0 else PATIENT)
     config = local_network(overlay, f=f, runtime=runtime, protocol=ProtocolEntry(protocol))
     if http:
         ports = dict(zip(http, free_ports(len(http)), strict=True))

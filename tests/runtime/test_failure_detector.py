@@ -66,7 +66,7 @@ def test_each_callback_of_the_detector_may_fail_for_one_peer(callback: str, monk
         works(self, link, *facts)
 
     async def main() -> None:
-        async with local(chain(3), f=2) as network:
+        async with local(chain(3), f=2, partition="go on") as network:
             await connected(network, pairs=3)
             news = News(network.brokers["b0"])
             monkeypatch.setattr(Detector, callback, fail_for_b1)
@@ -90,7 +90,7 @@ def test_each_callback_of_the_detector_may_fail_for_one_peer(callback: str, monk
 
 def test_a_connection_whose_dialling_was_cut_short_when_it_stood_already_is_over() -> None:
     async def main() -> None:
-        async with local(chain(2), f=1) as network:
+        async with local(chain(2)) as network:
             await connected(network, pairs=1)
             links = network.brokers["b0"].links
             loop = links.loop
@@ -125,7 +125,7 @@ def test_a_connection_whose_dialling_was_cut_short_when_it_stood_already_is_over
 
 def test_what_a_refused_connection_still_says_is_not_heard() -> None:
     async def main() -> None:
-        async with local(chain(2), f=1) as network:
+        async with local(chain(2)) as network:
             await connected(network, pairs=1)
             links = network.brokers["b0"].links
             silent = links.new_connection(None, b"")
@@ -140,7 +140,7 @@ def test_what_a_refused_connection_still_says_is_not_heard() -> None:
 @pytest.mark.parametrize("has_disk", [True, False])
 def test_a_broker_with_a_disk_is_told_that_it_stood_still(has_disk: bool) -> None:
     async def main() -> None:
-        async with local(chain(2), f=1) as network:
+        async with local(chain(2)) as network:
             await connected(network, pairs=1)
             told: list[Input] = []
             detector = network.brokers["b0"].links.detector
@@ -162,7 +162,7 @@ def test_a_broker_with_many_clients_pings_them_more_seldom_and_nobody_is_taken_f
     monkeypatch.setattr(detector, "AT_ONCE", 2)
 
     async def main() -> None:
-        async with local(chain(2), f=1) as network, AsyncExitStack() as stack:
+        async with local(chain(2)) as network, AsyncExitStack() as stack:
             links = network.brokers["b0"].links
             clients = [await stack.enter_async_context(connect(network.at("b0"))) for _ in range(5)]
             heard = [client._presence._links.links["b0"] for client in clients]

@@ -99,7 +99,7 @@ def test_a_network_that_starts_again_as_a_whole_begins_with_first_lives() -> Non
 
 def test_who_is_remembered_by_somebody_it_could_not_ask_starts_over() -> None:
     async def main() -> None:
-        async with local(chain(2), f=1) as network:
+        async with local(chain(2)) as network:
             await connected(network, pairs=1)
             b0 = network.brokers["b0"]
             assert b0.incarnation == 0
@@ -120,7 +120,7 @@ def test_who_is_remembered_by_somebody_it_could_not_ask_starts_over() -> None:
 
 def test_a_clock_that_was_set_back_does_not_bring_an_old_life_back() -> None:
     async def main() -> None:
-        async with local(chain(2), f=1) as network:
+        async with local(chain(2)) as network:
             await connected(network, pairs=1)
             far_ahead = later_incarnation(-1) + 10**9
             network.brokers["b1"].reception.met["b0"] = (far_ahead, 0)
@@ -134,7 +134,7 @@ def test_a_clock_that_was_set_back_does_not_bring_an_old_life_back() -> None:
 
 def test_who_is_silent_is_suspected_and_who_is_back_is_trusted() -> None:
     async def main() -> None:
-        async with local(chain(2), f=1) as network:
+        async with local(chain(2)) as network:
             await connected(network, pairs=1)
             news = News(network.brokers["b0"])
             await network.crash("b1")
@@ -148,7 +148,7 @@ def test_who_is_silent_is_suspected_and_who_is_back_is_trusted() -> None:
 
 def test_a_wrong_suspicion_makes_more_patient_and_that_fades() -> None:
     async def main() -> None:
-        async with local(chain(2), f=1) as network:
+        async with local(chain(2)) as network:
             await connected(network, pairs=1)
             link = network.brokers["b0"].links.links["b1"]
             assert link.patience == 1.0
@@ -197,7 +197,7 @@ def test_who_never_came_is_suspected() -> None:
 def test_a_goodbye_is_believed_at_once() -> None:
     async def main() -> None:
         patient = msgspec.structs.replace(QUICK, suspect_ms=60_000)
-        async with local(chain(2), f=1, runtime=patient) as network:
+        async with local(chain(2), runtime=patient) as network:
             await connected(network, pairs=1)
             news = News(network.brokers["b0"])
             await network.brokers.pop("b1").stop()
@@ -209,7 +209,7 @@ def test_a_goodbye_is_believed_at_once() -> None:
 
 def test_own_sleep_is_not_held_against_others() -> None:
     async def main() -> None:
-        async with local(chain(2), f=1) as network:
+        async with local(chain(2)) as network:
             await connected(network, pairs=1)
             news = [News(broker) for broker in network.brokers.values()]
             time.sleep(1.0)  # the whole process is asleep
@@ -232,7 +232,7 @@ def test_a_port_in_use_is_named() -> None:
 
 def test_another_network_file_is_noticed() -> None:
     async def main() -> None:
-        config = local_network(chain(2), f=1, runtime=QUICK)
+        config = local_network(chain(3), f=1, runtime=QUICK)
         other = msgspec.structs.replace(config, network=msgspec.structs.replace(config.network, f=0))
         here, there = Broker(config, "b0"), Broker(other, "b1")
         starting = [asyncio.create_task(here.start()), asyncio.create_task(there.start())]

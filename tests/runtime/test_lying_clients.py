@@ -57,7 +57,7 @@ class Honest:
 async def honest_network() -> AsyncIterator[tuple[Local, Honest]]:
     """Two brokers that keep each other's backups, and who must not notice anything, then or later."""
     async with (
-        local(2, f=1) as network,
+        local(2) as network,
         connect(network.at("b0"), name="publisher") as publisher,
         connect(network.at("b1"), name="subscriber") as subscriber,
     ):

@@ -32,7 +32,7 @@ def named(test: Callable[[Local, Client], Awaitable[None]], brokers: int = 3, **
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            network = await stack.enter_async_context(local(chain(brokers), f=1, **options))
+            network = await stack.enter_async_context(local(chain(brokers), **options))
             speaker = await stack.enter_async_context(connect(network.at("b0"), name="ann"))
             await speaker.advertise("n > 0")
             async with asyncio.timeout(PATIENCE_S):

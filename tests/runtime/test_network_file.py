@@ -115,6 +115,37 @@ def test_a_protocol_that_cannot_run_on_the_tree_is_refused() -> None:
         parse_network(text)
 
 
+TWO = """
+[network]
+edges = [["b0", "b1"]]
+
+[[brokers]]
+name = "b0"
+address = "10.0.0.1:7400"
+
+[[brokers]]
+name = "b1"
+address = "10.0.0.2:7400"
+"""
+
+
+def test_two_brokers_cannot_lose_one_and_a_file_that_says_so_is_refused_with_the_ways_out() -> None:
+    with pytest.raises(ConfigError, match=r"f = 1 needs .* b0, b1 have fewer; choose f = 0, add brokers, or set part"):
+        parse_network(TWO)
+    assert parse_network(TWO.replace("[network]", "[network]\nf = 0")).network.f == 0
+    assert parse_network(TWO + '[protocol.options]\npartition = "go on"\n').network.f == 1
+
+
+def test_a_lone_broker_needs_no_f() -> None:
+    assert parse_network('[[brokers]]\nname = "b0"\naddress = "10.0.0.1:7400"\n').network.f == 1
+
+
+def test_a_local_network_has_an_f_that_fits() -> None:
+    assert [local_network(brokers).network.f for brokers in (1, 2, 3, 7)] == [0, 0, 1, 1]
+    with pytest.raises(ConfigError, match="choose f = 0"):
+        local_network(2, f=1)
+
+
 def test_the_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none.toml: cannot be read: No such file"):
         load_network(tmp_path / "none.toml")

@@ -27,7 +27,7 @@ asyncio.run(main())
 
 def test_clients_that_come_and_go_leave_no_cycles() -> None:
     async def main() -> None:
-        async with local(chain(2), f=1) as network:
+        async with local(chain(2)) as network:
 
             async def visit(times: int) -> None:
                 command = (sys.executable, "-c", VISITS, network.at("b0"), str(times))

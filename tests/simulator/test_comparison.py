@@ -168,7 +168,7 @@ def test_silence_holds_nothing() -> None:
 # ---- who takes part
 
 
-def _needs_many(overlay: Overlay) -> str | None:
+def _needs_many(overlay: Overlay, _f: int, _options: Any) -> str | None:
     return None if len(overlay.brokers) >= 9 else "needs nine brokers"
 
 

@@ -289,6 +289,16 @@ def test_protocols_for_topics_have_larger_and_longer_ones_too(scale: str) -> Non
         check_scenario(scenario)
 
 
+@pytest.mark.parametrize("faults", ["crash", "partition", "beyond-f"])
+def test_f_is_lowered_where_the_tree_is_too_small_to_wait_in_a_partition(faults: str) -> None:
+    drawn = [generate(seed, "gapless", faults) for seed in range(40)]
+    for scenario in drawn:
+        check_scenario(scenario)
+    as_drawn = [generate(seed, "gapless", "crash", {"partition": "go on"}) for seed in range(40)]
+    assert {scenario.network.f for scenario in drawn} == {1, 2, 3}
+    assert sum(scenario.network.f for scenario in drawn) < sum(scenario.network.f for scenario in as_drawn)
+
+
 def test_a_cut_and_a_suspicion_of_the_same_two_are_told_apart() -> None:
     """Of two brokers, one suspects the other while they are cut off from each other, and a blackout follows."""
     for seed in (5397, 5783):

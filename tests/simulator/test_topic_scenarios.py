@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from gapless.trace import Recorder
 from .flooding import FLOODING
 
 
-def few_only(overlay: Overlay) -> str | None:
+def few_only(overlay: Overlay, _f: int, _options: Any) -> str | None:
     return None if len(overlay.brokers) < 4 else "it is a small protocol; take fewer brokers"
 
 

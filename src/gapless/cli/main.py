@@ -284,7 +284,12 @@ def up(
     brokers: Annotated[int, typer.Option(metavar="N", min=1, max=BROKERS_MAX, help="How many brokers.")] = 7,
     config: NetworkFile = None,
     f: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="How many neighbouring brokers may fail; 1 if left out.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="How many neighbouring brokers may fail; if left out, 1, or 0 for one or two brokers.",
+        ),
     ] = None,
     port: Annotated[
         int, typer.Option(metavar="N", min=1, max=65_535, help="Of the first broker; the others follow.")

@@ -53,7 +53,10 @@ def sim_search(
         ),
     ] = "none",
     f: Annotated[
-        int | None, typer.Option("--f", min=0, max=10, metavar="N", help="How many neighbouring brokers may fail.")
+        int | None,
+        typer.Option(
+            "--f", min=0, max=10, metavar="N", help="How many neighbouring brokers may fail; less in trees too small."
+        ),
     ] = None,
     scale: Annotated[
         str,

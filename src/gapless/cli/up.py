@@ -118,13 +118,10 @@ def _new_network(brokers: int, f: int | None, port: int, protocol: str) -> Netwo
         raise ConfigError(
             f"--f {f}: {f} of {brokers} brokers cannot fail, for one has to be left; {brokers - 1} is the most"
         )
-    chosen = min(1, brokers - 1) if f is None else f
-    config = local_network(
-        brokers, f=chosen, ports=list(range(port, port + brokers)), protocol=ProtocolEntry(protocol),
+    return local_network(
+        brokers, f=f, ports=list(range(port, port + brokers)), protocol=ProtocolEntry(protocol),
         http_ports=list(range(port + HTTP_OFFSET, port + HTTP_OFFSET + brokers)),
     )  # fmt: skip
-    config.options  # noqa: B018 - an unknown protocol is noticed here
-    return config
 
 
 class _Up:
@@ -154,6 +151,10 @@ class _Up:
         url = self._fleet.config.scheme + next(iter(self._fleet.config.addresses.values()))
         heading = Text.assemble("up: ", (url, "bold"), f"   logs in {self._fleet.directory}")
         self._console.print(heading, soft_wrap=True)
+        if self._fleet.config.network.f == 0:
+            self._console.print(
+                "f = 0: no broker may fail, the others wait for it; --brokers 3 is enough for f = 1", soft_wrap=True
+            )
         if self._credentials is not None:
             self._console.print(f"come in with:  export GAPLESS_CREDENTIALS={self._credentials}", soft_wrap=True)
         end = None if self._seconds is None else time.monotonic() + self._seconds

@@ -88,6 +88,8 @@ from gapless.protocol.spec import (
     any_overlay,
     check_overlay,
     convert_options,
+    largest_f,
+    trees_only,
 )
 
 __all__ = [
@@ -97,5 +99,5 @@ __all__ = [
     "Judging", "Keep", "Linked", "Node", "Owners", "Persisted", "ProtocolSpec", "PublicationsLost", "Publish",
     "PublishMany", "Published", "PublishedMany", "ReadHistory", "Ready", "Received", "Rejected", "Send", "SetTimer",
     "Skipped", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe",
-    "Woke", "any_overlay", "check_overlay", "convert_options",
+    "Woke", "any_overlay", "check_overlay", "convert_options", "largest_f", "trees_only",
 ]  # fmt: skip

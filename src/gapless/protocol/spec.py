@@ -12,7 +12,16 @@ from gapless.protocol.inputs import Ready, Subscribe
 from gapless.protocol.judging import Judging
 from gapless.protocol.nodes import BrokerNode, BrokerPlace, ClientNode, ClientPlace
 
-__all__ = ["GUARANTEE_NAMES", "Guarantee", "ProtocolSpec", "any_overlay", "check_overlay", "convert_options"]
+__all__ = [
+    "GUARANTEE_NAMES",
+    "Guarantee",
+    "ProtocolSpec",
+    "any_overlay",
+    "check_overlay",
+    "convert_options",
+    "largest_f",
+    "trees_only",
+]
 
 Guarantee: TypeAlias = Literal["gcd", "gfd", "topic-causal", "best-effort"]
 GUARANTEE_NAMES: Mapping[Guarantee, str] = {
@@ -25,21 +34,17 @@ GUARANTEE_NAMES: Mapping[Guarantee, str] = {
 else only what programs read repeats them: the JSON of commands, and the tables of the audit."""
 
 
-def any_overlay(overlay: Overlay) -> str | None:
+def any_overlay(_overlay: Overlay, _f: int, _options: Any) -> str | None:
     """Refuses nothing: for protocols that run over any graph."""
     return None
 
 
-def _needs_tree(overlay: Overlay) -> str | None:
+def trees_only(overlay: Overlay, _f: int, _options: Any) -> str | None:
     """Refuses graphs with cycles, as most protocols do."""
     if overlay.is_tree:
         return None
     brokers, links = len(overlay.brokers), len(overlay.edges)
     return f"it takes trees only: {brokers} brokers need {brokers - 1} edges to form a tree, but {links} are given"
-
-
-def _warns_of_nothing(_overlay: Overlay, _f: int, _options: Any) -> None:
-    return None
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True):
@@ -81,11 +86,9 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """Its subscriptions are active when their cut is whole, unless asked for otherwise (see `Ready`)."""
     topics_only: bool = False
     """It serves filters of the form `topic = '…'` alone; its clients reject all others."""
-    refuses: Callable[[Overlay], str | None] = _needs_tree
-    """Why it cannot run over an overlay, in a sentence; None if it can. By default it takes trees only."""
-
-    warns: Callable[[Overlay, int, Any], str | None] = _warns_of_nothing
-    """What an operator should know of an overlay, f and options that go together badly, in a sentence; None if well."""
+    refuses: Callable[[Overlay, int, Any], str | None] = trees_only
+    """Why it cannot run over an overlay with this f and these options, in a sentence; None if it can. By default it
+    takes trees only."""
 
     def ready(self, call: Subscribe) -> Ready:
         """What it means for this subscription to be active."""
@@ -109,8 +112,13 @@ def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.S
         raise ProtocolError(f"options of protocol {spec.name!r}: {error}") from None
 
 
-def check_overlay(spec: ProtocolSpec, overlay: Overlay) -> None:
-    """Raise a `ProtocolError` if the protocol refuses this overlay; every runtime asks before it starts."""
-    reason = spec.refuses(overlay)
+def check_overlay(spec: ProtocolSpec, overlay: Overlay, f: int, options: msgspec.Struct) -> None:
+    """Raise a `ProtocolError` if the protocol refuses this overlay, f and options; every runtime calls it first."""
+    reason = spec.refuses(overlay, f, options)
     if reason is not None:
         raise ProtocolError(f"protocol {spec.name!r} cannot run here: {reason}")
+
+
+def largest_f(spec: ProtocolSpec, overlay: Overlay, options: msgspec.Struct, most: int) -> int:
+    """The largest f from 0 to `most` that the protocol accepts here; 0 if it accepts none."""
+    return next((f for f in range(most, 0, -1) if spec.refuses(overlay, f, options) is None), 0)

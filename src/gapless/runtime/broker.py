@@ -180,9 +180,6 @@ class Broker:
             "takes part",
             extra={"protocol": self.config.spec.name, "incarnation": incarnation, "f": self.config.network.f},
         )
-        warning = self.config.spec.warns(self.config.overlay, self.config.network.f, self.config.options)
-        if warning is not None:
-            self.logger.warning(warning)
         self._awaited.clear()
         self._news = News(self.logger)
         self._tell_news()

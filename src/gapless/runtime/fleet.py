@@ -16,10 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from gapless.errors import ConfigError, ConnectError, GaplessError
 from gapless.overlay import Overlay, random_tree
+from gapless.protocol import largest_f
 from gapless.runtime.access import CLEAR
-from gapless.runtime.network_file import BrokerEntry, NetworkConfig, ProtocolEntry, TreeEntry
+from gapless.runtime.network_file import BrokerEntry, NetworkConfig, ProtocolEntry, TreeEntry, check_network
 from gapless.runtime.probe import ask_for_report
 from gapless.runtime.settings import RuntimeSettings
 
@@ -61,7 +64,7 @@ _ports_of_this_process = _own_ports()
 def local_network(
     overlay: Overlay | int,
     *,
-    f: int = 1,
+    f: int | None = None,
     ports: list[int] | None = None,
     http_ports: list[int] | None = None,
     name: str = "local",
@@ -69,19 +72,28 @@ def local_network(
     runtime: RuntimeSettings | None = None,
     data: Path | None = None,
 ) -> NetworkConfig:
-    """A network of this tree (of a number: in which nobody has more than three neighbours) on this machine."""
+    """A network of this tree (of a number: in which nobody has more than three neighbours) on this machine, checked.
+
+    If no f is given, it is 1 where the protocol accepts that, and 0 in a smaller network.
+    """
     tree = random_tree(overlay, seed=1, max_degree=3) if isinstance(overlay, int) else overlay
     chosen = ports or free_ports(len(tree.brokers))
     https = [f"127.0.0.1:{port}" for port in http_ports] if http_ports else [""] * len(chosen)
-    return NetworkConfig(
+    config = NetworkConfig(
         brokers=tuple(
             BrokerEntry(broker, f"127.0.0.1:{port}", http=http, data="" if data is None else str(data / broker))
             for broker, port, http in zip(tree.brokers, chosen, https, strict=True)
         ),
-        network=TreeEntry(name, f, tree.edges),
+        network=TreeEntry(name, f or 0, tree.edges),
         protocol=protocol or ProtocolEntry(),
         runtime=runtime or RuntimeSettings(),
     )
+    if f is None:
+        most = min(1, len(tree.brokers) - 1)
+        chosen_f = largest_f(config.spec, config.overlay, config.options, most)
+        config = msgspec.structs.replace(config, network=TreeEntry(name, chosen_f, tree.edges))
+    check_network(config)
+    return config
 
 
 class Fleet:

@@ -32,7 +32,7 @@ suspect_ms = 2000
 
 `[network]`
 : `edges` is the tree (left out where there is one broker); `f` (default 1) is how many neighbouring brokers may fail,
-  at most all but one.
+  at most all but one. With `partition = "wait"`, the default, every broker needs 2f others within f + 1 links.
 
 `[[brokers]]`
 : `address` is where others find it; `listen` where it binds, if that is another place; `http`, if given, serves
@@ -331,8 +331,7 @@ def check_network(config: NetworkConfig) -> None:
         if isinstance(value, float) and not isfinite(value):
             raise ConfigError(f"protocol.options.{key}: {value} is no number that can be reached")
     try:
-        config.options  # noqa: B018
-        check_overlay(config.spec, config.overlay)
+        check_overlay(config.spec, config.overlay, config.network.f, config.options)
     except ProtocolError as error:
         raise ConfigError(f"protocol: {error}") from None
     if config.security is not None and config.security.users and config.spec.judging is None:

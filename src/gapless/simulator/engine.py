@@ -95,7 +95,7 @@ class Simulation:
         self.overlay = overlay
         self.spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
         self.options = convert_options(self.spec, options or {})
-        check_overlay(self.spec, overlay)
+        check_overlay(self.spec, overlay, f, self.options)
         self.settings = settings or Settings()
         self.f = f
         self.seed = seed

@@ -63,7 +63,7 @@ class _Facts:
         calls = [action for action in scenario.actions if isinstance(action, SubscribeAction)]
         self._with_end = {call.subscription for call in calls if call.until_ms != 0}
         self._from_a_position = {call.subscription for call in calls if call.since_ms >= 0}
-        goes_on = scenario.protocol.options.get("partition", "go on") == "go on"
+        goes_on = scenario.protocol.options.get("partition") == "go on"
         self._cut = _cut_ms(scenario) if goes_on else None
         kinds = (Crash, Cut) if goes_on else Crash
         self._failures = [fault.at_ms for fault in scenario.faults if isinstance(fault, kinds)]

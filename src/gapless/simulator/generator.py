@@ -13,7 +13,6 @@ acknowledgements before it sends on takes its time, so links are faster, and the
 
 import random
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,7 +20,7 @@ import msgspec
 from gapless.errors import ScenarioError
 from gapless.events import Attributes
 from gapless.overlay import chain, random_tree
-from gapless.protocol import ProtocolSpec
+from gapless.protocol import ProtocolSpec, convert_options, largest_f
 from gapless.registry import protocols
 from gapless.simulator.beyond_plan import BEYOND, BeyondPlan
 from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
@@ -31,7 +30,7 @@ from gapless.simulator.generator_trees import draw_tree
 from gapless.simulator.group_plan import GROUP_MS, draw_group
 from gapless.simulator.in_flight import operations_of
 from gapless.simulator.name_plan import draw_keeping, draw_names
-from gapless.simulator.partition_plan import PARTITION, PartitionPlan, survivable
+from gapless.simulator.partition_plan import PARTITION, PartitionPlan
 from gapless.simulator.rolling_plan import RollingPlan
 from gapless.simulator.scenario import (
     Action,
@@ -75,7 +74,7 @@ def generate(
     `scale`: see `generator_scales`; `limits` are those of small scenarios, of which the others heed f alone.
     """
     spec = protocols().get(protocol)
-    draft = _Draft if spec is None or not spec.topics_only else partial(_TopicDraft, spec)
+    draft = _Draft if spec is None or not spec.topics_only else _TopicDraft
     chosen = choose_scale(scale, seed)
     given = limits or GeneratorLimits()
     drawn = SCALES[chosen]
@@ -86,7 +85,7 @@ def generate(
     kinds = fault_kinds(faults)
     if faults == "all" and spec is not None and spec.keeps_disks:
         kinds += random.Random(f"{seed}/whole network").choice(_FURTHER)
-    return draft(seed, kinds, drawn).scenario(protocol, name, options or {})
+    return draft(spec, seed, kinds, drawn, options or {}).scenario(protocol, name)
 
 
 class _Publisher(msgspec.Struct):
@@ -102,9 +101,13 @@ class _Publisher(msgspec.Struct):
 class _Draft:
     """A scenario while it is being drawn."""
 
-    def __init__(self, seed: int, kinds: tuple[str, ...], scale: Scale) -> None:
+    def __init__(
+        self, spec: ProtocolSpec | None, seed: int, kinds: tuple[str, ...], scale: Scale, options: Mapping[str, Any]
+    ) -> None:  # fmt: skip
         self._rng = rng = random.Random(f"{seed}/scenario")
+        self._spec = spec
         self._seed = seed
+        self._options = options
         self._disk_kinds = tuple(kind for kind in kinds if kind in DISK_KINDS)
         self._is_parted = PARTITION in kinds
         self._is_beyond = BEYOND in kinds
@@ -119,9 +122,7 @@ class _Draft:
             if scale.is_wide
             else random_tree(brokers, seed, rng.choice([None, 3, 4]))
         )
-        self._f = self._draw_f(brokers)
-        if self._is_parted or self._is_beyond:
-            self._f = max(1, survivable(self._tree, self._f))
+        self._f = self._fitting_f(self._draw_f(brokers))
         self._end_ms = float(rng.randint(*limits.active_ms))
         self._network = self._draw_network(brokers)
         self._clients: list[Client] = []
@@ -129,9 +130,9 @@ class _Draft:
         self._replies: list[Reply] = []
         self._ids = 0
 
-    def scenario(self, protocol: str, name: str, options: Mapping[str, Any]) -> Scenario:
+    def scenario(self, protocol: str, name: str) -> Scenario:
         """Draw all of it."""
-        rng, limits = self._rng, self._limits
+        rng, limits, options = self._rng, self._limits, self._options
         rolling = RollingPlan(rng, self._tree, self._hazards()) if self._scale.is_rolling else None
         if rolling is not None:
             rolling.roll(self._kinds)
@@ -172,18 +173,12 @@ class _Draft:
         return self._with_partition(scenario) if self._is_parted else scenario
 
     def _with_partition(self, scenario: Scenario) -> Scenario:
-        """The scenario with cuts of the network, which brokers wait for unless the options say otherwise."""
+        """The scenario with cuts of the network."""
         plan = PartitionPlan(self._seed, self._tree, self._hazards())
-        options = {"partition": "wait", **scenario.protocol.options}
         run = scenario.run
-        if options["partition"] == "go on":  # halves that went on take their time to become one again
+        if scenario.protocol.options.get("partition") == "go on":  # both sides go on, and take long to merge
             run = msgspec.structs.replace(run, settle_ms=run.settle_ms + 2 * _READING_MS, may_lose=True)
-        return msgspec.structs.replace(
-            scenario,
-            protocol=ProtocolChoice(scenario.protocol.name, options),
-            faults=plan.draw(scenario.faults),
-            run=run,
-        )
+        return msgspec.structs.replace(scenario, faults=plan.draw(scenario.faults), run=run)
 
     def _beyond_f(self, scenario: Scenario) -> Scenario:
         """The scenario with more than f brokers of one neighbourhood that die; brokers may have disks then, too."""
@@ -245,6 +240,16 @@ class _Draft:
             return min(self._limits.f, brokers - 2)
         is_hurt = self._kinds or self._is_parted or self._is_beyond
         return min(self._rng.randint(1, 3), brokers - 2) if is_hurt else self._rng.randint(0, 2)
+
+    def _fitting_f(self, drawn: int) -> int:
+        """The drawn f, or the largest below it that the protocol accepts for this tree.
+
+        Where cuts of the network or more than f failures are drawn, the tree suits either value of `partition`.
+        """
+        if self._spec is None:
+            return drawn
+        given = {} if self._is_parted or self._is_beyond else self._options
+        return largest_f(self._spec, self._tree, convert_options(self._spec, given), drawn)
 
     def _draw_network(self, brokers: int) -> Network:
         rng = self._rng
@@ -471,13 +476,11 @@ class _Draft:
 class _TopicDraft(_Draft):
     """A scenario for a protocol that serves topics only."""
 
-    def __init__(self, spec: ProtocolSpec, seed: int, kinds: tuple[str, ...], scale: Scale) -> None:
-        self._spec = spec
-        super().__init__(seed, kinds, scale)
-
     def _draw_size(self) -> int:
+        assert self._spec is not None, "it serves topics only"
         least, most = self._limits.brokers
-        sizes = [size for size in range(least, most + 1) if self._spec.refuses(chain(size)) is None]
+        options = convert_options(self._spec, self._options)
+        sizes = [size for size in range(least, most + 1) if self._spec.refuses(chain(size), 0, options) is None]
         if not sizes:
             raise ScenarioError(f"limits.brokers: protocol {self._spec.name!r} takes no number from {least} to {most}")
         return self._rng.choice(sizes)

@@ -18,19 +18,12 @@ from gapless.overlay import Overlay
 from gapless.simulator.fault_plan import Hazards
 from gapless.simulator.scenario import Cut, Fault, Heal
 
-__all__ = ["PARTITION", "PartitionPlan", "survivable"]
+__all__ = ["PARTITION", "PartitionPlan"]
 
 PARTITION = "partition"
 LONGEST_MS = 3_000.0
 """Much longer than any time-out of brokers that matters here."""
 Pairs = list[tuple[str, str]]
-
-
-def survivable(overlay: Overlay, f: int) -> int:
-    """The largest number up to f of failures in a neighbourhood that leave more than half of each."""
-    while f and min(1 + len(overlay.within(name, f + 1)) for name in overlay.brokers) < 2 * f + 1:
-        f -= 1
-    return f
 
 
 class PartitionPlan:

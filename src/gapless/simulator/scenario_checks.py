@@ -108,11 +108,11 @@ def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None, overlay: 
     except ProtocolError as error:
         raise ScenarioError(f"protocol.name: {error}") from None
     try:
-        convert_options(spec, scenario.protocol.options)
+        options = convert_options(spec, scenario.protocol.options)
     except ProtocolError as error:
         raise ScenarioError(f"protocol.options: {error}") from None
     try:
-        check_overlay(spec, overlay)
+        check_overlay(spec, overlay, scenario.network.f, options)
     except ProtocolError as error:
         raise ScenarioError(f"network: {error}") from None
     check_names(scenario, spec)

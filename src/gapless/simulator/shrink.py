@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from gapless.overlay import from_edges
-from gapless.protocol import ProtocolSpec
+from gapless.protocol import ProtocolSpec, convert_options
 from gapless.registry import find_protocol
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.relinking import misfits
@@ -111,9 +111,10 @@ class _Shrinker:
             changed = any(self._takes(smaller) and self._try(smaller) for smaller in _without_a_leaf(self._best))
 
     def _takes(self, candidate: Scenario) -> bool:
-        """Does the protocol run over the tree that is left?"""
+        """Does the protocol accept the tree that is left?"""
         spec = self._protocol or find_protocol(candidate.protocol.name)
-        return spec.refuses(overlay_of(candidate.network)) is None
+        options = convert_options(spec, candidate.protocol.options)
+        return spec.refuses(overlay_of(candidate.network), candidate.network.f, options) is None
 
     def _try(self, candidate: Scenario) -> bool:
         if candidate == self._best:

@@ -6,10 +6,10 @@ that would not be fair, so there it counts as a reason.
 
 from collections.abc import Iterator
 
-from gapless.errors import ScenarioError
+from gapless.errors import ProtocolError, ScenarioError
 from gapless.filters import parse
 from gapless.filters.syntax import Attribute, Comparison, Literal
-from gapless.protocol import ProtocolSpec
+from gapless.protocol import ProtocolSpec, convert_options
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.scenario import (
     AdvertiseAction,
@@ -41,7 +41,7 @@ _KINDS: dict[type[Fault], str] = {
 
 
 def why_unfit(scenario: Scenario, spec: ProtocolSpec) -> str | None:
-    """Why the protocol does not take the scenario; None if it does. Options are the caller's affair."""
+    """Why the protocol does not take the scenario; None if it does. The options are those of the scenario."""
     beyond = [kind for kind in _faults(scenario) if kind not in spec.copes_with]
     if beyond:
         return f"does not claim to cope with {_listed(beyond)}"
@@ -49,14 +49,16 @@ def why_unfit(scenario: Scenario, spec: ProtocolSpec) -> str | None:
         return "takes topics only, and there are other filters"
     if spec.topics_only and not all(isinstance(topic, str) for topic in _topics(scenario)):
         return "takes topics only, and there are events without"
-    reason = spec.refuses(overlay_of(scenario.network))
-    if reason is not None:
-        return reason
     try:
-        check_scenario(scenario, spec)
+        options = convert_options(spec, scenario.protocol.options)
+        reason = spec.refuses(overlay_of(scenario.network), scenario.network.f, options)
+        if reason is None:
+            check_scenario(scenario, spec)
+    except ProtocolError as error:
+        return f"protocol.options: {error}"
     except ScenarioError as error:
         return str(error)
-    return None
+    return reason
 
 
 def _faults(scenario: Scenario) -> list[str]:

@@ -112,7 +112,7 @@ def retained(result: Result) -> dict[str, int]:
 
 @pytest.mark.parametrize("f", [0, 1, 3])
 def test_a_covered_subscription_at_its_own_broker_waits_only_until_f_others_know_it(f: int) -> None:
-    scene = Scene(f=f)
+    scene = Scene(f=f, partition="go on")
     scene.publisher("p", "b0")
     scene.client("old", "b4")
     scene.client("new", "b4")
@@ -127,7 +127,7 @@ def test_a_covered_subscription_at_its_own_broker_waits_only_until_f_others_know
 @pytest.mark.parametrize("f", [0, 1, 3])
 @pytest.mark.parametrize("distance", [1, 2, 3])
 def test_further_away_it_takes_the_way_to_its_pivot_and_back(f: int, distance: int) -> None:
-    scene = Scene(f=f)
+    scene = Scene(f=f, partition="go on")
     scene.publisher("p", "b0")
     scene.client("old", f"b{4 - distance}")
     scene.client("new", "b4")
@@ -260,7 +260,7 @@ def test_a_publisher_whose_broker_died_loses_nothing_that_it_published() -> None
 
 @pytest.mark.parametrize("dead", [["b2"], ["b2", "b3"], ["b1", "b2"]])
 def test_with_brokers_dead_on_the_way_everything_still_comes_through(dead: list[str]) -> None:
-    scene = Scene(brokers=6, f=2)
+    scene = Scene(brokers=6, f=2, partition="go on")
     scene.publisher("p", "b0")
     scene.publisher("q", "b5")
     for name, broker in (("c", "b5"), ("d", "b0")):

@@ -63,7 +63,8 @@ class Busy:
     """A broker whose only neighbour has died, in a hand-over that it does one unit at a time; c is its client."""
 
     def __init__(self) -> None:
-        self.node = GaplessBroker(BrokerPlace("b0", chain(2), 1), GaplessOptions(work_per_turn=1, patience_ms=1))
+        options = GaplessOptions(partition="go on", work_per_turn=1, patience_ms=1)
+        self.node = GaplessBroker(BrokerPlace("b0", chain(2), 1), options)
         self.effects: list[Effect] = []
         self.give(Start())
         self.receive(Attach(1, "b0/0", [], {}, [], 1))

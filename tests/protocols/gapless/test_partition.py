@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gapless.errors import ScenarioError
 from gapless.overlay import binary, chain, star
 from gapless.protocols.gapless import PROTOCOL
 from gapless.protocols.gapless.life import Life
@@ -38,6 +39,7 @@ from gapless.simulator.scenario import (
     Scenario,
     SubscribeAction,
 )
+from gapless.simulator.scenario_checks import check_scenario
 from gapless.simulator.scenario_file import load_scenario
 
 TREE = binary(2)
@@ -111,13 +113,21 @@ def test_a_tree_whose_neighbourhoods_are_too_small_for_f_is_named() -> None:
     assert too_small(star(5), 2) == []
 
 
-def test_the_warning_says_what_is_too_small_and_what_to_do_and_is_for_those_who_wait() -> None:
-    sentence = PROTOCOL.warns(chain(9), 2, GaplessOptions(partition="wait"))
-    assert sentence is not None
-    assert "b0, b8" in sentence
-    assert "choose a smaller f" in sentence
-    assert PROTOCOL.warns(chain(9), 2, GaplessOptions()) is None
-    assert PROTOCOL.warns(chain(9), 1, GaplessOptions(partition="wait")) is None
+def test_a_tree_that_is_too_small_for_f_is_refused_with_the_ways_out() -> None:
+    sentence = PROTOCOL.refuses(chain(9), 2, GaplessOptions())
+    assert sentence == (
+        "f = 2 needs at least 4 other brokers within 3 links of each broker, so that a majority is left when 2 of "
+        'them fail, and b0, b8 have fewer; choose f = 1, add brokers, or set partition = "go on" under '
+        "[protocol.options], with which a partition of the network can lose confirmed events"
+    )
+    assert PROTOCOL.refuses(chain(9), 2, GaplessOptions(partition="go on")) is None
+
+
+@pytest.mark.parametrize(("brokers", "most"), [(1, 1), (2, 0), (3, 1), (4, 1), (5, 1)])
+def test_what_a_newcomer_tries_first_has_an_f_that_fits(brokers: int, most: int) -> None:
+    """A lone broker takes f = 1, the default of a network's file: nobody else could fail."""
+    for f in range(3):
+        assert (PROTOCOL.refuses(chain(brokers), f, GaplessOptions()) is None) == (f <= most or brokers == 1)
 
 
 # ---- how often one comes back -----------------------------------------------------------------------------
@@ -208,6 +218,30 @@ def test_what_an_island_confirmed_is_not_lost_where_brokers_wait() -> None:
     assert sum(row.kind == "deliver" for row in result.trace.history) == 160
 
 
+def test_with_default_options_a_cut_of_ten_seconds_loses_nothing() -> None:
+    """Two brokers are cut off from two. Ten events are published meanwhile, and all come when the cut has healed."""
+    sides = ("b0", "b1", "pub"), ("b2", "b3", "sub")
+    pairs = [(one, other) for one in sides[0] for other in sides[1] if (one, other) != ("pub", "sub")]
+    scenario = Scenario(
+        network=Network(shape="chain", brokers=4),
+        protocol=ProtocolChoice("gapless"),
+        clients=(Client("pub", "b0"), Client("sub", "b3")),
+        actions=(
+            AdvertiseAction(0.0, "pub", "a", "TRUE"),
+            SubscribeAction(1000.0, "sub", "s", "TRUE"),
+            PublishAction(6000.0, "pub", {"x": 1}, count=10, every_ms=100.0),
+        ),
+        faults=tuple(fault for pair in pairs for fault in (Cut(2000.0, pair), Heal(12_000.0, pair))),
+        run=Run(settle_ms=30_000.0),
+    )
+    result = run_scenario(scenario)
+    assert result.trace is not None
+    assert not result.lost_publications
+    assert not result.trace.skipped
+    assert sum(row.kind == "deliver" for row in result.trace.history) == 10
+    assert try_scenario(scenario).status == "valid"
+
+
 @pytest.mark.parametrize("name", ["cut_in_two"])
 def test_nothing_is_lost_in_a_cut_if_brokers_wait_and_something_is_and_is_told_if_they_go_on(name: str) -> None:
     scenario = load_scenario(SCENARIOS / f"{name}.toml")
@@ -227,6 +261,13 @@ def test_nothing_is_lost_in_a_cut_if_brokers_wait_and_something_is_and_is_told_i
     assert outcome.status == "valid"
     assert outcome.verdict is not None
     assert outcome.verdict.told_losses == 0
+
+
+def test_a_scenario_in_a_network_that_is_too_small_is_refused() -> None:
+    scenario = Scenario(network=Network(shape="chain", brokers=2, f=1), protocol=ProtocolChoice("gapless"))
+    with pytest.raises(ScenarioError, match=r"network: .* b0, b1 have fewer; choose f = 0, add brokers, or set"):
+        check_scenario(scenario)
+    check_scenario(msgspec.structs.replace(scenario, protocol=ProtocolChoice("gapless", {"partition": "go on"})))
 
 
 @pytest.mark.parametrize("seed", [57, 68, 76, 90, 139, 460, 810])

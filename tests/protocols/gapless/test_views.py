@@ -47,7 +47,7 @@ def storm(seed: int) -> Scenario:
             detection=Delay(detect_ms, detect_ms + dice.randint(10, 150)),
             reconnect=Delay(0.0, dice.choice([0.0, 20.0, 60.0])),
         ),
-        protocol=ProtocolChoice("gapless", {}),
+        protocol=ProtocolChoice("gapless", {"partition": "go on"}),
         run=Run(seed=seed, settle_ms=30_000.0),
         faults=tuple(sorted(faults, key=lambda fault: fault.at_ms)),
     )
@@ -99,7 +99,7 @@ def waiting(until_ms: float, *faults: Fault) -> dict[str, list[Missing]]:
             latency=LatencySpec(model="jitter", min_ms=10.0, max_ms=10.0),
             detection=Delay(50.0, 50.0),
         ),
-        protocol=ProtocolChoice("gapless", {}),
+        protocol=ProtocolChoice("gapless", {"partition": "go on"}),
         run=Run(seed=1, until_ms=until_ms),
         faults=faults,
     )

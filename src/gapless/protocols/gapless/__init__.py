@@ -26,19 +26,20 @@ nothing in its own line or above.
 """
 
 from gapless.overlay import Overlay
-from gapless.protocol import Judging, ProtocolSpec
+from gapless.protocol import Judging, ProtocolSpec, trees_only
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.client import GaplessClient
 from gapless.protocols.gapless.client_messages import ANSWERS, CLIENT_MESSAGES
 from gapless.protocols.gapless.demands import demand, rewrite
-from gapless.protocols.gapless.members.quorum import warn_if_too_small
+from gapless.protocols.gapless.members.quorum import why_too_small
 from gapless.protocols.gapless.messages import BROKER_MESSAGES
 from gapless.protocols.gapless.name_messages import NAME_MESSAGES
 from gapless.protocols.gapless.options import GaplessOptions
 
 
-def _warn(overlay: Overlay, f: int, options: GaplessOptions) -> str | None:
-    return warn_if_too_small(overlay, f) if options.partition == "wait" else None
+def _refuses(overlay: Overlay, f: int, options: GaplessOptions) -> str | None:
+    reason = trees_only(overlay, f, options)
+    return why_too_small(overlay, f) if reason is None and options.partition == "wait" else reason
 
 
 PROTOCOL = ProtocolSpec(
@@ -61,5 +62,5 @@ PROTOCOL = ProtocolSpec(
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),
     copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition"}),
-    warns=_warn,
+    refuses=_refuses,
 )

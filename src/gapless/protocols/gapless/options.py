@@ -51,13 +51,13 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long a broker that returns with a disk waits for any of those around it: after a blackout some are later than
     others. If it misses more than f of them, it waits for as long as that is so."""
 
-    partition: Literal["wait", "go on"] = "go on"
-    """What a broker does that hears others no more, and cannot tell whether they are dead or cut off. `go on`: they are
-    taken for dead, as the papers do. This copes with f failures in any tree; but if the network was cut, both sides may
-    go on, and what one of them confirmed meanwhile is lost: all are told between which positions that was. `wait`:
-    nobody goes on without a broker unless more than half of those around it, itself included, have lost sight of it,
-    and what it had confirmed is at hand. Nothing is lost; but f failures need neighbourhoods of 2 f + 1, so it is
-    chosen and not given."""
+    partition: Literal["wait", "go on"] = "wait"
+    """What brokers do when they no longer hear others and cannot tell whether these have crashed or are cut off. `wait`
+    loses no confirmed event: a broker is excluded only if a majority of those around it, itself included, have lost
+    it, and if somebody has what it had confirmed. Until then publications that need it wait. A network starts only if
+    every broker has 2f others within f + 1 links, so that f failures leave a majority. `go on` takes brokers that are
+    not heard for crashed. It survives f failures in any tree, but if the network is cut, both sides may go on, and
+    what one of them confirmed meanwhile is lost; each subscription gets the positions between which that was."""
 
     session_s: float = 60.0
     """How long a session waits for its client; then its subscriptions end where the client stopped. If it is inherited

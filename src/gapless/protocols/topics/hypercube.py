@@ -16,6 +16,7 @@ shift and a mask where all nodes are members, and at most log2 n of them where f
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 from gapless.errors import ProtocolError
 from gapless.overlay import Overlay
@@ -31,7 +32,7 @@ _FULL = tuple((1 << (1 << height)) - 1 for height in range(17))
 """Every node of a sub-cube of 2^height nodes."""
 
 
-def refusal(overlay: Overlay) -> str | None:
+def refusal(overlay: Overlay, _f: int = 0, _options: Any = None) -> str | None:
     """Why there is no hypercube of these brokers; None if there is."""
     count = len(overlay.brokers)
     if count & (count - 1):

@@ -241,7 +241,7 @@ def test_a_subscription_that_was_ready_is_never_begun_afresh_in_silence() -> Non
 
 
 def test_a_broker_that_is_cut_off_sends_its_clients_away_until_it_hears_others_again() -> None:
-    desk = Desk(brokers=4, f=1)
+    desk = Desk(brokers=4, f=1, partition="go on")
     desk.attach("c")
     assert desk.give(Suspected("b1"))
     assert not desk.node.overview()["cut_off"], "one may fail"

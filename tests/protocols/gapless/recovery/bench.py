@@ -251,7 +251,7 @@ class Bench:
         self.learned: list[Statuses] = []
         self.timers: list[SetTimer] = []
         self.to_clients: list[tuple[str, Any]] = []
-        options = GaplessOptions()
+        options = GaplessOptions(partition="go on")
         membership = Membership(name, life, overlay, 1)
         self.told: list[tuple[str, Cuts]] = []
         table = RoutingTable(

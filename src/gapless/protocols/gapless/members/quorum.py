@@ -1,12 +1,13 @@
-"""Where brokers wait in a cut: how many must have lost sight of a broker before the others go on without it.
+"""Which majority excludes a broker where brokers wait in a partition, and which trees are large enough for that.
 
-More than half of its **closed neighbourhood**: the broker itself and everyone within f + 1 of it, dead or alive. So no
-broker is excluded by both sides of a cut, and f failures are survived where each neighbourhood has 2 f + 1 members.
+A majority is more than half of the **closed neighbourhood** of a broker: the broker itself and everyone within f + 1
+links of it, dead or alive. So no broker is excluded by both sides of a cut. Of a neighbourhood of 2f + 1 members, f
+failures leave a majority; a network with a smaller neighbourhood does not start.
 """
 
 from gapless.overlay import Overlay
 
-__all__ = ["is_majority", "too_small", "warn_if_too_small"]
+__all__ = ["is_majority", "too_small", "why_too_small"]
 
 
 def is_majority(overlay: Overlay, f: int, broker: str, voices: int, forgotten: int = 0) -> bool:
@@ -15,20 +16,23 @@ def is_majority(overlay: Overlay, f: int, broker: str, voices: int, forgotten: i
 
 
 def too_small(overlay: Overlay, f: int) -> list[str]:
-    """The brokers around which f failures would leave no majority."""
-    return [name for name in overlay.brokers if _size(overlay, f, name) < 2 * f + 1]
+    """The brokers around which f failures would leave no majority. A lone broker has nobody who could fail."""
+    failures = min(f, len(overlay.brokers) - 1)
+    return [name for name in overlay.brokers if _size(overlay, f, name) < 2 * failures + 1]
 
 
-def warn_if_too_small(overlay: Overlay, f: int) -> str | None:
-    """What an operator is told who wants brokers to wait in a tree that is too small for it."""
+def why_too_small(overlay: Overlay, f: int) -> str | None:
+    """Why f failures would stop a network that waits in a partition, and the ways out; None if they would not."""
     names = too_small(overlay, f)
     if not names:
         return None
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    fitting = next(smaller for smaller in range(f - 1, -1, -1) if not too_small(overlay, smaller))
     return (
-        f'partition = "wait" survives f = {f} failures only where every broker and those within {f + 1} links of it '
-        f"are at least {2 * f + 1}, and around {shown} there are fewer: if {f} of them fail, the rest waits until one "
-        f'is back; choose a smaller f, more brokers, or partition = "go on"'
+        f"f = {f} needs at least {2 * f} other brokers within {f + 1} links of each broker, so that a majority is left "
+        f"when {f} of them fail, and {shown} {'has' if len(names) == 1 else 'have'} fewer; choose f = {fitting}, add "
+        'brokers, or set partition = "go on" under [protocol.options], with which a partition of the network can lose '
+        "confirmed events"
     )
 
 
