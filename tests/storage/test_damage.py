@@ -150,6 +150,23 @@ def test_a_log_that_was_lost_is_missed(tmp_path: Path) -> None:
         assert it.store.found.missing == 0
 
 
+def test_an_emptied_file_beside_its_log_is_damage_and_not_a_new_directory(tmp_path: Path) -> None:
+    with opened(tmp_path / "data") as it:
+        it.keep(Put("a", b"1" * 100_000))
+        shutil.copytree(tmp_path / "data", tmp_path / "emptied")
+    (tmp_path / "emptied" / "data.sqlite").write_bytes(b"")
+    with pytest.raises(StorageError) as caught:
+        check_directory(tmp_path / "emptied")
+    assert "data.sqlite is damaged: it is empty, although 2 commits were reported and its log holds" in str(
+        caught.value
+    )
+    assert "move the directory away and start with an empty one" in str(caught.value)
+    (tmp_path / "emptied" / "data.sqlite-wal").unlink()
+    (tmp_path / "emptied" / "mark").unlink()
+    with pytest.raises(StorageError, match=r"there is no data of a broker at .* yet"):
+        check_directory(tmp_path / "emptied")
+
+
 @pytest.mark.parametrize("gone", ["kind = 'journal'", "kind = 'commit'", "TRUE"])
 def test_a_file_that_says_wrong_things_of_itself_is_not_opened(gone: str, tmp_path: Path) -> None:
     with opened(tmp_path, NEVER) as it:

@@ -7,6 +7,7 @@ reading those it has, sends what waits, and says goodbye, so that nobody has to 
 
 import asyncio
 import errno
+import logging
 import time
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from gapless.runtime.gate import Gate
 from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
 from gapless.runtime.links import Links
 from gapless.runtime.listener import TlsListener
+from gapless.runtime.log_limit import tell_left_out
 from gapless.runtime.logs import logger_of
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.news import News
@@ -191,6 +193,7 @@ class Broker:
         if self.node is not None:
             self._news.tell(overview, self.node.has_session)
         self._waiting.look(overview, self._awaited)
+        tell_left_out(logging.getLogger("gapless"))
 
     def _hush(self) -> None:
         if self._telling is not None:

@@ -1,4 +1,4 @@
-"""Logs: a line for people, or a JSON document a line for machines. Both say the same."""
+"""Logs: a line for people, or a JSON document a line for machines. Both say the same, within a bound (`log_limit`)."""
 
 import json
 import logging
@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, TextIO, TypeAlias
 
 from gapless.printable import as_value, printable
+
+from gapless.runtime.log_limit import LimitedHandler
 
 __all__ = ["LEVELS", "Logger", "client_logger", "log_to", "logger_of"]
 
@@ -77,7 +79,7 @@ class _Json(logging.Formatter):
 
 def log_to(stream: TextIO = sys.stderr, *, as_json: bool = False, level: str = "info") -> None:
     """Write what this process logs to the stream."""
-    handler = logging.StreamHandler(stream)
+    handler = LimitedHandler(stream)
     handler.setFormatter(_Json() if as_json else _Lines())
     logger = logging.getLogger("gapless")
     logger.handlers = [handler]

@@ -90,11 +90,13 @@ def check_directory(path: Path, tell: Callable[[str], None] = lambda stage: None
 def _examined(path: Path) -> Iterator[tuple[Directory, sqlite3.Connection, About, Heads]]:
     directory = Directory(path, create=False)
     try:
+        if directory.database.exists() and not directory.database.stat().st_size:  # SQLite would remove its log
+            raise StorageError(_why_empty(directory))
         connection = open_for_reading(directory.database)
         try:
             about = read_about(connection, directory.database)
             if about is None:
-                raise StorageError(f"there is no data of a broker at {path} yet: {directory.database.name} is empty")
+                raise StorageError(_why_empty(directory))
             heads, wrong = read_heads(connection)
             if wrong:
                 raise StorageError(f"{directory.database} is damaged: {wrong}; {REFILL}")
@@ -107,9 +109,23 @@ def _examined(path: Path) -> Iterator[tuple[Directory, sqlite3.Connection, About
         directory.close()
 
 
+def _why_empty(directory: Directory) -> str:
+    """Whether nothing was ever written, or what was written is gone."""
+    place, commits, log_bytes = directory.path, directory.read_mark(), _log_bytes(directory)
+    signs = [f"{commits:,} commits were reported"] if commits else []
+    signs += [f"its log holds {log_bytes:,} bytes"] if log_bytes else []
+    if not signs:
+        return f"there is no data of a broker at {place} yet: {directory.database.name} is empty"
+    return f"{directory.database} is damaged: it is empty, although {' and '.join(signs)}; {REFILL}"
+
+
+def _log_bytes(directory: Directory) -> int:
+    log = directory.database.with_name(f"{directory.database.name}-wal")
+    return log.stat().st_size if log.exists() else 0
+
+
 def _file_bytes(directory: Directory) -> int:
-    files = (directory.database, directory.database.with_name(f"{directory.database.name}-wal"))
-    return sum(file.stat().st_size for file in files if file.exists())
+    return directory.database.stat().st_size + _log_bytes(directory)
 
 
 def _sqlite_problems(connection: sqlite3.Connection, file: Path) -> list[str]:

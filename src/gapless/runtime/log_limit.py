@@ -1,0 +1,91 @@
+"""A bound on how much a process logs: each event at most some times a minute, and then how often it was left out.
+
+An event is a place in the code that logs, whatever it says about whom. What is more than `LINES_A_MINUTE` of one event
+is counted, and one line tells the count and the last of them: when the minute is over, or when the process ends. So an
+overloaded broker that suspects and trusts a thousand clients writes some lines, and nothing is left out in silence.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TextIO, TypeAlias
+
+__all__ = ["LINES_A_MINUTE", "LimitedHandler", "tell_left_out"]
+
+LINES_A_MINUTE = 20
+MINUTE_S = 60.0
+
+_Event: TypeAlias = tuple[str, int]
+"""File and line."""
+
+
+class _Minute:
+    """One event within one minute, which begins with the first of them."""
+
+    __slots__ = ("begun", "last", "left_out", "written")
+
+    def __init__(self, begun: float) -> None:
+        self.begun = begun
+        self.written = 0
+        self.left_out = 0
+        self.last: logging.LogRecord | None = None
+
+
+class LimitedHandler(logging.StreamHandler[TextIO]):
+    """Writes to a stream, within the bound."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(stream)
+        self._clock = clock
+        self._minutes: dict[_Event, _Minute] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, or count it."""
+        self.tell_left_out()
+        event = (record.pathname, record.lineno)
+        minute = self._minutes.setdefault(event, _Minute(self._clock()))
+        if minute.written < LINES_A_MINUTE or record.levelno >= logging.CRITICAL:
+            minute.written += 1
+            super().emit(record)
+        else:
+            minute.left_out += 1
+            minute.last = record
+
+    def tell_left_out(self, *, at_end: bool = False) -> None:
+        """Write what was left out in minutes that are over; with `at_end`, in all."""
+        now = self._clock()
+        for event, minute in list(self._minutes.items()):
+            if at_end or now - minute.begun >= MINUTE_S:
+                del self._minutes[event]
+                if minute.last is not None:
+                    super().emit(_summary(minute.last, minute.left_out, now - minute.begun))
+
+    def close(self) -> None:
+        """The process ends."""
+        self.acquire()
+        try:
+            self.tell_left_out(at_end=True)
+        finally:
+            self.release()
+        super().close()
+
+
+def tell_left_out(logger: logging.Logger) -> None:
+    """Let the handlers of a logger write what they left out, also if nothing else is logged."""
+    for handler in logger.handlers:
+        if isinstance(handler, LimitedHandler):
+            handler.acquire()
+            try:
+                handler.tell_left_out()
+            finally:
+                handler.release()
+
+
+def _summary(last: logging.LogRecord, count: int, seconds: float) -> logging.LogRecord:
+    """As the last one, with the count."""
+    told = logging.makeLogRecord(vars(last))
+    told.msg = f"left out {count:,} more lines like this within {seconds:.0f} s, the last: {last.getMessage()}"
+    told.args = ()
+    told.exc_info = None
+    told.left_out = count
+    return told

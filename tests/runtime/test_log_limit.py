@@ -1,0 +1,85 @@
+"""How much a broker logs of one event, and what it says of the rest."""
+
+import io
+import logging
+
+from gapless.runtime.log_limit import LINES_A_MINUTE, LimitedHandler, tell_left_out
+from gapless.runtime.logs import log_to
+
+
+class Log:
+    """What a broker writes, at a time that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.stream = io.StringIO()
+        self.handler = LimitedHandler(self.stream, lambda: self.now)
+        self.handler.setFormatter(logging.Formatter("%(peer)s: %(message)s", defaults={"peer": "-"}))
+        self.logger = logging.Logger("broker")
+        self.logger.addHandler(self.handler)
+
+    def suspect(self, client: int) -> None:
+        """One event: one place in the code."""
+        self.logger.info("suspected", extra={"peer": f"client-{client}"})
+
+    @property
+    def lines(self) -> list[str]:
+        return self.stream.getvalue().splitlines()
+
+
+def test_a_thousand_suspicions_within_a_minute_are_some_lines_and_their_count() -> None:
+    log = Log()
+    for client in range(1_000):
+        log.suspect(client)
+        log.now += 0.05
+    assert len(log.lines) == LINES_A_MINUTE
+    log.now = 61.0
+    tell_left_out(log.logger)
+    assert log.lines[-1] == "client-999: left out 980 more lines like this within 61 s, the last: suspected"
+    log.suspect(1_000)
+    assert log.lines[-1] == "client-1000: suspected", "the next minute has its own lines"
+    assert len(log.lines) == LINES_A_MINUTE + 2
+
+
+def test_other_events_are_written_meanwhile() -> None:
+    log = Log()
+    for client in range(100):
+        log.suspect(client)
+    log.logger.warning("has no disk any more")
+    assert log.lines[-1] == "-: has no disk any more"
+
+
+def test_few_lines_are_written_as_ever() -> None:
+    log = Log()
+    for client in range(LINES_A_MINUTE):
+        log.suspect(client)
+    log.now = 100.0
+    tell_left_out(log.logger)
+    assert log.lines == [f"client-{client}: suspected" for client in range(LINES_A_MINUTE)]
+
+
+def test_what_was_left_out_is_told_at_the_end_of_the_process() -> None:
+    log = Log()
+    for client in range(50):
+        log.suspect(client)
+    log.handler.close()
+    assert log.lines[-1].startswith(f"client-49: left out {50 - LINES_A_MINUTE} more lines like this within 0 s")
+
+
+def test_the_reason_why_a_broker_ends_is_always_written() -> None:
+    log = Log()
+    for _ in range(50):
+        log.logger.critical("leaves, for it has no disk any more")
+    assert len(log.lines) == 50
+
+
+def test_brokers_log_within_that_bound() -> None:
+    stream, logger = io.StringIO(), logging.getLogger("gapless")
+    before = logger.handlers, logger.level, logger.propagate
+    try:
+        log_to(stream)
+        for client in range(100):
+            logging.getLogger("gapless.broker").info("suspected", extra={"broker": "b0", "peer": f"client-{client}"})
+    finally:
+        logger.handlers, logger.level, logger.propagate = before
+    assert len(stream.getvalue().splitlines()) == LINES_A_MINUTE
