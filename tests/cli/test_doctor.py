@@ -1,70 +1,197 @@
 """What `gapless doctor` makes of what brokers say of themselves; `test_network_commands` asks real ones."""
 
+import shlex
 from typing import Any
 
 import pytest
 
-from gapless.cli.doctor import ADVICE, diagnose
+from gapless.cli.doctor import ADVICE, Finding, diagnose
+from gapless.cli.questions import Answer, Silence
 from gapless.runtime.waiting import KINDS
 
 ADDRESSES = {name: f"10.0.0.{number}:7400" for number, name in enumerate(("b0", "b1", "b2"), 1)}
 
 
 def link(**told: Any) -> dict[str, Any]:
-    return {"up": True, "suspected": False, "left": False, "queue": 0} | told
+    usual = {"up": True, "suspected": False, "left": False, "left_because": "", "silent_s": 0.0, "queue": 0}
+    return usual | told
 
 
-def report(**told: Any) -> dict[str, Any]:
-    return {"f": 1, "links": {}, "waits": [], "paused": False} | told
+DOWN = link(up=False, suspected=True, silent_s=60.0)
 
 
-def sentences(reports: dict[str, dict[str, Any] | None]) -> list[str]:
-    return [item.what for item in diagnose(reports, ADDRESSES)]
+def report(*, ahead_s: float = 0.0, doubt_s: float = 0.001, **told: Any) -> Answer:
+    usual = {
+        "f": 1, "links": {}, "waits": [], "paused": False, "ready": True, "uptime_s": 60.0,
+        "turns": {"late_ms": 1.0, "longest_ms": 20.0, "what": "a Publish from ann"},
+        "data": {"directory": "/var/lib/gapless", "damaged": []},
+    }  # fmt: skip
+    return Answer(usual | told, ahead_s=ahead_s, doubt_s=doubt_s)
+
+
+def silent(silence: Silence, why: str = "") -> Answer:
+    return Answer(silence=silence, why=why)
+
+
+def wait(kind: str, *names: str) -> dict[str, Any]:
+    return {"kind": kind, "text": "waits for ann, for 7 s", "names": names, "seconds": 7.0, "is_long": True}
+
+
+def findings(**answers: Answer) -> list[Finding]:
+    return diagnose(answers, ADDRESSES)
+
+
+def sentences(**answers: Answer) -> list[str]:
+    return [item.what for item in findings(**answers)]
 
 
 def test_nothing_is_wrong_with_a_healthy_network() -> None:
-    assert sentences({"b0": report(links={"b1": link()}), "b1": report(links={"b0": link()})}) == []
+    assert sentences(b0=report(links={"b1": link()}), b1=report(links={"b0": link()})) == []
 
 
-def test_who_does_not_answer_is_dead_has_left_or_is_only_out_of_reach_from_here() -> None:
-    down = link(up=False, suspected=True)
-    assert sentences({"b0": report(links={"b1": down}), "b1": None}) == ["b1 does not answer, and nobody hears it"]
-    assert sentences({"b0": report(links={"b1": link()}), "b1": None}) == [
-        "b1 does not answer from here, but other brokers hear it"
-    ]
+# ---- brokers that do not answer ---------------------------------------------------------------------------
+
+
+def test_a_broker_whose_process_is_gone_is_to_be_started() -> None:
+    [item] = findings(b0=report(links={"b1": DOWN}), b1=silent("nobody"))
+    assert item.what == "b1 is not running: nobody listens on 10.0.0.2:7400, and nobody hears it"
+    assert item.todo.startswith("start it")
+
+
+@pytest.mark.parametrize("seen", [link(), DOWN])
+def test_a_frozen_broker_is_not_to_be_started_but_to_continue(seen: dict[str, Any]) -> None:
+    [item] = findings(b0=report(links={"b1": seen}), b1=silent("frozen"))
+    assert item.what == "b1 accepts connections and does not answer: its process is frozen, or far too busy"
+    assert "let it continue if it is stopped (kill -CONT)" in item.todo
+    assert "start it;" not in item.todo
+
+
+def test_a_broker_that_left_because_its_disk_is_full_says_so() -> None:
+    gone = link(up=False, left=True, left_because="/var/lib/b1: the disk is full; make room on it and start it again")
+    [item] = findings(b0=report(links={"b1": gone}), b1=silent("nobody"))
+    assert item.what == "b1 has left: /var/lib/b1: the disk is full; make room on it and start it again"
+    assert item.todo == "do what it says, then start b1 again"
+
+
+def test_a_broker_that_left_in_good_order_is_started_when_it_is_wanted() -> None:
     gone = link(up=False, left=True)
-    assert sentences({"b0": report(links={"b1": gone}), "b1": None}) == ["b1 has left in good order"]
+    assert sentences(b0=report(links={"b1": gone}), b1=silent("nobody")) == ["b1 has left in good order"]
+
+
+def test_a_host_that_is_not_there_is_no_process_that_is_gone() -> None:
+    [item] = findings(b0=report(links={"b1": DOWN}), b1=silent("unreachable", "No route to host"))
+    assert item.what == "b1 cannot be reached (No route to host), and nobody hears it"
+    assert item.todo == "start its host, or mend the way to 10.0.0.2:7400"
+
+
+def test_a_broker_that_others_hear_is_only_out_of_reach_from_here() -> None:
+    for silence in ("nobody", "unreachable"):
+        assert sentences(b0=report(links={"b1": link()}), b1=silent(silence)) == [
+            "b1 does not answer from here, but other brokers hear it"
+        ]
+
+
+def test_a_broker_that_turns_the_question_down_says_why() -> None:
+    assert sentences(b0=report(), b1=silent("turned-down", "its certificate has expired")) == [
+        "b1 turns the question down: its certificate has expired"
+    ]
+
+
+def test_a_broker_that_has_just_started_is_only_named() -> None:
+    [item] = findings(b0=report(ready=False, uptime_s=2.4))
+    assert item.what == "b0 runs for 2 s, and does not take part yet"
 
 
 def test_more_silent_brokers_than_the_network_is_made_for_are_said_so() -> None:
-    found = diagnose({"b0": report(), "b1": None, "b2": None}, ADDRESSES)
+    found = findings(b0=report(), b1=silent("nobody"), b2=silent("nobody"))
     assert found[-1].what == "2 brokers do not answer, and the network is made for 1 failures in a neighbourhood"
     assert "before any of them starts with an empty disk" in found[-1].todo
 
 
+# ---- connections ------------------------------------------------------------------------------------------
+
+
 def test_a_connection_that_one_end_misses_carries_in_one_direction() -> None:
-    deaf = link(suspected=True)
-    both: dict[str, dict[str, Any] | None] = {
-        "b0": report(links={"b1": deaf}),
-        "b1": report(links={"b0": deaf}),
-    }
-    assert sentences(both) == ["b0 and b1 do not hear each other, and both are up"]
-    [item] = diagnose({"b0": report(links={"b1": deaf}), "b1": report(links={"b0": link()})}, ADDRESSES)
+    deaf = link(suspected=True, silent_s=9.0)
+    assert sentences(b0=report(links={"b1": deaf}), b1=report(links={"b0": deaf})) == [
+        "b0 and b1 do not hear each other, and both are up"
+    ]
+    [item] = findings(b0=report(links={"b1": deaf}), b1=report(links={"b0": link()}))
     assert item.what == "b0 does not hear b1, but b1 hears b0"
     assert "from b1 to b0" in item.todo
 
 
+def test_a_momentary_suspicion_is_no_broken_connection() -> None:
+    doubted = link(suspected=True, silent_s=2.1)
+    assert sentences(b0=report(links={"b1": doubted}), b1=report(links={"b0": link()})) == []
+
+
+# ---- waits ------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_wait_has_an_advice_and_short_waits_are_nothing_unusual(kind: str) -> None:
-    wait = {"kind": kind, "text": "waits for ann, for 7 s", "names": ("ann",), "seconds": 7.0, "is_long": True}
-    [item] = diagnose({"b0": report(waits=[wait])}, ADDRESSES)
+    [item] = findings(b0=report(waits=[wait(kind, "ann")]))
     assert item.what == "b0 waits for ann, for 7 s"
-    assert item.todo == ADVICE[kind].replace("NAME", "ann")
-    assert sentences({"b0": report(waits=[wait | {"is_long": False}])}) == []
+    assert item.todo.startswith(ADVICE[kind])
+    assert sentences(b0=report(waits=[wait(kind, "ann") | {"is_long": False}])) == []
+
+
+def test_brokers_that_may_be_gone_for_good_are_forgotten_by_commands_that_work_as_they_stand() -> None:
+    answers = {"b0": report(waits=[wait("return", "b1", "b2")]), "b1": silent("nobody"), "b2": silent("nobody")}
+    todo = diagnose(answers, ADDRESSES, " --config my\\ net.toml")[-1].todo
+    assert todo.endswith(
+        "if b1 and b2 will never return: "
+        "gapless network forget b1 --config my\\ net.toml && gapless network forget b2 --config my\\ net.toml"
+    )
+
+
+def test_a_broker_that_answers_is_not_to_be_forgotten_for_that_is_refused() -> None:
+    [item] = findings(b0=report(waits=[wait("unheard", "b1")]), b1=report())
+    assert "forget" not in item.todo
+
+
+def test_a_client_is_ended_by_its_name_whatever_it_is() -> None:
+    [item] = findings(b0=report(waits=[wait("client", "ann's dash")]))
+    assert shlex.split(item.todo.partition(": ")[2]) == ["gapless", "client", "end", "ann's dash"]
+
+
+# ---- brokers that are there and not well ------------------------------------------------------------------
+
+
+def test_a_clock_that_differs_from_those_of_most_is_named() -> None:
+    [item] = findings(b0=report(ahead_s=3.0), b1=report(ahead_s=3.1), b2=report(ahead_s=-0.4))
+    assert item.what == "the clock of b2 is 3.4 s behind those of most other brokers", "ours may be wrong, too"
+    assert sentences(b0=report(), b1=report(ahead_s=0.1), b2=report(ahead_s=0.45)) == []
+
+
+def test_a_slow_answer_says_little_about_a_clock() -> None:
+    assert sentences(b0=report(), b1=report(), b2=report(ahead_s=0.9, doubt_s=0.6)) == []
+
+
+def test_of_two_clocks_nobody_knows_which_is_right() -> None:
+    [what] = sentences(b0=report(), b1=report(ahead_s=3600.0))
+    assert what == "the clocks of the brokers differ, and no majority agrees (b0 -1800.0 s, b1 +1800.0 s)"
+
+
+def test_an_overloaded_broker_is_named_with_what_keeps_it() -> None:
+    turns = {"late_ms": 1_200.0, "longest_ms": 1_800.0, "what": "an Attach from ann"}
+    [what] = sentences(b0=report(turns=turns))
+    assert what == (
+        "b0 is overloaded: its event loop ran 1,200 ms late within the last ten seconds; its longest turn took "
+        "1,800 ms (an Attach from ann)"
+    )
+
+
+def test_damaged_data_is_named_with_the_way_out() -> None:
+    data = {"directory": "/srv/my data", "damaged": ["history of b1 is damaged", "journal 'own' is damaged"]}
+    [item] = findings(b0=report(data=data))
+    assert item.what == "b0 has found damage in its data: history of b1 is damaged, and 1 more"
+    assert "gapless data check '/srv/my data'" in item.todo
 
 
 def test_who_holds_its_clients_back_names_the_slowest_peer() -> None:
     links = {"b1": link(queue=3), "b2": link(queue=9_000)}
-    assert sentences({"b0": report(links=links, paused=True)}) == [
+    assert sentences(b0=report(links=links, paused=True)) == [
         "b0 holds its clients back: too much waits to be sent to b2"
     ]

@@ -19,6 +19,7 @@ import msgspec
 import pytest
 
 from gapless.overlay import chain
+from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, free_ports, local_network
 from gapless.runtime.settings import RuntimeSettings
 from tests.conftest import Cli
@@ -179,8 +180,7 @@ def test_status_shows_everyone_and_json_says_the_same(fleet: Fleet, cli: Cli, tm
     assert "down" in missing.out
     examined = cli("doctor", "--config", tmp_path / "half.toml")
     assert examined.code == 1
-    assert "b3 does not answer, and nobody hears it" in examined.out
-    assert f"start it, or see to {half.brokers[3].address}" in examined.out
+    assert f"b3 is not running: nobody listens on {half.brokers[3].address}, and nobody hears it" in examined.out
 
 
 def test_the_doctor_finds_nothing_wrong_with_a_network_that_is_up(fleet: Fleet, cli: Cli) -> None:
@@ -188,6 +188,21 @@ def test_the_doctor_finds_nothing_wrong_with_a_network_that_is_up(fleet: Fleet, 
     assert (examined.code, examined.err) == (0, "")
     assert "all 3 brokers are up, hear each other, and wait for nobody" in examined.out
     assert json.loads(cli("doctor", "--config", fleet.file, "--json").out) == {"findings": []}
+
+
+def test_the_doctor_tells_a_frozen_broker_from_one_that_is_gone(cli: Cli, tmp_path: Path) -> None:
+    with Fleet(local_network(chain(3), runtime=QUICK), tmp_path) as fleet:
+        fleet.start_all()
+        run(fleet.until_whole(30.0))
+        fleet.kill("b2")
+        os.kill(fleet.pid("b0"), signal.SIGSTOP)
+        try:
+            examined = cli("doctor", "--config", fleet.file, "--json")
+        finally:
+            os.kill(fleet.pid("b0"), signal.SIGCONT)
+        found = [item["what"] for item in json.loads(examined.out)["findings"]]
+        assert "b0 accepts connections and does not answer: its process is frozen, or far too busy" in found
+        assert f"b2 is not running: nobody listens on {fleet.config.addresses['b2']}, and nobody hears it" in found
 
 
 def test_health_and_metrics(fleet: Fleet) -> None:

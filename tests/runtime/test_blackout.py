@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -120,11 +121,38 @@ def test_a_broker_whose_disk_fails_says_so_and_leaves_and_the_others_go_on(tmp_p
             broken = brokers["b0"]
             assert broken._disk is not None
             broken._disk._on_failed(StorageError("data/b0: the disk is full; make room on it"))
-            assert "the disk is full" in str(await broken.failure)
-            await broken.links.close(with_goodbye=False)
+            failure = await broken.failure
+            assert "the disk is full" in str(failure)
+            await broken.links.close(reason=str(failure))
             await client.publish({"n": 2})
+            link = brokers["b1"].report()["links"]["b0"]
+            assert (link["left"], link["left_because"]) == (True, "data/b0: the disk is full; make room on it")
 
     run(main())
+
+
+def test_damaged_history_is_in_the_report_of_its_broker(tmp_path: Path) -> None:
+    config = network(tmp_path)
+
+    async def main() -> None:
+        async with _running(config) as (brokers, client):
+            await client.advertise("TRUE")
+            await client.publish({"n": 1})
+            await brokers.pop("b0").crash()
+            _damage_history(tmp_path / "data" / "b0" / "data.sqlite")
+            brokers["b0"] = Broker(config, "b0")
+            await brokers["b0"].start()
+            [sentence] = brokers["b0"].report()["data"]["damaged"]
+            assert "is damaged" in sentence
+            assert brokers["b1"].report()["data"]["damaged"] == []
+
+    run(main())
+
+
+def _damage_history(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE history SET blob = zeroblob(length(blob))")
+    connection.close()
 
 
 def test_a_broker_that_has_to_start_over_finds_its_data_and_goes_on(tmp_path: Path) -> None:

@@ -41,9 +41,9 @@ def run_network(
     seconds: float | None, restart: bool, security: Path | None = None, data: Path | None = None,
 ) -> int:  # fmt: skip
     """Start it, show it, take it down."""
-    config = load_network(file) if file else _new_network(brokers, f, port, protocol)
-    if file is None:
+    if file is None and brokers > 0:
         _require_free_ports(brokers, port)
+    config = load_network(file) if file else _new_network(brokers, f, port, protocol)
     if data is not None:
         config = _with_data(config, data.absolute())
     credentials = None
@@ -151,7 +151,7 @@ class _Up:
         url = self._fleet.config.scheme + next(iter(self._fleet.config.addresses.values()))
         heading = Text.assemble("up: ", (url, "bold"), f"   logs in {self._fleet.directory}")
         self._console.print(heading, soft_wrap=True)
-        if self._fleet.config.network.f == 0:
+        if self._fleet.config.network.f == 0 and len(self._fleet.names) == 2:
             self._console.print(
                 "f = 0: no broker may fail, the others wait for it; --brokers 3 is enough for f = 1", soft_wrap=True
             )

@@ -156,9 +156,9 @@ class WatchedLinks(Links):
         super().ended(connection)
         self.look()
 
-    def said_goodbye(self, connection: Connection) -> None:
+    def said_goodbye(self, connection: Connection, reason: str) -> None:
         """The peer leaves in good order."""
-        super().said_goodbye(connection)
+        super().said_goodbye(connection, reason)
         self.look()
 
 

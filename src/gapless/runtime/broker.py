@@ -25,6 +25,7 @@ from gapless.runtime.distant_connection import DistantConnection
 from gapless.runtime.doors import Doors
 from gapless.runtime.gate import Gate
 from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
+from gapless.runtime.lateness import Lateness
 from gapless.runtime.links import Links
 from gapless.runtime.listener import TlsListener
 from gapless.runtime.log_limit import tell_left_out
@@ -85,6 +86,8 @@ class Broker:
         self._news = News(self.logger)
         self._waiting = Waiting(self.logger)
         self._telling: asyncio.TimerHandle | None = None
+        self.lateness = Lateness()
+        """Of the timer that looks for news."""
 
     def _make_links(self) -> Links:
         links = Links(
@@ -188,7 +191,9 @@ class Broker:
 
     def _tell_news(self) -> None:
         self._hush()
-        self._telling = asyncio.get_running_loop().call_later(NEWS_S, self._tell_news)
+        loop = asyncio.get_running_loop()
+        self._telling = loop.call_later(NEWS_S, self._tell_news)
+        self.lateness.came(loop.time(), NEWS_S)
         overview = {} if self.node is None else self.node.overview()
         if self.node is not None:
             self._news.tell(overview, self.node.has_session)
@@ -326,6 +331,11 @@ class Broker:
         if not self._is_ready:
             return "; ".join(["not ready", *stopping])
         return "; ".join(stopping)
+
+    @property
+    def damages(self) -> list[str]:
+        """What it found damaged on its disk, in words."""
+        return [] if self._disk is None else list(self._disk.damages)
 
     @property
     def links(self) -> Links:

@@ -31,6 +31,8 @@ PAGE_BYTES = 8 * 1024 * 1024
 STAMP_MAX = (1 << 63) - 1
 QUEUE_BYTES = 256 * 1024 * 1024
 """What may wait for the disk. The windows of clients and brokers bound it to less."""
+DAMAGES_MAX = 20
+"""So many are told; `gapless data check` has all."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode_met = msgspec.msgpack.Decoder(dict[str, tuple[int, int]]).decode
 
@@ -52,6 +54,8 @@ class BrokerDisk:
         self._synced = 0
         self._kept: deque[tuple[int, int]] = deque()
         """Batches that are under way, and which numbers they have for the node."""
+        self.damages: list[str] = []
+        """What was found damaged since the start, in words."""
         self._quiet = asyncio.Event()
         self._is_closed = False
         self._looking = ThreadPoolExecutor(1, "history")
@@ -102,11 +106,17 @@ class BrokerDisk:
                     journals[name] = reader.read_journal(name)
                 except DamagedError as error:
                     damaged.append(name)
+                    self._note_damage(error)
                     self._logger.error(f"{error}; others hold copies of it, this one is dropped")
             history = {origin: self._all_history(origin) for origin in reader.history_totals()}
             return DiskContents(journals, history, reader.entries()), damaged
         finally:
             reader.close()
+
+    def _note_damage(self, error: DamagedError) -> None:
+        """Also in threads that read."""
+        if str(error) not in self.damages and len(self.damages) < DAMAGES_MAX:
+            self.damages.append(str(error))
 
     def _all_history(self, origin: str) -> Iterator[HistoryRow]:
         """There may be more than fits into memory: it is read as it is gone through."""
@@ -122,6 +132,7 @@ class BrokerDisk:
             try:
                 page = reader.history(origin, since, until, PAGE_BYTES)
             except DamagedError as error:
+                self._note_damage(error)
                 self._logger.error(f"{error}; whoever reads it asks others")
                 if error.until >= until or error.until <= since:
                     return

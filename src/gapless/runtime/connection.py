@@ -34,6 +34,7 @@ from gapless.runtime.wire import (
     Refusal,
     Welcome,
     decode_denial,
+    decode_goodbye,
     decode_hello,
     decode_name,
     decode_pace,
@@ -74,8 +75,8 @@ class Link:
     """
 
     __slots__ = (
-        "absence", "address", "connection", "dialling", "greeting_connection", "heard_us", "is_client", "name",
-        "outbox", "pace", "patience", "seen_in", "seen_out", "sent_us", "was_up",
+        "absence", "address", "connection", "dialling", "farewell", "greeting_connection", "heard_us", "is_client",
+        "name", "outbox", "pace", "patience", "seen_in", "seen_out", "sent_us", "was_up",
     )  # fmt: skip
 
     def __init__(self, name: str, *, is_client: bool, address: str = "", now: int = 0) -> None:
@@ -88,6 +89,8 @@ class Link:
         self.was_up = False
         """Whether there ever was a connection. Until the first, what is sent waits; later, it is lost."""
         self.absence: Absence = ""
+        self.farewell = ""
+        """Why it left, if it said so when it did."""
         self.pace = 1
         """How many times more seldom than usual pings come and go."""
         self.patience = 1.0
@@ -130,7 +133,7 @@ class ConnectionListener(Protocol):
 
     def take_in(self, link: Link, connection: "Connection", messages: list[Any]) -> None: ...
 
-    def said_goodbye(self, connection: "Connection") -> None: ...
+    def said_goodbye(self, connection: "Connection", reason: str) -> None: ...
 
     def drained(self, connection: "Connection") -> None: ...
 
@@ -290,7 +293,7 @@ class Connection(FrameStream):
                 if not self.link.is_client:
                     self.link.pace = decode_pace(body)
             elif kind == BYE:
-                self._links.said_goodbye(self)
+                self._links.said_goodbye(self, decode_goodbye(body))
             elif kind == REFUSAL:
                 self.refusal = decode_refusal(body)
                 self.abort()

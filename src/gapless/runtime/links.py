@@ -310,10 +310,11 @@ class Links:
         if link.connection is None and self.links.get(link.name) is link:
             self.detector.miss(link, "lost")
 
-    def said_goodbye(self, connection: Connection) -> None:
-        """The peer leaves in good order: nobody has to suspect it first."""
+    def said_goodbye(self, connection: Connection, reason: str) -> None:
+        """The peer leaves: nobody has to suspect it first."""
         link = connection.link
         assert link is not None
+        link.farewell = reason
         self._disconnect(link)
         self.detector.miss(link, "left")
         self._dial(link)
@@ -418,8 +419,8 @@ class Links:
         """One input for the node."""
         self.host.give(item)
 
-    async def close(self, *, with_goodbye: bool = True) -> None:
-        """End all connections, after what was written has been sent."""
+    async def close(self, *, with_goodbye: bool = True, reason: str = "") -> None:
+        """End all connections, after what was written has been sent. Only brokers are told the reason."""
         self._is_closing = True
         self.detector.stop()
         self.host.leave()
@@ -428,9 +429,11 @@ class Links:
             task.cancel()
         await asyncio.gather(*dialling, return_exceptions=True)
         last = frame(BYE) if with_goodbye else b""
-        for connection in [*(link.connection for link in self.links.values()), *self._anonymous]:
+        to_brokers = frame(BYE, reason) if with_goodbye and reason else last
+        connections = [(link.connection, last if link.is_client else to_brokers) for link in self.links.values()]
+        for connection, farewell in [*connections, *((each, last) for each in self._anonymous)]:
             if connection is not None:
                 connection.link = None
-                connection.close(last)
+                connection.close(farewell)
         self.links.clear()
         self.farewells.end()

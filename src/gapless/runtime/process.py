@@ -2,8 +2,8 @@
 
 SIGTERM and SIGINT let it leave in good order. On SIGHUP it reads its certificates and users again, if there are any,
 and does nothing else: a terminal that is closed sends SIGHUP, too. A bug of ours ends it at once, without a goodbye:
-its state is in doubt, and the others go round it. With `parent`, it also leaves when that process is gone, so that no
-broker outlives the network it was started with.
+its state is in doubt, and the others bypass it. A broker whose disk fails says so in its goodbye. With `parent`, it
+also leaves when that process is gone, so that no broker outlives the network it was started with.
 """
 
 import asyncio
@@ -54,9 +54,10 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int) -> i
             error = broker.failure.result()
             if isinstance(error, StorageError):
                 broker.logger.critical(f"leaves, for it has no disk any more: {error}")
+                await broker.links.close(reason=str(error))
             else:
                 broker.logger.critical("failed: this is a bug of ours", exc_info=error)
-            await broker.links.close(with_goodbye=False)
+                await broker.links.close(with_goodbye=False)
             return FAILED
         await broker.stop()
         return 0

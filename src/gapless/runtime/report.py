@@ -7,8 +7,10 @@ from typing import Any, Protocol
 
 from gapless.protocol import BrokerNode
 from gapless.runtime.audit_log import AuditLog
+from gapless.runtime.clock import now_us
 from gapless.runtime.connection import Link
 from gapless.runtime.doors import Doors
+from gapless.runtime.lateness import Lateness
 from gapless.runtime.links import Links
 from gapless.runtime.network_file import BrokerEntry, NetworkConfig
 from gapless.runtime.waiting import Wait
@@ -26,6 +28,13 @@ class House(Protocol):
     audit: AuditLog
     incarnation: int
     started: float
+
+    lateness: Lateness
+
+    @property
+    def damages(self) -> list[str]:
+        """What it found damaged on its disk, in words."""
+        ...
 
     @property
     def is_ready(self) -> bool:
@@ -63,6 +72,7 @@ def report_of(house: House, waits: Sequence[Wait]) -> dict[str, Any]:
         "ready": house.is_ready,
         "incarnation": house.incarnation,
         "uptime_s": round(time.time() - house.started, 3),
+        "time": time.time(),
         "up": not house.hindrance,
         "waits": [_told(wait) for wait in waits],
         "clients": overview.get("clients", links.client_count),
@@ -86,7 +96,8 @@ def report_of(house: House, waits: Sequence[Wait]) -> dict[str, Any]:
         "goodbyes": links.detector.absences["left"],
         "lost_clients": links.detector.absences["lost"],
         "steps": links.host.steps,
-        "turns": links.meter.told(),
+        "turns": links.meter.told() | {"late_ms": round(house.lateness.most_ms, 1)},
+        "data": {"directory": house.entry.data, "damaged": house.damages},
     }
 
 
@@ -106,6 +117,8 @@ def _state(link: Link) -> dict[str, Any]:
         "up": link.connection is not None,
         "suspected": link.absence == "suspected",
         "left": link.absence == "left",
+        "left_because": link.farewell if link.absence == "left" else "",
+        "silent_s": round((now_us() - link.heard_us) / 1e6, 1) if link.absence else 0.0,
         "queue": len(link.outbox),
         "unsent_bytes": 0 if link.connection is None else link.connection.unsent(),
     }

@@ -20,13 +20,15 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = [
     "ASK", "BROKER", "BYE", "CLIENT", "DENIED", "END", "FORGET", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE",
     "REFUSAL", "REPORT", "UNREADABLE", "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_denial",
-    "decode_hello", "decode_name", "decode_pace", "decode_refusal", "decode_welcome", "frame", "greeting",
+    "decode_goodbye", "decode_hello", "decode_name", "decode_pace", "decode_refusal", "decode_welcome", "frame",
+    "greeting",
 ]  # fmt: skip
 
 VERSION = 3
 MAGIC = "gapless"
 TOKEN_MAX = 16_384
 PACE_MAX = 1_000
+REASON_MAX = 1_000
 
 HEADER = Struct(">IB")
 
@@ -193,6 +195,14 @@ def _check_name(name: str) -> None:
     complaint = name_complaint("the name of a client or broker", name)
     if complaint:
         raise WireError(complaint)
+
+
+def decode_goodbye(body: memoryview) -> str:
+    """Why a broker leaves; empty if it is told to."""
+    try:
+        return _name.decode(body)[:REASON_MAX] if len(body) else ""
+    except UNREADABLE:
+        raise WireError("a goodbye has a reason, in words, or none") from None
 
 
 def decode_denial(body: memoryview) -> tuple[str, str]:
