@@ -92,9 +92,9 @@ class NamedSubscription(msgspec.Struct, frozen=True):
     position: int
     """Everything up to it is confirmed."""
     client: str
-    """Who opened it last and has not left; empty if nobody."""
+    """Who opened it last, and neither left nor let its session expire; empty if nobody."""
     lag_s: float
-    """How far its position lies behind the newest, in seconds."""
+    """How far its position lies behind the newest event of the network, in seconds; some seconds too much at most."""
     is_shared: bool = False
     """Whether a group shares it; then `client` is the one that deals out what comes."""
 
@@ -105,7 +105,7 @@ class NamesListed(msgspec.Struct, frozen=True):
     request: int
     found: Sequence[NamedSubscription]
     position: int
-    """The newest."""
+    """No event is newer."""
 
 
 class NameChanged(msgspec.Struct, frozen=True):

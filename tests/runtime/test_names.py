@@ -1,6 +1,8 @@
 """Named subscriptions at real brokers: they outlive their clients, and all brokers."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -50,6 +52,45 @@ async def take(subscription: ConfirmableSubscription, count: int) -> list[int]:
     while len(found) < count:
         found += [int(event.attributes["n"]) for event in await subscription.take(count - len(found))]
     return found
+
+
+LISTENER = """
+import asyncio, sys, gapless
+
+async def main():
+    async with gapless.connect(sys.argv[1], name="bob") as bob:
+        subscription = await bob.subscribe("n > 0", name="billing")
+        await subscription.take()
+        await subscription.confirm()
+        print("ready", flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_client_is_shown_as_the_listener_until_its_session_expires_and_no_longer() -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        bob = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", LISTENER, network.at("b2"), stdout=subprocess.PIPE
+        )
+        assert bob.stdout is not None
+        opened = asyncio.create_task(bob.stdout.readline())
+        while not opened.done():
+            await publish(speaker, 1, 1)
+            await asyncio.sleep(0.2)
+        [found] = await speaker.named_subscriptions()
+        assert found.client.startswith("bob")
+        bob.kill()
+        await bob.wait()
+        while (await speaker.named_subscriptions())[0].client:
+            await asyncio.sleep(0.1)
+        async with connect(network.at("b0"), name="cat") as cat:
+            await cat.subscribe("n > 0", name="billing")
+            [found] = await speaker.named_subscriptions()
+            assert found.client.startswith("cat")
+
+    named(test, session_s=1.0)
 
 
 def test_it_goes_on_elsewhere_after_what_was_taken() -> None:

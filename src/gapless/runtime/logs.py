@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any, TextIO, TypeAlias
 
 from gapless.printable import as_value, printable
-
 from gapless.runtime.log_limit import LimitedHandler
 
 __all__ = ["LEVELS", "Logger", "client_logger", "log_to", "logger_of"]

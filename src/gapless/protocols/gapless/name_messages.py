@@ -31,7 +31,7 @@ class NameRecord(_Message, frozen=True):
     client: str = ""
     """Who listens; empty if nobody does."""
     broker: str = ""
-    """Where that client was when it opened it."""
+    """Where that client was when it opened it; empty if its session has expired there."""
     is_over: bool = False
     """It was ended."""
     latest: int = 0

@@ -227,6 +227,24 @@ def test_a_position_has_reached_everyone_when_the_wave_after_it_is_done() -> Non
     assert (root.waves.final, root.waves.reached) == (3, 1)
 
 
+def test_positions_after_which_nothing_was_admitted_are_not_newer_than_the_last_event() -> None:
+    root = Root()
+    for _ in range(3):
+        assert root.echo(root.start())
+    assert (root.waves.final, root.waves.newest) == (3, 0), "nothing was ever admitted"
+    wave = root.start()
+    root.waves.echoed("u", Echo(wave.number, False, False, admitted={"u/0": {"p": [(1, 1)]}}))
+    echo = root.waves.due_echo(lambda client: root.released)
+    assert echo is not None
+    root.waves.completed(echo)
+    assert (root.waves.final, root.waves.newest) == (4, 4)
+    for _ in range(3):
+        assert root.echo(root.start())
+    assert (root.waves.final, root.waves.newest) == (7, 4)
+    assert root.waves.begin(Wave(20, final=15, reached=4, done=4, interval=None), [], {})
+    assert root.waves.newest == 15, "what was admitted since 7 is not known here"
+
+
 def test_what_came_before_a_wave_that_is_no_position_is_kept_until_everyone_knows_what_it_was() -> None:
     root = Root()
     root.add(1)

@@ -213,7 +213,8 @@ class NamedClient:
         found = self._found[message.request]
         for item in message.records:
             lag_s = max(0, message.position - item.position) / 1e6
-            found.append(NamedSubscription(item.name, item.filter, item.position, item.client, lag_s, item.is_shared))
+            client = item.client if item.broker else ""
+            found.append(NamedSubscription(item.name, item.filter, item.position, client, lag_s, item.is_shared))
         if message.is_last:
             del self._questions[message.request], self._found[message.request]
             self._emit(NamesListed(message.request, found, message.position))

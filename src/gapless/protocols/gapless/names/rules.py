@@ -115,6 +115,20 @@ def confirm(call: ClientConfirm, client: str, broker: str = "") -> Change:
     return change
 
 
+def note_absence(generation: int, client: str) -> Change:
+    """The session of the client that listens has expired. Should it come back, it may confirm as before.
+
+    Who deals for a group stays: the others have a lease to go by.
+    """
+
+    def change(record: NameRecord | None) -> NameRecord:
+        if record is None or (record.generation, record.client) != (generation, client) or record.is_shared:
+            raise Refusal(f"{client!r} has not opened the named subscription any more, or deals for a group")
+        return msgspec.structs.replace(record, broker="")
+
+    return change
+
+
 def move(call: ClientMove, *, newest: int = 0) -> Change:
     """The name goes on after another position, or ends. Whoever listens to it is told that this is over."""
 

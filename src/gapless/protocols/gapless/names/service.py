@@ -56,7 +56,7 @@ from gapless.protocols.gapless.names.groups import Groups
 from gapless.protocols.gapless.names.listing import Listing
 from gapless.protocols.gapless.names.proposals import Proposal, Proposals
 from gapless.protocols.gapless.names.register import NAMES_MAX, Register
-from gapless.protocols.gapless.names.rules import Change, confirm, move, open_name
+from gapless.protocols.gapless.names.rules import Change, confirm, move, note_absence, open_name
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.waves import Waves
 from gapless.protocols.parts.forgetting import forget_oldest
@@ -67,6 +67,8 @@ NAME_CALLS = frozenset({ClientOpen, ClientConfirm, ClientNames, ClientMove, Clie
 NAME_KINDS = frozenset(NAME_MESSAGES)
 PENDING_MAX = 200
 """Changes and questions of one client that are under way."""
+ABSENCE_TRIES = 600
+"""For so many ticks keepers are asked to note that a client is gone: a minute."""
 RECORDS_AT_ONCE = 100
 TICK_US = 100_000
 HURRIED = 20
@@ -248,12 +250,27 @@ class Names:
             session = self._desk.sessions.get(client)
             if session is None:
                 del self._listening[client]
+                for name, generation in listening.values():
+                    self._note_absence(client, name, generation)
                 continue
             names = [name for name in listening if self._is_live(session, name)]
             for name in names:
                 session.note(Reached(session.attempt, name, self._told, True, []))
             if names:
                 self._desk.flush(session)
+
+    def _note_absence(self, client: str, name: str, generation: int) -> None:
+        """Let nobody be shown as the listener whose session has expired."""
+        tries = iter(range(ABSENCE_TRIES))
+        self._proposals.propose(
+            Proposal(
+                name,
+                note_absence(generation, client),
+                lambda record, refusal: None,
+                lambda: client not in self._desk.sessions and next(tries, None) is not None,
+                self._user_of(client),
+            )
+        )
 
     def _is_live(self, session: Session, name: str) -> bool:
         readings = self._desk.readings
@@ -358,7 +375,7 @@ class Names:
         self._propose(session, call.name, change, done)
 
     def _tell_taken(self, before: NameRecord | None, generation: int, reason: str) -> None:
-        if before is not None and before.client:
+        if before is not None and before.client and before.broker:
             self._send(before.broker, NameTaken(before.name, generation, before.client, reason))
 
     def _lose(self, client: str, name: str, generation: int, reason: str) -> None:
@@ -417,7 +434,7 @@ class Names:
             return
 
         def done(records: list[NameRecord]) -> None:
-            position = self._waves.final
+            position = self._waves.newest
             for first in range(0, len(records) or 1, RECORDS_AT_ONCE):
                 part = records[first : first + RECORDS_AT_ONCE]
                 is_last = first + RECORDS_AT_ONCE >= len(records)

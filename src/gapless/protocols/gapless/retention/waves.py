@@ -120,6 +120,9 @@ class Waves:
         self.number = 0
         self.final = 0
         """All events up to this position are admitted and held."""
+        self.newest = 0
+        """No event between this position and `final` is possible, as far as is known: nothing was admitted there."""
+        self._noted = -1
         self.reached = 0
         """All events up to this position that go through this broker have done so."""
         self.milestones = Milestones(span_us)
@@ -204,6 +207,14 @@ class Waves:
         self._hurried = HURRIED
         return None if self.is_open and not again else self._next()
 
+    def _note(self, interval: Interval | None) -> None:
+        """Up to `final`, this is known now."""
+        self._archive.note(interval)
+        if self.final > self._noted:
+            is_empty = interval is not None and interval.since <= self._noted and not any(interval.admitted.values())
+            self._noted = self.final
+            self.newest = self.newest if is_empty else self.final
+
     def _next(self) -> Wave:
         number = self._started = max(self.number + 1, self._clock.next())
         return Wave(number, self.final, self._before_done, self._done, self._interval, self.dropped, self._named)
@@ -221,7 +232,7 @@ class Waves:
         if self._names is not None:
             self._named_below, self._keepers_below = self._names.lowest()
             self._names.spare(wave.named)
-        self._archive.note(wave.interval)
+        self._note(wave.interval)
         self.reached = max(self.reached, wave.reached)
         self.milestones.note(self._clock.now, self.reached)
         self._archive.reach(self.reached)
@@ -296,8 +307,8 @@ class Waves:
         else:
             self._before_done, self._done, self._completed = self._done, self._completed, echo.number
             self._interval = Interval(self.final, echo.number, echo.admitted)
-            self._archive.note(self._interval)
             self.final = echo.number
+            self._note(self._interval)
         self._patience = PATIENCE_MIN
         self._idle = 1 if echo.busy else min(2 * self._idle, IDLE_MAX)
         self._hurried = max(0, self._hurried - 1)
