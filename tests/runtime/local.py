@@ -4,16 +4,21 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
+
 from gapless.overlay import Overlay
 from gapless.runtime.broker import Broker
 from gapless.runtime.fleet import local_network
 from gapless.runtime.network_file import NetworkConfig, ProtocolEntry
 from gapless.runtime.settings import RuntimeSettings
+from gapless.security.limits import Limits
 
 __all__ = ["QUICK", "Local", "local"]
 
 QUICK = RuntimeSettings(heartbeat_ms=50, suspect_ms=400, hello_ms=400, join_ms=500, drain_ms=500, redial_max_ms=100)
 """Settings with which a test does not take long; not too quick for a machine that is busy with other tests."""
+
+UNCHANGED = Limits()
 
 
 class Local:
@@ -55,10 +60,12 @@ async def local(
     f: int | None = None,
     protocol: str = "gapless",
     runtime: RuntimeSettings = QUICK,
+    limits: Limits = UNCHANGED,
     **options: float | str,
 ) -> AsyncIterator[Local]:
     """A network that is up."""
     config = local_network(overlay, f=f, protocol=ProtocolEntry(protocol, dict(options)), runtime=runtime)
+    config = msgspec.structs.replace(config, limits=limits)
     network = Local(config)
     try:
         await asyncio.gather(*(network.start(name) for name in config.overlay.brokers))

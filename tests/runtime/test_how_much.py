@@ -12,10 +12,14 @@ from gapless.client import Client, connect
 from gapless.errors import ConnectError, DeniedError
 from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocols.gapless.client_messages import ClientPublish
+from gapless.protocols.gapless.client_messages import Attach, Attached, ClientPublish, SubscriptionProgress
+from gapless.runtime import gate
 from gapless.runtime.event_loop import run
+from gapless.security.limits import Limits
 
+from .local import local
 from .logged import logged
+from .raw_peer import Raw, batch
 from .secure import PATIENT, Secure, secure, until
 
 EVERYTHING = {"publish": ["TRUE"], "subscribe": ["TRUE"]}
@@ -40,7 +44,7 @@ def test_further_connections_are_refused_with_a_sentence(tmp_path: Path) -> None
                 with pytest.raises(ConnectError, match="user 'ann' has 2 connections here, the most that it may have"):
                     await asyncio.wait_for(third.advertise("TRUE"), 30)
                 assert "code=limit" in log.text
-                assert "who=user ann" in log.text
+                assert 'who="user ann"' in log.text
             await third.close()
             await first.close()
             await until(lambda: network.brokers["b0"].links.client_count == 1)
@@ -308,8 +312,47 @@ def test_what_waited_for_its_turn_counts_for_who_sent_it(tmp_path: Path) -> None
             rest = [ClientPublish(attempt, [Event(ann.name, seq, {"n": seq}, b"") for seq in range(1, 51)])]
             links.take_in(links.links[ann.name], connections[0], rest)
             assert connections[0].is_held
-            assert links.gate.wait_s(links.links[bob.name], 0, connections[1].bytes_out) == 0
+            assert links.gate.wait_s(links.links[bob.name], 0, connections[1].bytes_out, 0) == 0
             await ann.close(leave=False)
             await bob.close(leave=False)
+
+    run(main())
+
+
+# ---- networks without users -----------------------------------------------------------------------------------
+
+
+def test_without_users_the_clients_of_an_address_are_counted() -> None:
+    async def main() -> None:
+        async with local(1, f=0, limits=Limits(connections=1, subscriptions=1)) as network:
+            first = await connect(network.url)
+            await first.subscribe("n = 1")
+            with pytest.raises(DeniedError, match=r"address 127\.0\.0\.1 has 1 subscriptions here, the most"):
+                await first.subscribe("n = 2")
+            second = await connect(network.url)
+            with pytest.raises(ConnectError, match=r"address 127\.0\.0\.1 has 1 connections here"):
+                await asyncio.wait_for(second.advertise("TRUE"), 30)
+            await second.close()
+            await first.close()
+
+    run(main())
+
+
+def test_what_a_client_brings_is_understood_while_others_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a turn of the event loop for each of 2,000 filters, and a witness is served within these turns."""
+    monkeypatch.setattr(gate, "PIECE_US", -1)
+
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as witness:
+            await witness.advertise("TRUE")
+            peer = await Raw.attached(network)
+            held = [SubscriptionProgress(f"liar/s{n}", f"x = {n}", {}, {}, False) for n in range(2_000)]
+            answer = asyncio.create_task(peer.say(batch(Attach(3, "b0/0", held, {}, [], 1))).wait_for(Attached))
+            link = network.brokers["b0"].links.links["liar"]
+            await until(lambda: link.connection is not None and bool(link.connection.backlog))
+            await witness.publish({"n": 1})
+            assert not answer.done()
+            assert len((await answer).fresh) == 2_000
+            peer.close()
 
     run(main())

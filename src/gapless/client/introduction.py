@@ -58,7 +58,7 @@ class Introduction:
         """Nobody dials a client."""
         return Refusal("name", "this is a client")
 
-    def answer(self, hello: Hello, identity: Identity) -> Refusal:
+    def answer(self, hello: Hello, identity: Identity, host: str) -> Refusal:
         """Nobody dials a client."""
         return Refusal("name", "this is a client")
 

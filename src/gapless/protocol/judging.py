@@ -48,3 +48,7 @@ class Judging(msgspec.Struct, frozen=True):
     rewrite: Callable[[Any, Mapping[str, str], Set[str]], Any]
     """The message with other filters for some subscriptions, and without the subscriptions and advertisements in the
     set; None if nothing is left of it."""
+    text_max: int = 1 << 20
+    """Characters in the names and filters that one message may bring."""
+    effort_max: int = 300_000
+    """Steps that it may take to understand these filters (`Filter.effort`)."""

@@ -85,6 +85,11 @@ class BrokerNode(Node, Protocol):
         """Whether the client is brought what was published before."""
         return False
 
+    @property
+    def is_working(self) -> bool:
+        """Whether it works on an input in pieces, and lets others wait behind it."""
+        return False
+
     def measured(self) -> Mapping[str, Mapping[int, int]]:
         """What it measured of itself, where an option asks for that: how often each number came, by what it counts."""
         return {}

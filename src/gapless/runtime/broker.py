@@ -37,7 +37,7 @@ from gapless.runtime.report import report_of
 from gapless.runtime.sent_away import SentAway
 from gapless.runtime.waiting import Waiting
 from gapless.runtime.wire import REFUSAL, Hello, Refusal, Welcome, frame
-from gapless.security.identity import Identity, user_of
+from gapless.security.identity import Identity
 
 __all__ = ["Broker", "listen_error"]
 
@@ -103,10 +103,16 @@ class Broker:
             tls=self._access.context,
         )
         links.refusals.audit = self.audit
-        judging = self.config.spec.judging
-        if self.doors is not None and self.doors.users is not None:
-            assert judging is not None, "checked with the network's file"
-            links.gate = Gate(self.doors, judging, self.audit, deny=self._sent_away.deny, node=lambda: self.node)
+        doors = self.doors if self.doors is not None and self.doors.users is not None else None
+        links.gate = Gate(
+            doors,
+            self.config.spec.judging,
+            self.audit,
+            deny=self._sent_away.deny,
+            node=lambda: self.node,
+            limits=self.config.limits,
+            broker_limits=self.config.broker_limits,
+        )
         return links
 
     # ---- a life -------------------------------------------------------------------------------------------
@@ -169,8 +175,7 @@ class Broker:
         self._begin(incarnation, await asyncio.to_thread(self.config.spec.broker, place, self.config.options))
 
     def _place(self, incarnation: int, found: DiskContents | None) -> BrokerPlace:
-        gate = self._links.gate
-        owners = Owners() if gate is None else Owners(user_of, gate.names_max, gate.may_read_history)
+        owners = Owners() if self._links.gate is None else self._links.gate.owners()
         return BrokerPlace(self.name, self.config.overlay, self.config.network.f, incarnation, found, owners)
 
     def _begin(self, incarnation: int, node: BrokerNode | None = None) -> None:
@@ -273,9 +278,9 @@ class Broker:
         """Whether somebody may do what not everybody may."""
         return self.reception.permits(identity, right)
 
-    def answer(self, hello: Hello, identity: Identity) -> Welcome | Refusal:
+    def answer(self, hello: Hello, identity: Identity, host: str) -> Welcome | Refusal:
         """Whether who dialled is let in."""
-        return self.reception.answer(hello, identity)
+        return self.reception.answer(hello, identity, host)
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
         """Whether we go on with a broker that we dialled."""

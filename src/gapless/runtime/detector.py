@@ -192,7 +192,7 @@ class Detector:
         elif now - link.sent_us >= heartbeat_us * link.pace // 3 and not connection.is_congested:
             self._ping(link)
         if connection.bytes_in != link.seen_in or (
-            link.is_client and (connection.is_held or self._are_clients_held_back())
+            link.is_client and (connection.is_held or connection.backlog or self._are_clients_held_back())
         ):
             if link.absence == "suspected":
                 link.patience = min(link.patience * PATIENCE_STEP, PATIENCE_MAX)

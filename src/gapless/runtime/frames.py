@@ -100,6 +100,11 @@ class FrameStream(asyncio.BufferedProtocol):
         return f"{found[0]}:{found[1]}" if found else "nowhere"
 
     @property
+    def peer_host(self) -> str:
+        """The address of the other end without its port, to count connections by."""
+        return self.peer_address.rpartition(":")[0]
+
+    @property
     def peer_certificate(self) -> dict[str, Any]:
         """The certificate of the other end, if it showed one; it was checked in the handshake."""
         found = None if self._transport is None else self._transport.get_extra_info("peercert")

@@ -22,11 +22,18 @@ from gapless.runtime.connection import Link
 from gapless.runtime.later import Later
 from gapless.runtime.turn_meter import TurnMeter
 
-__all__ = ["NodeHost"]
+__all__ = ["UNJUDGED", "NodeHost"]
 
 
 LONG_TURN_US = 1_000
 """A turn of the event loop that takes longer sends what it has, so that others need not wait for its end."""
+
+
+class _Unjudged:
+    """What `judge` returns if there was no time to judge all of a message: it comes again in a later turn."""
+
+
+UNJUDGED = _Unjudged()
 AT_ONCE = 256
 """To so many peers it is sent before others are heard: each is a call of the system."""
 
@@ -95,9 +102,9 @@ class NodeHost:
     def receive(
         self, link: Link, messages: list[Any], deadline_us: int, judge: Callable[[Link, Any], Any] | None = None
     ) -> list[Any]:
-        """Messages from a peer; returns those for which there was no time, but takes one at least.
+        """Messages from a peer; returns those for which there was no time, but takes one at least, or judges a part.
 
-        `judge` returns each as the node may see it, or None if it may not.
+        `judge` returns each as the node may see it, None if it may not, or `UNJUDGED`.
         An error of the outside world is raised, for its sender to hear of.
         """
         node = self.node
@@ -110,11 +117,13 @@ class NodeHost:
             for message in messages:
                 if taken and now_us() > deadline_us:
                     break
-                taken += 1
                 if judge is not None:
                     message = judge(link, message)
-                    if message is None:
-                        continue
+                    if message is UNJUDGED:
+                        break
+                taken += 1
+                if message is None:
+                    continue
                 for effect in step(Received(peer, message), now):
                     if effect.__class__ is Send:
                         target = links.get(effect.peer)

@@ -169,7 +169,7 @@ class Links:
 
     def arrived(self, connection: Connection) -> None:
         """A peer dialled, and has not said yet who it is."""
-        victim = self._anonymous.add(connection, connection.peer_address.rpartition(":")[0])
+        victim = self._anonymous.add(connection, connection.peer_host)
         if victim is not None:
             self.refusals.stranger(victim.peer_address, "crowd", CROWDED)
             victim.abort()
@@ -181,7 +181,7 @@ class Links:
             connection.refuse(found.code, found.reason)
             return
         connection.identity = found
-        answer = self._owner.answer(hello, found)
+        answer = self._owner.answer(hello, found, connection.peer_host)
         if isinstance(answer, Welcome) and hello.role == BROKER and self._insists(hello):
             answer = Refusal("duplicate", "there is a connection already, or will be in a moment")
         if isinstance(answer, Refusal):
@@ -239,7 +239,7 @@ class Links:
         connection.establish(link)
         self.detector.established(link)
         if self.gate is not None and link.is_client and connection.identity is not None:
-            self.gate.came(link, connection.identity)
+            self.gate.came(link, connection.identity, connection.peer_host)
         if link.is_client and self.queues.is_paused:
             connection.pause_reading()
         if link.outbox:
@@ -355,7 +355,7 @@ class Links:
     def take_in(self, link: Link, connection: Connection, messages: list[Any], size: int = 0) -> None:
         """Give messages to the node; what there is no time for waits with its connection, and comes again without a
         size. A client that has taken too much waits, too."""
-        begun = self.meter.begin()
+        begun, begun_us = self.meter.begin(), now_us()
         try:
             judge = self.gate.judge if self.gate is not None and link.is_client else None
             connection.backlog = self.host.receive(link, messages, self.turns.deadline_us, judge)
@@ -368,7 +368,7 @@ class Links:
         finally:
             self.meter.end(begun, link.name, messages)
         if self.gate is not None and link.is_client:
-            connection.hold(self.gate.wait_s(link, size, connection.bytes_out))
+            connection.hold(self.gate.wait_s(link, size, connection.bytes_out, now_us() - begun_us))
         self.queues.look()
 
     def drained(self, connection: Connection) -> None:

@@ -52,6 +52,9 @@ suspect_ms = 2000
 `[audit_log]`
 : `file` is where each broker writes who logs in, who is refused, and what operators do (`gapless.runtime.audit_log`),
   relative to this file; `{name}` stands for the broker's name. Hosts may keep it in different places.
+`[limits]`, `[broker_limits]`
+: how much the clients of one address may take of a broker, and all clients together (`gapless.security.limits`). A
+  network with users has these tables in the users' file.
 
 `[protocol]`, `[runtime]`
 : may be left out. `gapless protocols NAME` lists a protocol's options, `gapless.runtime.settings` the runtime's.
@@ -76,6 +79,7 @@ from gapless.runtime.access import Access
 from gapless.runtime.address import split_address
 from gapless.runtime.settings import RuntimeSettings
 from gapless.security.credentials import Credentials
+from gapless.security.limits import BrokerLimits, Limits
 from gapless.storage.interface import Sync
 from gapless.toml_file import check_keys, convert, hint, parse_toml, read_text, rows_of
 
@@ -169,6 +173,8 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
     security: SecurityEntry | None = None
     storage: StorageEntry = StorageEntry()
     audit_log: AuditLogEntry = AuditLogEntry()
+    limits: Limits = Limits()
+    broker_limits: BrokerLimits = BrokerLimits()
 
     @cached_property
     def overlay(self) -> Overlay:
@@ -239,6 +245,14 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
         if self.storage != StorageEntry():
             lines += ["", "[storage]", f"sync = {_toml(self.storage.sync)}"]
             lines.append(f"interval_ms = {_toml(self.storage.interval_ms)}")
+        for place, limits in (("limits", self.limits), ("broker_limits", self.broker_limits)):
+            changed = {
+                key: value
+                for key, value in msgspec.structs.asdict(limits).items()
+                if value != getattr(type(limits)(), key)
+            }
+            if changed:
+                lines += ["", f"[{place}]", *(f"{key} = {_toml(value)}" for key, value in changed.items())]
         if self.security is not None:
             files = {key: path for key, path in msgspec.structs.asdict(self.security).items() if path}
             lines += ["", "[security]", *(f"{key} = {_toml(path)}" for key, path in files.items())]
@@ -258,6 +272,8 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "runtime": RuntimeSettings,
     "security": SecurityEntry,
     "storage": StorageEntry,
+    "limits": Limits,
+    "broker_limits": BrokerLimits,
 }
 
 
@@ -334,7 +350,13 @@ def check_network(config: NetworkConfig) -> None:
         check_overlay(config.spec, config.overlay, config.network.f, config.options)
     except ProtocolError as error:
         raise ConfigError(f"protocol: {error}") from None
-    if config.security is not None and config.security.users and config.spec.judging is None:
+    has_users = config.security is not None and bool(config.security.users)
+    if has_users and (config.limits, config.broker_limits) != (Limits(), BrokerLimits()):
+        raise ConfigError("limits: this network has users; set [limits] and [broker_limits] in the users' file")
+    for place, limits in (("limits", config.limits), ("broker_limits", config.broker_limits)):
+        if limits.names != Limits().names:
+            raise ConfigError(f"{place}.names: this is a limit of users, and this network has none; leave it out")
+    if has_users and config.spec.judging is None:
         raise ConfigError(
             f"security.users: protocol {config.spec.name!r} cannot tell what its clients ask for, so nobody can be "
             "allowed one thing and not another; leave it out, or choose protocol 'gapless'"

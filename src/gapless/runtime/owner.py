@@ -19,7 +19,7 @@ class Owner(Protocol):
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
         """Find out who dialled, or why the peer may not come in."""
 
-    def answer(self, hello: Hello, identity: Identity) -> Welcome | Refusal:
+    def answer(self, hello: Hello, identity: Identity, host: str) -> Welcome | Refusal:
         """What to say to a peer that dialled."""
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:

@@ -74,7 +74,7 @@ class Reception:
             return ANYBODY
         who = self._doors.identify(connection, hello)
         if isinstance(who, Identity) and who.kind == "broker":
-            self._broker_hosts[connection.peer_address.rpartition(":")[0]] = None
+            self._broker_hosts[connection.peer_host] = None
             while len(self._broker_hosts) > len(self._house.config.brokers):
                 del self._broker_hosts[next(iter(self._broker_hosts))]
         return who
@@ -93,13 +93,13 @@ class Reception:
             incarnation=house.incarnation, boot=house.boot,
         )  # fmt: skip
 
-    def answer(self, hello: Hello, identity: Identity) -> Welcome | Refusal:
+    def answer(self, hello: Hello, identity: Identity, host: str) -> Welcome | Refusal:
         """Whether who dialled is let in."""
         house = self._house
         if hello.network and hello.network != house.config.fingerprint:
             return Refusal("network", f"{house.name!r} has another network file; give every host the same one")
         gate = house.links.gate
-        why = "" if gate is None else gate.why_not(identity, is_client=hello.role == CLIENT)
+        why = "" if gate is None else gate.why_not(identity, host, is_client=hello.role == CLIENT)
         if why:
             return Refusal("limit", why)
         if hello.role == BROKER:

@@ -66,9 +66,11 @@ class Turns:
         if self._begun_us is None:
             self._loop.call_soon(self._begin)
         self._begun_us = begun = now_us()
-        while self._waiting and now_us() - begun <= TURN_US:
-            connection = next(iter(self._waiting))
-            del self._waiting[connection]
+        for connection in list(self._waiting):
+            if now_us() - begun > TURN_US:
+                break
+            if self._waiting.pop(connection, self) is self:
+                continue  # it has gone meanwhile
             if connection.is_open:
                 if self._is_readable(connection):
                     connection.resume_reading()

@@ -1,21 +1,27 @@
-"""How much a user may take: counts that end at a number, and rates, for which it has to wait.
+"""How much one user may take of a broker, or one address where a network has no users.
 
-A rate is a bucket that fills with time and holds what fits into a second. A user that takes more than
+A count ends at a number. A rate is a bucket that fills with time and holds what fits into a second: who takes more than
 it holds goes into debt, and waits until the debt is paid. Nothing is dropped, and nobody else pays.
+
+The defaults are on in every network. They are far above what honest clients need, and keep the rest of a broker
+available: half of its places for clients, and half of its time.
 """
 
 import msgspec
 
-__all__ = ["UNLIMITED", "Bucket", "Limits"]
+__all__ = ["BrokerLimits", "Bucket", "Limits"]
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """At each broker; 0 means that there is no limit."""
+    """Of a user, or of an address, at each broker; 0 means that there is no limit."""
 
-    connections: int = 0
-    """At a time. Further ones are refused."""
-    connections_per_s: float = 0.0
+    connections: int = 5_000
+    """At a time. Further ones are refused. Half of the clients that a broker takes (`clients_max`)."""
+    connections_per_s: float = 1_000.0
     """A connection that comes sooner is refused, and may come again."""
+    attach_share: float = 0.5
+    """How much of a broker's time its clients may take by attaching, subscribing and advertising, which may bring
+    thousands of filters; 1 is all of it. A second of work is free, and then a client that brings more waits."""
     subscriptions: int = 0
     """At a time. A further call is refused."""
     advertisements: int = 0
@@ -37,7 +43,12 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name} is {value}, but a limit is a positive number, or 0 for none")
 
 
-UNLIMITED = Limits()
+class BrokerLimits(Limits, frozen=True, forbid_unknown_fields=True):
+    """Of all clients of a broker together: without limits, unless somebody sets them."""
+
+    connections: int = 0
+    connections_per_s: float = 0.0
+    attach_share: float = 0.0
 
 
 class Bucket:

@@ -48,7 +48,7 @@ import msgspec
 from gapless.errors import ConfigError, FilterError
 from gapless.filters import parse
 from gapless.security.identity import is_user_name
-from gapless.security.limits import UNLIMITED, Limits
+from gapless.security.limits import BrokerLimits, Limits
 from gapless.security.permissions import Names, Outside, Within
 from gapless.security.tokens import is_hash
 from gapless.toml_file import check_keys, convert, parse_toml, read_text, rows_of
@@ -109,8 +109,8 @@ class _SignedTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     users: tuple[User, ...] = ()
-    limits: Limits = UNLIMITED
-    broker_limits: Limits = UNLIMITED
+    limits: Limits = Limits()
+    broker_limits: BrokerLimits = BrokerLimits()
     signed_tokens: _SignedTokens | None = None
     revoked: tuple[str, ...] = ()
 
@@ -144,7 +144,7 @@ def _serial(text: str) -> str:
 
 
 _TABLES: dict[str, type[msgspec.Struct]] = {
-    "limits": Limits, "broker_limits": Limits, "signed_tokens": _SignedTokens,
+    "limits": Limits, "broker_limits": BrokerLimits, "signed_tokens": _SignedTokens,
 }  # fmt: skip
 
 
@@ -186,7 +186,7 @@ def _check_keys(document: Mapping[str, Any]) -> None:
 def _check(file: _File) -> None:
     if len(file.users) > USERS_MAX:
         raise ConfigError(f"users: there are {len(file.users):,}; {USERS_MAX:,} is the most")
-    if file.broker_limits.names != UNLIMITED.names:
+    if file.broker_limits.names != BrokerLimits().names:
         raise ConfigError("broker_limits.names: names are those of a user, at all brokers; limit them in [limits]")
     for number, serial in enumerate(file.revoked):
         if not _HEX.fullmatch(_serial(serial)):

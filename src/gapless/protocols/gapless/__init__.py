@@ -27,9 +27,11 @@ nothing in its own line or above.
 
 from gapless.overlay import Overlay
 from gapless.protocol import Judging, ProtocolSpec, trees_only
+from gapless.protocols.gapless.bounds import TEXT_MAX
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.client import GaplessClient
 from gapless.protocols.gapless.client_messages import ANSWERS, CLIENT_MESSAGES
+from gapless.protocols.gapless.clients.claims import EFFORT_MAX
 from gapless.protocols.gapless.demands import demand, rewrite
 from gapless.protocols.gapless.members.quorum import why_too_small
 from gapless.protocols.gapless.messages import BROKER_MESSAGES
@@ -60,7 +62,7 @@ PROTOCOL = ProtocolSpec(
     keeps_disks=True,
     messages=(*BROKER_MESSAGES, *NAME_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
-    judging=Judging(demand, rewrite),
+    judging=Judging(demand, rewrite, TEXT_MAX, EFFORT_MAX),
     copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition"}),
     refuses=_refuses,
 )

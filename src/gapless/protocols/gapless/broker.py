@@ -282,9 +282,15 @@ class GaplessBroker(BrokerNode):
 
     def _foresee(self, item: Input) -> Pieces[object] | None:
         if type(item) is Received and type(item.message) is Attach:
-            return foresee_attach(self.life.table, item.message)
+            is_sent_on = self.life.clients.is_sent_on(item.peer, item.message)
+            return None if is_sent_on else foresee_attach(self.life.table, item.message)
         table = self.life.table
         return foresee(table, item) if table.has_searches else None
+
+    @property
+    def is_working(self) -> bool:
+        """Whether it works on an input in pieces, and lets others wait behind it."""
+        return self._turns.is_working
 
     def has_session(self, client: str) -> bool:
         """Whether the client's session is here."""

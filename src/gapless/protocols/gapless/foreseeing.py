@@ -10,6 +10,7 @@ from gapless.filters import Filter, parse
 from gapless.filters.foresight import LONG, STEPS
 from gapless.protocol import Input, Received
 from gapless.protocols.gapless.alike import stretches
+from gapless.protocols.gapless.bounds import TEXT_MAX
 from gapless.protocols.gapless.client_messages import Attach, ClientPublish
 from gapless.protocols.gapless.clients.claims import EFFORT_MAX
 from gapless.protocols.gapless.messages import Frame, Publication, Tree
@@ -27,6 +28,9 @@ FEW = 100
 EFFORT_PER_UNIT = 100
 """Steps of normalising a filter that take as long as a unit of work."""
 
+TEXT_PER_UNIT = 500
+"""Characters of a filter that take as long to read as a unit of work."""
+
 
 def foresee(table: RoutingTable, item: Input) -> Pieces[None] | None:
     """What is to be done before this input is taken; None if it takes no time."""
@@ -39,6 +43,8 @@ def foresee_attach(table: RoutingTable, message: Attach) -> Pieces[object] | Non
     """The same, for what a client brings that begins or resumes a session."""
     texts = [progress.filter for progress in message.brought]
     texts += [text for text, _ in message.advertisements.values()]
+    if sum(map(len, texts)) > TEXT_MAX:
+        return None  # whoever takes the input refuses it, before any of it is parsed
     events = message.publications if table.has_searches else []
     found = [event.attributes for event in events if _is_long(event.attributes)]
     if len(texts) <= FEW and not found:
@@ -59,7 +65,7 @@ def _understand(table: RoutingTable, texts: list[str], found: list[Attributes]) 
         effort += more
         if effort > EFFORT_MAX:
             return filters  # and this, too
-        yield 1 + more // EFFORT_PER_UNIT
+        yield 1 + more // EFFORT_PER_UNIT + len(text) // TEXT_PER_UNIT
     yield from _look_ahead(table, found)
     return filters
 

@@ -49,6 +49,11 @@ class Turns:
         self._is_resting = False
         """Whether a timer will let it go on."""
 
+    @property
+    def is_working(self) -> bool:
+        """Whether an input is worked on in pieces, or others wait behind one."""
+        return self._errand is not None or bool(self._waiting)
+
     def take(self, item: Input) -> None:
         """Take an input, at once or in its turn. When only others wait before it, so many are taken that all end."""
         if item == GO_ON:

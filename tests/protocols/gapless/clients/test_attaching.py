@@ -40,6 +40,7 @@ from gapless.protocols.gapless.client_messages import (
     SubscriptionProgress,
     Unsubscribed,
 )
+from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.epochs import Epoch
 from gapless.protocols.gapless.lives import name_life
 from gapless.protocols.gapless.messages import Backup, BackupHeld, Frame, SessionRecord
@@ -282,3 +283,23 @@ def test_who_asks_for_a_session_that_a_hand_over_may_bring_waits_for_that() -> N
     assert isinstance(desk.attach("d")[0], Attached), "it was invited here"
     desk.node.life.table.set_intact(True)
     assert isinstance(desk.hear("c", Attach(4, "b1/0", [], {}, [], 1))[0], Attached)
+
+
+def test_a_client_with_many_subscriptions_is_written_to_the_journal_a_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A publisher is here, so each subscription gets its cut at once. A record for each cut would be quadratic work."""
+    records: list[str] = []
+    record = Session.record
+
+    def note(self: Session) -> SessionRecord:
+        records.append(self.client)
+        return record(self)
+
+    monkeypatch.setattr(Session, "record", note)
+    desk = publishing_desk()
+    records.clear()
+    brought = [SubscriptionProgress(f"s{number}", f"x = {number}", {}, {}, False) for number in range(50)]
+    answers = desk.attach("c", 3, *brought)
+    assert sum(answer.is_whole for answer in answers if isinstance(answer, Cut)) == 50
+    assert len(records) < 5

@@ -81,8 +81,13 @@ class Claims:
         texts = [(progress.subscription, progress.filter) for progress in message.brought]
         texts += [(name, text) for name, (text, _) in message.advertisements.items()]
         check_texts(client, texts)
-        _check_effort(client, (parse(text) for _, text in texts))
         _check_events(client, message.publications, message.first)
+
+    def check_filters(self, client: str, message: Attach) -> None:
+        """What a client brings that is given its session can be understood in time."""
+        texts = [progress.filter for progress in message.brought]
+        texts += [text for text, _ in message.advertisements.values()]
+        _check_effort(client, map(parse, texts))
 
     def check_resume(self, session: Session, message: Attach) -> None:
         """A client begins or resumes its session here."""

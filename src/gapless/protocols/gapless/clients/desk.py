@@ -43,7 +43,7 @@ from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clients.unaccounted import Unaccounted
 from gapless.protocols.gapless.epochs import epoch_of, inherited, times_inherited
-from gapless.protocols.gapless.lives import Home, broker_of
+from gapless.protocols.gapless.lives import Home, broker_of, is_life
 from gapless.protocols.gapless.messages import Cuts, PutOff, SessionRecord
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.parting import TOGETHER
@@ -126,9 +126,16 @@ class Desk:
         if answer is not None:
             self._send(client, answer)
             return
+        self._claims.check_filters(client, message)
         session = session or self._begin(client, message)
         self._claims.check_resume(session, message)
         self.errand = self._resume(session, message)
+
+    def is_sent_on(self, client: str, message: Attach) -> bool:
+        """Whether a client is answered without a look at what it brings: invited, sent elsewhere, or asked to wait."""
+        if client in self.sessions or not message.home:
+            return client not in self.sessions
+        return is_life(message.home) and self._homes.find_home(client, message.home) != self._home
 
     def put_off(self) -> dict[str, str]:
         """For operators: clients that want their session, and have to come again, and why."""
@@ -213,11 +220,14 @@ class Desk:
                 # It may have been taken back here, when the client did not know yet that all under it is safe. Whoever
                 # has subscribed since does not start with what was published before.
                 yield from self._advertise(session, name, text, max(first, min(passed, accounted) + 1))
+        self.gather()  # each cut would write the whole record, and they are fixed at once where publishers are here
         for name in (*fresh, *revived):
             self._subscribe(session, name, brought.live[name].filter)
             if name in revived and may_read:
                 self._table.keep_former(session.subscriptions[name], brought.live[name].cuts)
             yield 1
+        for other in self.gathered():
+            self.secure(other)
         if late:
             self.lagging.resume(session, late, brought.bound(self.readings, position), position)
         session.brought = {name: progress.cuts for name, progress in brought.read.items()}

@@ -1,0 +1,39 @@
+"""Bounds on the filters that one message of a client brings, checked before they are parsed and on the way.
+
+An `Attach` may bring thousands of filters. Their text is bounded before any of it is parsed, and the steps that parsing
+takes are added up as it goes on, so a client that brings too much is refused after a fifth of a second of work, and
+before anything is compared with the filters of its user.
+"""
+
+from collections.abc import Generator
+
+from gapless.errors import CallError
+from gapless.filters import Filter, parse
+
+__all__ = ["check_text", "understand"]
+
+
+def check_text(client: str, texts: list[tuple[str, str]], most: int) -> None:
+    """Refuse more text than a client may bring, before any of it is parsed."""
+    size = sum(len(name) + len(text) for name, text in texts)
+    if size > most:
+        raise CallError(
+            f"the subscriptions and advertisements of {client!r} have {size:,} characters, but {most:,} is the limit; "
+            "end some of them, or use a further client"
+        )
+
+
+def understand(client: str, texts: list[tuple[str, str]], most: int) -> Generator[None, None, list[Filter]]:
+    """Parse the filters, in pieces, and refuse them as soon as that takes too many steps."""
+    effort = 0
+    found: list[Filter] = []
+    for _, text in texts:
+        found.append(parse(text))
+        effort += found[-1].effort
+        if effort > most:
+            raise CallError(
+                f"the filters of {client!r} take more than {most:,} steps to be understood; write them simpler, or use "
+                "a further client"
+            )
+        yield
+    return found
