@@ -44,8 +44,8 @@ class Gapless(System):
         return CLEAR
 
     def more(self, folder: Path) -> str:
-        """What else the network's file says."""
-        return ""
+        """What else the network's file says. All clients come from one address."""
+        return "[limits]\nconnections = 0\nconnections_per_s = 0\n"
 
     def of_broker(self, name: str, folder: Path) -> str:
         """What else it says of a broker."""
