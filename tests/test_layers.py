@@ -132,7 +132,7 @@ ROOMS = {
     "demands": {"client_messages"},
     "overview": {"recovery"},
     "turns": {"options", "clients", "pieces"},
-    "foreseeing": {"alike", "messages", "client_messages", "clients", "pieces", "routing"},
+    "foreseeing": {"alike", "bounds", "messages", "client_messages", "clients", "pieces", "routing"},
     "streams": {"channel", "clock", "messages", "members", "routing"},
     "site": {"options", "disk", "names"},
     "wave_course": {"messages", "recovery", "routing", "history"},

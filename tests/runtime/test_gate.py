@@ -9,13 +9,14 @@ import pytest
 from gapless.errors import CallError, DeniedError
 from gapless.filters import Filter
 from gapless.protocol import BrokerNode, Demand, Effect, Input, Judging
-from gapless.runtime import brought_filters, gate
+from gapless.runtime import gate
 from gapless.runtime.audit_log import AuditLog
 from gapless.runtime.connection import Link
 from gapless.runtime.event_loop import run
 from gapless.runtime.gate import Gate
 from gapless.runtime.host import UNJUDGED
 from gapless.runtime.logs import logger_of
+from gapless.security import brought_filters
 from gapless.security.identity import Identity
 from gapless.security.permissions import Within
 

@@ -28,16 +28,15 @@ from typing import Any
 
 from gapless.errors import DeniedError
 from gapless.events import Attributes, EventRun, Events
-from gapless.filters import Filter
 from gapless.protocol import BrokerNode, Demand, Judging
 from gapless.protocol.nodes import Owners
 from gapless.runtime.audit_log import Actor, AuditLog
-from gapless.runtime.brought_filters import check_text, understand
 from gapless.runtime.clock import now_us
 from gapless.runtime.connection import Link
 from gapless.runtime.doors import Doors
 from gapless.runtime.host import UNJUDGED
 from gapless.runtime.quotas import Quotas, Room
+from gapless.security.brought_filters import check_text, understand
 from gapless.security.identity import Identity, client_prefix, user_of
 from gapless.security.limits import BrokerLimits, Bucket, Limits
 from gapless.security.permissions import Within
@@ -56,7 +55,7 @@ ATTACHES_PER_S = 10.0
 """How often one connection may attach. A client repeats an attempt that was not answered after 0.1 s or later."""
 
 
-_NONE: Sequence[Filter] = ()
+_NONE: Sequence[object] = ()
 
 
 class _Client:
@@ -74,7 +73,7 @@ class _Client:
         """How often it has attached since that was counted last."""
         self.brings_filters = False
         """Whether what is judged of it now brings filters."""
-        self.understood: Sequence[Filter] = _NONE
+        self.understood: Sequence[object] = _NONE
         """Those of its last message. Whoever parses the same text meanwhile is given the same filter."""
         self.work: Generator[None, None, Any] | None = None
         """Judges its last message, for which there was no time yet."""
