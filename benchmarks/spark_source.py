@@ -49,7 +49,7 @@ BYTES = 60
 def published(folder: Path, brokers: int, events: int) -> Iterator[str]:
     """A network whose history holds so many events; where it is."""
     protocol = ProtocolEntry("gapless", {"history_bytes": max(32_000_000, 600 * events)})
-    config = local_network(chain(brokers), f=min(1, brokers - 1), protocol=protocol)
+    config = local_network(chain(brokers), protocol=protocol)
     with Fleet(config, folder) as fleet:
         fleet.start_all()
         asyncio.run(fleet.until_whole(PATIENCE_S))

@@ -37,7 +37,6 @@ from trials.cut_proxy import CutProxyProcess, proxied  # noqa: E402
 
 import gapless  # noqa: E402
 from gapless.overlay import binary  # noqa: E402
-from gapless.protocols.gapless.options import GaplessOptions  # noqa: E402
 from gapless.runtime.event_loop import run  # noqa: E402
 from gapless.runtime.fleet import Fleet, local_network  # noqa: E402
 from gapless.runtime.settings import RuntimeSettings  # noqa: E402
@@ -52,7 +51,6 @@ PUBLISHER, MIDDLE, ROOT, SUBSCRIBER = "b3", "b1", "b0", "b5"
 """A leaf; on the way: its parent, and the root; a leaf on the other side."""
 LEFT = ("b1", "b3", "b4")
 SUSPECT_MS = RuntimeSettings().suspect_ms
-SECOND_OPINION_MS = GaplessOptions().patience_ms
 Act = Callable[[Fleet, CutProxyProcess], Coroutine[Any, Any, None]]
 
 
@@ -132,8 +130,6 @@ class Kind(msgspec.Struct, frozen=True):
     """How long the fault itself stops what has to pass it, whatever we do."""
     is_detected: bool = True
     """Whether somebody has to be taken for dead first."""
-    is_alone: bool = False
-    """Whether only one detector has lost sight of it, so that the opinion of another is waited for."""
     is_alive: bool = False
     """Whether it is not dead."""
 
@@ -144,7 +140,7 @@ KINDS = {
     "leave": Kind(leave, "a broker leaves in order", is_detected=False),
     "kill": Kind(kill, "a broker is killed"),
     "freeze": Kind(freeze, "a broker stands still", is_alive=True),
-    "cut": Kind(cut, "two neighbours do not hear each other", is_alone=True, is_alive=True),
+    "cut": Kind(cut, "two neighbours do not hear each other", LONG_S, False, is_alive=True),
     "partition": Kind(partition, "3 of 7 are cut off; the publisher is among them", LONG_S, False),
     "beyond f": Kind(two_at_once, "two neighbours are killed; they return with their disks", LONG_S, False),
     "blackout": Kind(blackout, "all are killed and started at once", is_detected=False),
@@ -249,7 +245,7 @@ def main(arguments: list[str]) -> int:
         kind = KINDS[name]
         stops = try_kind(kind, times)
         median, worst = statistics.median(stops), max(stops)
-        detector = (SUSPECT_MS if kind.is_detected else 0.0) + (SECOND_OPINION_MS if kind.is_alone else 0.0)
+        detector = SUSPECT_MS if kind.is_detected else 0.0
         ours = max(0.0, median - detector - kind.waits_s * 1000)
         figures[name] = {"median_ms": median, "worst_ms": worst, "ours_ms": ours, "stops_ms": stops}
         shown = (f"{value:,.0f}" for value in (median, worst, detector, kind.waits_s * 1000, ours))

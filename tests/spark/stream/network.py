@@ -32,9 +32,7 @@ PATIENT = RuntimeSettings(suspect_ms=5_000)
 @contextmanager
 def served(folder: Path, brokers: int = 3, *, name: str = "shop", **options: float) -> Iterator[Fleet]:
     """Brokers in a row, that take part."""
-    config = local_network(
-        chain(brokers), f=min(1, brokers - 1), name=name, protocol=ProtocolEntry("gapless", options), runtime=PATIENT
-    )
+    config = local_network(chain(brokers), name=name, protocol=ProtocolEntry("gapless", options), runtime=PATIENT)
     with Fleet(config, folder) as fleet:
         fleet.start_all()
         asyncio.run(fleet.until_whole(PATIENCE_S))
