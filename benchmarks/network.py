@@ -3,10 +3,13 @@
     python benchmarks/network.py            # some minutes
     python benchmarks/network.py --quick    # a glance
 
-Payloads of 100 bytes. Rates are counted from the publisher's first call to the subscriber's last event, all of them in
-order and each once. The limit is a bare relay without any guarantee (`peers/relay_system.py`). Peers are the servers of
-the operating system's packages with their Python clients; those that are not installed are left out with a word.
-Fails if gapless is slower than NATS core, which promises nothing, or if a turn of a broker's event loop is too long.
+Payloads of 100 bytes. Gapless is measured twice: with events as applications publish them, each with four distinct
+attributes beside its topic, and with events whose attributes are all equal, which are carried and matched as one.
+Rates are counted from the publisher's first call to the subscriber's last event, all of them in order and each once.
+The limit is a bare relay without any guarantee (`peers/relay_system.py`). Peers are the servers of the operating
+system's packages with their Python clients; those that are not installed are left out with a word.
+Fails if gapless with equal attributes is slower than NATS core, which promises nothing, or if a turn of a broker's
+event loop is too long.
 """
 
 import argparse
@@ -26,7 +29,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from benchmarks.peers.__main__ import IN_MEMORY  # noqa: E402
-from benchmarks.peers.gapless_system import Gapless  # noqa: E402
+from benchmarks.peers.gapless_system import Gapless, GaplessDistinct  # noqa: E402
 from benchmarks.peers.system import System  # noqa: E402
 
 PATIENCE_S = 300
@@ -108,11 +111,12 @@ def compare(console: Console, count: int, runs: int, paced: int) -> dict[str, di
         p50, p99 = result["latency_ms"]
         table.add_row(
             name, promises[name], f"{result['rate']:,.0f}", f"{result['rate'] / limit:.0%}",
-            f"{p50:.2f}", f"{p99:.2f}", style="bold" if name == Gapless.name else None,
+            f"{p50:.2f}", f"{p99:.2f}", style="bold" if name in (GaplessDistinct.name, Gapless.name) else None,
         )  # fmt: skip
     console.print(table)
     if "NATS core" in found:
-        console.print(f"gapless: {found['gapless']['rate'] / found['NATS core']['rate']:.2f} times NATS core")
+        for name in (GaplessDistinct.name, Gapless.name):
+            console.print(f"{name}: {found[name]['rate'] / found['NATS core']['rate']:.2f} times NATS core")
     return found
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 
 import uvloop
-from benchmarks.peers.gapless_system import Gapless, GaplessOnDisk
+from benchmarks.peers.gapless_system import Gapless, GaplessDistinct, GaplessOnDisk
 from benchmarks.peers.mosquitto_system import Mosquitto, MosquittoOnce, MosquittoOnceOrMore
 from benchmarks.peers.nats_system import JetStream, JetStreamOnFile, JetStreamSynced, NatsCore
 from benchmarks.peers.redis_system import RedisStreams, RedisSynced
@@ -21,7 +21,8 @@ from benchmarks.peers.secure_system import SecureGapless
 from benchmarks.peers.system import System
 
 IN_MEMORY: tuple[type[System], ...] = (
-    Gapless, SecureGapless, NatsCore, JetStream, RedisStreams, Mosquitto, MosquittoOnceOrMore, MosquittoOnce, Relay,
+    GaplessDistinct, Gapless, SecureGapless, NatsCore, JetStream, RedisStreams, Mosquitto, MosquittoOnceOrMore,
+    MosquittoOnce, Relay,
 )  # fmt: skip
 ON_DISK: tuple[type[System], ...] = (GaplessOnDisk, JetStreamOnFile, JetStreamSynced, RedisSynced)
 SYSTEMS = {system.name: system for system in (*IN_MEMORY, *ON_DISK)}

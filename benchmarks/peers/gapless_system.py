@@ -5,7 +5,9 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from itertools import count, repeat
 from pathlib import Path
+from typing import Any
 
 from benchmarks.peers.system import TOPIC, System, wait_for
 
@@ -32,6 +34,10 @@ class Gapless(System):
         self._f = f
         self.ports = free_ports(brokers)
         self.servers: list[subprocess.Popen[bytes]] = []
+
+    def attributes(self) -> Iterator[dict[str, Any]]:
+        """Of one event after the other: here they are all the same."""
+        return repeat(ATTRIBUTES)
 
     @property
     def credentials(self) -> Path | None:
@@ -92,7 +98,7 @@ class Gapless(System):
     async def flood(self, port: int, payloads: Iterable[bytes]) -> None:
         async with gapless.connect(f"{self.scheme}127.0.0.1:{port}", credentials=self.credentials) as client:
             await client.advertise(FILTER)
-            await client.publish_many((ATTRIBUTES, payload) for payload in payloads)
+            await client.publish_many(zip(self.attributes(), payloads, strict=False))
 
     async def pace(self, port: int, payloads: AsyncIterator[bytes]) -> None:
         async with (
@@ -100,8 +106,9 @@ class Gapless(System):
             asyncio.TaskGroup() as tasks,
         ):
             await client.advertise(FILTER)
+            attributes = self.attributes()
             async for payload in payloads:
-                tasks.create_task(client.publish(ATTRIBUTES, payload))
+                tasks.create_task(client.publish(next(attributes), payload))
 
     async def subscribe(self, port: int, ready: Callable[[], None], take: Callable[[bytes], bool]) -> None:
         async with gapless.connect(f"{self.scheme}127.0.0.1:{port}", credentials=self.credentials) as client:
@@ -111,6 +118,25 @@ class Gapless(System):
                 for event in events:
                     if not take(event.payload):
                         return
+
+
+class GaplessDistinct(Gapless):
+    """The same with events as applications publish them: each has values of its own beside its topic."""
+
+    name = "gapless, distinct attributes"
+
+    def attributes(self) -> Iterator[dict[str, Any]]:
+        """Four distinct ones, and the topic."""
+        return (
+            {
+                "topic": TOPIC,
+                "symbol": f"S{number % 5_000}",
+                "price": 0.25 * number,
+                "qty": number % 1_000,
+                "id": number,
+            }
+            for number in count()
+        )
 
 
 class GaplessOnDisk(Gapless):
