@@ -52,6 +52,8 @@ class Register:
 
     ledgers: dict[Incarnation, Ledger] = field(default_factory=dict)
     seals: dict[Incarnation, Entries] = field(default_factory=dict)
+    clock: int = 0
+    """Not below any position that this broker has echoed."""
 
 
 @dataclass
@@ -79,9 +81,10 @@ class Membership:
         self, world: World, simulator: Simulator, tree: Tree, me: Incarnation, off: Set[Rule], register: Register | None
     ) -> None:
         self.world, self.simulator, self.tree, self.f, self.me, self.off = world, simulator, tree, tree.f, me, off
-        self.alive, self.clock = True, 0
+        self.alive = True
         self.view: View = {name: (0, 1) for name in tree.names}
         self.register = register or Register()
+        self.clock = self.register.clock
         self.suspicions: dict[Incarnation, set[str]] = {}
         self.proposals: dict[Incarnation, Proposal] = {}
         self.rounds: dict[Incarnation, int] = {}
@@ -170,7 +173,8 @@ class Membership:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Excluded alive: the register stays, with the own journal."""
+        """Excluded alive: the register stays, with the own journal and the clock."""
+        self.register.clock = self.clock
         if self.me not in self.register.seals:
             self.register.ledgers[self.me] = self.own_ledger()
         self.alive, self.state = False, State.STOPPED

@@ -76,7 +76,7 @@ class World:
                 continue
             peer = Incarnation(name, broker.view[name][0])
             running = self.running[name]
-            silent = running.me == peer and not running.alive
+            silent = running.me != peer or not running.alive
             if silent or self.simulator.cuts.get((name, me), 0) > now or self.false.get((me, peer), 0) > now:
                 count = self.unreachable[me, peer] = self.unreachable.get((me, peer), 0) + 1
                 if count > 1 and self.simulator.random.random() < 0.7:
@@ -193,6 +193,7 @@ class World:
                 break
             if simulator.now > end:
                 raise Violation("liveness: " + self.why())
+        simulator.run(simulator.now + 150)  # the last deliveries arrive
         self.checker.end(max(living, key=lambda b: b.final).table)
 
     def run(self) -> None:
