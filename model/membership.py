@@ -88,6 +88,8 @@ class Membership:
         self.suspicions: dict[Incarnation, set[str]] = {}
         self.proposals: dict[Incarnation, Proposal] = {}
         self.rounds: dict[Incarnation, int] = {}
+        self.unsealed: tuple[View | None, int, list[Incarnation]] = (None, 0, [])
+        self.told_all: tuple[View | None, int] = (None, 0)
         self.patience: dict[Incarnation, int] = {}
         self.attempts: dict[Incarnation, int] = {}
         self.answers: dict[str, tuple[Incarnation, frozenset[Incarnation]]] = {}
@@ -191,6 +193,9 @@ class Membership:
         self.send(x, "status", self.view, new)
 
     def tell_all(self) -> None:
+        if self.told_all[0] is self.view and self.told_all[1] == len(self.register.seals):
+            return
+        self.told_all = (self.view, len(self.register.seals))
         for x in self.current(n for n in self.tree.names if n != self.me.name):
             self.tell(x)
 
@@ -214,19 +219,23 @@ class Membership:
 
     # ---- seals
     def wanted(self) -> list[Incarnation]:
-        """The incarnations that this acceptor wants sealed: superseded, suspected by f + 1, or somebody has begun."""
-        found = []
-        for b in self.tree.memberships[self.me.name]:
-            for number in range(self.view[b][0] + 1):
-                x = Incarnation(b, number)
-                if x in self.register.seals or x == self.me:
-                    continue
-                ledger = self.register.ledgers.get(x)
-                begun = ledger is not None and ledger.promised > (0, "") and Rule.PUSH_ON not in self.off
-                enough = self.f + 1 if Rule.SUSPECT_FIRST not in self.off else 1
-                if self.is_dead(x) or begun or len(self.suspicions.get(x, ())) >= enough:
-                    found.append(x)
-        return found
+        """The incarnations that this acceptor wants sealed: dead ones, those that f + 1 suspect, and those whose sealing
+        somebody has begun."""
+        enough = self.f + 1 if Rule.SUSPECT_FIRST not in self.off else 1
+        found = self.dead_unsealed() + [x for x, names in self.suspicions.items() if len(names) >= enough]
+        if Rule.PUSH_ON not in self.off:
+            found += [x for x, ledger in self.register.ledgers.items() if ledger.promised > (0, "")]
+        mine = self.tree.memberships[self.me.name]
+        return [x for x in dict.fromkeys(found) if x not in self.register.seals and x.name in mine and x != self.me]
+
+    def dead_unsealed(self) -> list[Incarnation]:
+        """The dead incarnations of its electorates whose seal this broker does not know."""
+        if self.unsealed[0] is not self.view or self.unsealed[1] != len(self.register.seals):
+            numbers = ((b, range(self.view[b][0] + 1)) for b in self.tree.memberships[self.me.name])
+            known = (Incarnation(b, i) for b, run in numbers for i in run)
+            found = [x for x in known if x not in self.register.seals and self.is_dead(x)]
+            self.unsealed = (self.view, len(self.register.seals), found)
+        return self.unsealed[2]
 
     def press(self, tick: bool = False) -> None:
         """The lowest acceptor that is not suspected proposes at once; the others, and repetitions, after a time that
