@@ -8,7 +8,7 @@ from typing import Any
 
 from model.handover import Handovers, Rows
 from model.membership import Register, State, World
-from model.routing import LOCAL, Advertisement, Filter, LinkName, Local, LocalState
+from model.routing import LOCAL, Advertisement, LinkName, Local, LocalState
 from model.rules import Rule
 from model.simulator import Simulator
 from model.tree import Event, Incarnation, Tree, is_joined
@@ -151,7 +151,7 @@ class Broker(Handovers):
     def after_handover(self) -> None:
         joined = [n for n in self.tree.names if is_joined(self.view[n])]
         if joined and Rule.WAVE_AGAIN not in self.off:
-            self.send(*self.current(joined[:1]), "again")
+            self.send(self.current(joined[:1])[0], "again")
 
     # ---- admission
     def session(self, client: str, number: int) -> Session | None:
@@ -201,7 +201,8 @@ class Broker(Handovers):
             else:
                 session.operations.popleft()
                 session.unconfirmed += 1
-                self.append(Event(client, *arguments, self.timestamp(), self.me))
+                number, topic = arguments
+                self.append(Event(client, number, topic, self.timestamp(), self.me))
                 self.release()
         if session and session.state is SessionState.CLOSING and not session.unconfirmed:
             del self.sessions[client]

@@ -9,7 +9,7 @@ from model.tree import Event
 Key = tuple[str, int]
 
 
-class Violation(Exception):
+class ViolationError(Exception):
     """A promise is broken. The first word of the text is its kind."""
 
 
@@ -62,27 +62,27 @@ class Checker:
     def became_active(self, name: str, cuts: dict[str, int]) -> None:
         s = self.subscriptions[name]
         if s.active is not None:
-            raise Violation(f"twice-active: {name}")
+            raise ViolationError(f"twice-active: {name}")
         s.active, s.cuts = self._step(), cuts
 
     def delivered(self, name: str, event: Event) -> None:
         s, key, step = self.subscriptions[name], event.key, self._step()
         if s.active is None:
-            raise Violation(f"before-active: {name} {key}")
+            raise ViolationError(f"before-active: {name} {key}")
         if key in s.got:
-            raise Violation(f"duplicate: {name} {key}")
+            raise ViolationError(f"duplicate: {name} {key}")
         if event.topic not in s.filter or self.topics[key] != event.topic:
-            raise Violation(f"mismatch: {name} {key}")
+            raise ViolationError(f"mismatch: {name} {key}")
         if key[1] < s.cuts.get(key[0], 0):
-            raise Violation(f"before-cut: {name} {key}")
+            raise ViolationError(f"before-cut: {name} {key}")
         order = self.order.setdefault(s.client, [])
         for at, effect in order:
             if at > s.active and key in self.past[effect]:
-                raise Violation(f"inversion: {name}: {effect} before its cause {key}")
+                raise ViolationError(f"inversion: {name}: {effect} before its cause {key}")
         for cause in self.past[key]:
             due = cause[0] in s.cuts and cause[1] >= s.cuts[cause[0]]
             if due and self.topics[cause] in s.filter and cause not in s.got:
-                raise Violation(f"missing-cause: {name}: {key} without {cause}")
+                raise ViolationError(f"missing-cause: {name}: {key} without {cause}")
         s.got[key] = step
         order.append((step, key))
         self.known[s.client] = self.known.get(s.client, frozenset()) | self.past[key] | {key}
@@ -90,7 +90,7 @@ class Checker:
     def end(self, table: Rows) -> None:
         for key in self.acknowledged:
             if key not in table:
-                raise Violation(f"lost-confirmed: {key}")
+                raise ViolationError(f"lost-confirmed: {key}")
         for name, s in self.subscriptions.items():
             if s.active is not None:
                 for key, topic in self.topics.items():
@@ -112,4 +112,4 @@ class Checker:
             kind = "missing-effect"
         else:
             return
-        raise Violation(f"{kind}: {name} {key} cuts={s.cuts} got={list(s.got)}")
+        raise ViolationError(f"{kind}: {name} {key} cuts={s.cuts} got={list(s.got)}")

@@ -38,7 +38,13 @@ class Client:
     def __init__(
         self, simulator: Simulator, name: str, application: Application, refuge: Callable[[str], Incarnation | None]
     ) -> None:
-        self.simulator, self.name, self.application, self.refuge, self.alive = simulator, name, application, refuge, True
+        self.simulator, self.name, self.application, self.refuge, self.alive = (
+            simulator,
+            name,
+            application,
+            refuge,
+            True,
+        )
         self.session = 0
         self.home: Incarnation | None = None
         self.trying: Incarnation | None = None
@@ -142,9 +148,7 @@ class Client:
         active = [(name, s) for name, s in self.subscriptions.items() if s.active]
         self.resuming = bool(active)
         if active:
-            self.operate(
-                "resume", [(name, s.filter, s.position, s.cuts, s.begin, dict(s.last)) for name, s in active]
-            )
+            self.operate("resume", [(name, s.filter, s.position, s.cuts, s.begin, dict(s.last)) for name, s in active])
         for name, s in self.subscriptions.items():
             if not s.active:
                 self.operate("subscribe", name, s.filter)

@@ -3,9 +3,9 @@
 A schedule is a list of choices, replayed from the start. The default step delivers the message that waits longest.
 Before each step the next operation of any thread of the scope may happen; it is offered again only when something was
 delivered to a node that it touches (other deliveries commute with it). A crash chooses which of its last messages are
-lost: all or none; a single channel costs a deviation. A deviation (at most k) holds the channel whose turn it is for a few steps, or
-until nothing else can happen. When nothing can happen the timers fire, `idle` times in the race. At the end the default order runs until
-everything is quiet, and the checker judges.
+lost: all or none; a single channel costs a deviation. A deviation (at most k) holds the channel whose turn it is for a
+few steps, or until nothing else can happen. When nothing can happen the timers fire, `idle` times in the race. At the
+end the default order runs until everything is quiet, and the checker judges.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from model.broker import Broker
-from model.checker import Violation
+from model.checker import ViolationError
 from model.client import Client
 from model.membership import Register
 from model.routing import Filter
@@ -45,7 +45,7 @@ class Scope:
     """Brokers whose clock jumps ahead by so much with each timestamp."""
 
 
-class NotAllowed(Exception):
+class NotAllowedError(Exception):
     """The schedule breaks the assumptions (more than f), or an operation is impossible."""
 
 
@@ -157,7 +157,7 @@ class Exploration(World):
             if channel is None:
                 return
             self.channels.advance(channel)
-        raise Violation("liveness: does not come to rest")
+        raise ViolationError("liveness: does not come to rest")
 
     def timers(self) -> None:
         for broker in list(self.running.values()):
@@ -198,9 +198,7 @@ class Exploration(World):
             self.timers()
         elif word[0] == "jump":
             self.running[word[1]].clock += int(word[2])
-        elif word[0] == "crash":
-            return self.crash_now(word[1], k)
-        elif word[0] == "inside":  # a crash inside a handover
+        elif word[0] in ("crash", "inside"):  # inside a handover
             return self.crash_now(word[1], k)
         elif word[0] == "back":
             self.restart(word[1])
@@ -239,7 +237,7 @@ class Exploration(World):
     def crash_now(self, name: str, k: int) -> int:
         broker = self.running[name]
         if not broker.alive or not self.may_crash(name):
-            raise NotAllowed
+            raise NotAllowedError
         broker.alive = False
         self.crash_bookkeeping(broker)
         channels = self.channels.channels
@@ -306,7 +304,9 @@ class Exploration(World):
         touched, idle, begun = [True] * len(threads), self.scope.idle, simulator.step
         while True:
             head = simulator.head()
-            offered = [i for i, t in enumerate(threads) if t and (touched[i] or head is None) and self.is_possible(t[0])]
+            offered = [
+                i for i, t in enumerate(threads) if t and (touched[i] or head is None) and self.is_possible(t[0])
+            ]
             for i in offered:
                 touched[i] = False
             options: list[tuple[str, int]] = [("operation", i) for i in offered]
@@ -324,11 +324,13 @@ class Exploration(World):
             if what == "step":
                 simulator.advance(head)
                 if simulator.step - begun > 20000:
-                    raise Violation("liveness: does not come to rest")
+                    raise ViolationError("liveness: does not come to rest")
                 for i, thread in enumerate(threads):
                     if thread and not touched[i]:
                         nodes = self.touched_by(thread[0])
-                        touched[i] = nodes is None or head[1] in nodes or (head[0] in nodes and thread[0][:5] == "crash")
+                        touched[i] = (
+                            nodes is None or head[1] in nodes or (head[0] in nodes and thread[0][:5] == "crash")
+                        )
                 for channel in [c for c, until in simulator.held.items() if until <= simulator.step]:
                     del simulator.held[channel]
             elif what == "operation":
@@ -347,7 +349,7 @@ class Exploration(World):
         for thread in threads:
             for operation in thread:
                 if not self.is_possible(operation):
-                    raise NotAllowed
+                    raise NotAllowedError
                 self.operate(operation, 0)
 
     def finish(self) -> None:
@@ -360,7 +362,7 @@ class Exploration(World):
                 break
             self.timers()
         else:
-            raise Violation("liveness: " + self.why())
+            raise ViolationError("liveness: " + self.why())
         top = max(b.clock for b in self.running.values() if b.alive)
         for _ in range(12):
             self.timers()
@@ -369,7 +371,7 @@ class Exploration(World):
             if self.quiet() and min(b.final for b in living) >= top and not any(b.log for b in living):
                 self.checker.end(max(living, key=lambda b: b.final).table)
                 return
-        raise Violation("liveness: no new final position: " + self.why())
+        raise ViolationError("liveness: no new final position: " + self.why())
 
 
 class Chooser:
@@ -390,15 +392,17 @@ class Chooser:
         return choice
 
 
-def once(scope: Scope, off: Set[Rule], k: int, chooser: Chooser, trace: Callable[[str], None] | None = None) -> str | None:
-    """Run one schedule: the violation, if any; NotAllowed if the schedule is outside the assumptions."""
+def once(
+    scope: Scope, off: Set[Rule], k: int, chooser: Chooser, trace: Callable[[str], None] | None = None
+) -> str | None:
+    """Run one schedule: the violation, if any; NotAllowedError if the schedule is outside the assumptions."""
     exploration = Exploration(scope, off, chooser)
     exploration.channels.trace = trace
     try:
         exploration.explore(k)
-    except Violation as violation:
+    except ViolationError as violation:
         return str(violation)
-    except NotAllowed:
+    except NotAllowedError:
         raise
     except Exception as error:
         return f"exception: {error!r} {traceback.format_exc().strip().splitlines()[-3].strip()}"
@@ -416,7 +420,9 @@ class Result:
     choices: list[int] = field(default_factory=list)
 
 
-def search(scope: Scope, off: Set[Rule], k: int, seconds: float, sample: int | None = None, limit: int = 10**9) -> Result:
+def search(
+    scope: Scope, off: Set[Rule], k: int, seconds: float, sample: int | None = None, limit: int = 10**9
+) -> Result:
     """All schedules with at most k deviations, depth first; or samples. Stops at the first violation."""
     begun, result, prefix = time.monotonic(), Result(), list[int]()
     seeds = random.Random(sample)
@@ -427,7 +433,7 @@ def search(scope: Scope, off: Set[Rule], k: int, seconds: float, sample: int | N
         result.schedules += 1
         try:
             violation = once(scope, off, k, chooser)
-        except NotAllowed:
+        except NotAllowedError:
             violation = None
             result.skipped += 1
         if violation:

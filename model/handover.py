@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from model.membership import Entries, State
-from model.routing import LOCAL, Advertisement, Attempt, Filter, LinkName, Local, Routing, Subscription
+from model.routing import Advertisement, Attempt, Filter, LinkName, Routing, Subscription
 from model.rules import Rule
 from model.tree import Event, Incarnation, Status, View, is_excluded, is_joined
 
@@ -93,7 +93,7 @@ class Handovers(Routing):
         raise NotImplementedError
 
     def begin_handover(self, region: frozenset[str], group: frozenset[str]) -> None:
-        """Take the links into the region away, stop, and contribute. A region that grew includes what was cut before."""
+        """Take the links into the region away, stop, and contribute. A larger region includes what was cut before."""
         for link, end in list(self.links.items()):
             if self.me.name in region or end.peer.name in region or end.bypassed & region:
                 del self.links[link]
@@ -209,7 +209,7 @@ class Handovers(Routing):
             if self.me.name in (a, b):
                 peer = b if a == self.me.name else a
                 names[peer] = (h.key, a, b)
-                self.add_link(names[peer], *self.current([peer]), bypassed)
+                self.add_link(names[peer], self.current([peer])[0], bypassed)
         subscriptions, advertisements = set[str](), set[str]()
         for member in sorted(h.group - {self.me.name}):
             link, theirs = names[hop[member]], h.got[member]
@@ -294,4 +294,3 @@ class Handovers(Routing):
             getattr(self, "link_" + kind)(link, *arguments)
         elif link not in self.dead_links:
             self.early.setdefault(link, []).append((high, kind, arguments))
-

@@ -71,8 +71,8 @@ class Membership:
     """Who is a member, and what the journal of an excluded incarnation has to be."""
 
     URGENT = frozenset(
-        "status suspect prepare promise accept accepted refuse decided join register hold held contribute done again "
-        "read events".split()
+        {"status", "suspect", "prepare", "promise", "accept", "accepted", "refuse", "decided", "join", "register"}
+        | {"hold", "held", "contribute", "done", "again", "read", "events"}
     )
     """Served at all times, also during a handover. Everything else waits in order."""
     UNTIL_RECOVERED = frozenset(("prepare", "accept", "join", "hold"))
@@ -82,7 +82,7 @@ class Membership:
     ) -> None:
         self.world, self.simulator, self.tree, self.f, self.me, self.off = world, simulator, tree, tree.f, me, off
         self.alive = True
-        self.view: View = {name: (0, 1) for name in tree.names}
+        self.view: View = dict.fromkeys(tree.names, (0, 1))
         self.register = register or Register()
         self.clock = self.register.clock
         self.suspicions: dict[Incarnation, set[str]] = {}
@@ -219,8 +219,8 @@ class Membership:
 
     # ---- seals
     def wanted(self) -> list[Incarnation]:
-        """The incarnations that this acceptor wants sealed: dead ones, those that f + 1 suspect, and those whose sealing
-        somebody has begun."""
+        """What this acceptor wants sealed: dead incarnations, those that f + 1 suspect, and those that somebody has
+        begun to seal."""
         enough = self.f + 1 if Rule.SUSPECT_FIRST not in self.off else 1
         found = self.dead_unsealed() + [x for x, names in self.suspicions.items() if len(names) >= enough]
         if Rule.PUSH_ON not in self.off:
@@ -305,7 +305,13 @@ class Membership:
             self.send(acceptor, "accept", x, ballot, p.value, tuple(voters), self.view)
 
     def on_accept(
-        self, source: Incarnation, x: Incarnation, ballot: Ballot, value: Entries, voters: Entries, view: View
+        self,
+        source: Incarnation,
+        x: Incarnation,
+        ballot: Ballot,
+        value: Entries,
+        voters: tuple[Incarnation, ...],
+        view: View,
     ) -> None:
         """Accept and store the sealed journal, unless a promise that it counts was forgotten meanwhile."""
         self.learn(view)
@@ -313,7 +319,7 @@ class Membership:
             self.send(source, "decided", x, self.register.seals[x], self.view)
             return
         ledger = self.ledger(x)
-        forgotten = any(self.is_superseded(Incarnation(*v)) for v in voters) and Rule.CHECK_VOTERS not in self.off
+        forgotten = any(self.is_superseded(v) for v in voters) and Rule.CHECK_VOTERS not in self.off
         if ballot < ledger.promised or forgotten:
             self.send(source, "refuse", x, ledger.promised, self.view)
             return

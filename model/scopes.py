@@ -56,18 +56,24 @@ SCOPES: dict[str, Scope] = {
     # crashes inside a handover, two handovers that share a member
     "double": scope(CHAIN5, (3, 0), "c0 adv 0; c1 sub 0", "c0 pub | crash b2 | inside b1", f=2, refuge="c0=b0"),
     "double5": scope(CHAIN5, (4, 0), "c0 adv 0; c1 sub 0", "c0 pub | crash b3 | inside b2", f=2, refuge="c0=b0"),
-    "shared": scope((None, 0, 1, 2, 3, 4), (0, 5, 2), "c0 adv 0; c2 sub 0", "crash b1 | crash b4 | c1 sub 0 | c0 pub", idle=0),
+    "shared": scope(
+        (None, 0, 1, 2, 3, 4), (0, 5, 2), "c0 adv 0; c2 sub 0", "crash b1 | crash b4 | c1 sub 0 | c0 pub", idle=0
+    ),
     # false suspicion
     "zombie": scope(CHAIN3, (2, 0), "c0 adv 0; c1 sub 0", "suspect b2 | c0 pub", refuge="c0=b0"),
-    "zombiesub": scope(
-        CHAIN3, (2, 0), "", "suspect b2 | c0 sub 0 | c1 adv 0; c1 pub", refuge="c0=b1", fast="b2=50"
-    ),
+    "zombiesub": scope(CHAIN3, (2, 0), "", "suspect b2 | c0 sub 0 | c1 adv 0; c1 pub", refuge="c0=b1", fast="b2=50"),
     "zombierow": scope(
         STAR4, (3, 1), "c0 adv 0; c1 sub 0", "suspect b1 | c0 pub | wave", refuge="c1=b2", fast="b3=1000"
     ),
     "keeper": scope(CHAIN5, (4, 0), "c0 adv 0; c1 sub 0", "suspect b4 | suspect b3 | c0 pub", f=2, refuge="c0=b0"),
     "keeper2": scope(
-        CHAIN5, (4, 0), "c0 adv 0; c1 sub 0", "suspect b4 b3,b2,b1; suspect b3 b4,b2,b1 | c0 pub", f=2, idle=0, refuge="c0=b0"
+        CHAIN5,
+        (4, 0),
+        "c0 adv 0; c1 sub 0",
+        "suspect b4 b3,b2,b1; suspect b3 b4,b2,b1 | c0 pub",
+        f=2,
+        idle=0,
+        refuge="c0=b0",
     ),
     "mixed": scope(
         CHAIN5, (4, 0), "c0 adv 0; c1 sub 0", "suspect b3 b4,b2,b1 | crash b4 | c0 pub", f=2, idle=0, refuge="c0=b0"
@@ -78,18 +84,21 @@ SCOPES: dict[str, Scope] = {
     "mixed3": scope(
         STAR5, (4, 1), "c0 adv 0; c1 sub 0", "suspect b4 b0,b1,b2 | crash b0 | c0 pub", f=2, idle=0, refuge="c0=b1"
     ),
-    "alone": scope(CHAIN5, (4,), "c0 adv 0", "suspect b4 b3; crash b3; c0 pub; suspect b4", f=2, idle=0, refuge="c0=b0"),
+    "alone": scope(
+        CHAIN5, (4,), "c0 adv 0", "suspect b4 b3; crash b3; c0 pub; suspect b4", f=2, idle=0, refuge="c0=b0"
+    ),
     "mutual": scope(
-        CHAIN4, (1, 2), "c0 adv 0; c1 sub 0", "suspect b1 b0,b2 | suspect b2 b1,b3 | c0 pub", idle=1, refuge="c0=b0 c1=b3"
+        CHAIN4,
+        (1, 2),
+        "c0 adv 0; c1 sub 0",
+        "suspect b1 b0,b2 | suspect b2 b1,b3 | c0 pub",
+        idle=1,
+        refuge="c0=b0 c1=b3",
     ),
     # returns
-    "return": scope(
-        CHAIN3, (0, 2, 1), "c0 adv 0; c0 pub; c1 sub 0", "crash b1 | back b1 | c0 pub", refuge="c2=b1,b2"
-    ),
+    "return": scope(CHAIN3, (0, 2, 1), "c0 adv 0; c0 pub; c1 sub 0", "crash b1 | back b1 | c0 pub", refuge="c2=b1,b2"),
     "returnsub": scope(CHAIN3, (0, 2), "c0 adv 0; c0 pub", "crash b1 | back b1 | c1 sub 0", idle=0),
-    "returndie": scope(
-        CHAIN3, (0, 2), "c0 adv 0; c1 sub 0", "crash b1; back b1; crash b1 | c0 pub", refuge="c0=b1,b2"
-    ),
+    "returndie": scope(CHAIN3, (0, 2), "c0 adv 0; c1 sub 0", "crash b1; back b1; crash b1 | c0 pub", refuge="c0=b1,b2"),
     "voter": scope(
         CHAIN3, (0, 2), "c0 adv 0; c1 sub 0", "suspect b0 b1,b2 | crash b1; back b1 | c0 pub", refuge="c0=b2"
     ),
@@ -107,24 +116,32 @@ SCOPES: dict[str, Scope] = {
     "oneway2": scope(CHAIN3, (2, 0), "c0 adv 0; c1 sub 0", "oneway b0,b1; heal | c0 pub", refuge="c0=b1"),
     # unadvertise
     "unadv": scope(CHAIN3, (0, 2, 1), "c0 adv 0; c2 adv 1", "c0 pub; c0 unadv | c1 sub 0,1 | c2 pub"),
-    "unadv2": scope(
-        STAR3, (1, 0, 2), "c0 adv 0; c1 adv 1; c1 sub 0; c1 reply 1", "c0 pub; c0 unadv | c2 sub 0,1"
-    ),
+    "unadv2": scope(STAR3, (1, 0, 2), "c0 adv 0; c1 adv 1; c1 sub 0; c1 reply 1", "c0 pub; c0 unadv | c2 sub 0,1"),
     "unadv3": scope(
-        STAR3, (1, 0, 2, 2), "c0 adv 0; c1 adv 1; c1 sub 0; c1 reply 1; c2 sub 0", "c0 pub; c0 unadv | c3 sub 0,1", idle=0
+        STAR3,
+        (1, 0, 2, 2),
+        "c0 adv 0; c1 adv 1; c1 sub 0; c1 reply 1; c2 sub 0",
+        "c0 pub; c0 unadv | c3 sub 0,1",
+        idle=0,
     ),
     "readv": scope(CHAIN3, (0, 2), "c0 adv 0; c0 pub", "c0 unadv; c0 adv 0; c0 pub | c1 sub 0"),
-    "advlast": scope(
-        CHAIN3, (0, 1, 1), "c0 adv 0; c0 pub; c0 unadv; c1 sub 0", "c0 adv 0 | c2 sub 0", idle=0
-    ),
+    "advlast": scope(CHAIN3, (0, 1, 1), "c0 adv 0; c0 pub; c0 unadv; c1 sub 0", "c0 adv 0 | c2 sub 0", idle=0),
     # clocks
     "fast": scope(
-        CHAIN3, (2, 0, 1), "c0 adv 0; c2 adv 1; c2 sub 0; c1 sub 0,1; c2 reply 1", "c0 pub | wave | crash b1",
-        refuge="c0=b0 c2=b0", fast="b2=1000",
+        CHAIN3,
+        (2, 0, 1),
+        "c0 adv 0; c2 adv 1; c2 sub 0; c1 sub 0,1; c2 reply 1",
+        "c0 pub | wave | crash b1",
+        refuge="c0=b0 c2=b0",
+        fast="b2=1000",
     ),
     "fence": scope(
-        FORK, (2, 3, 0), "c0 adv 0; c1 adv 1; c1 sub 0; c2 sub 0,1", "wave | c0 pub | crash b3 | c1 pub",
-        refuge="c1=b0", fast="b2=1000",
+        FORK,
+        (2, 3, 0),
+        "c0 adv 0; c1 adv 1; c1 sub 0; c2 sub 0,1",
+        "wave | c0 pub | crash b3 | c1 pub",
+        refuge="c1=b0",
+        fast="b2=1000",
     ),
     "rows": scope(STAR3, (1, 2), "c0 adv 0", "c0 pub | suspect b1 | wave", refuge="c0=b2", fast="b1=1000"),
     "homelast": scope(CHAIN3, (2, 0), "c0 adv 0; c0 pub", "crash b2 | c1 sub 0", refuge="c0=b0"),
@@ -137,4 +154,4 @@ SCOPES: dict[str, Scope] = {
     "zombieclock": scope(
         CHAIN3, (2, 0), "jump b2 1000", "suspect b2; c0 sub 0 | c1 adv 0; c1 pub", idle=0, refuge="c0=b1"
     ),
-}  # fmt: skip
+}

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Set
 from dataclasses import replace
 
-from model.checker import Violation
+from model.checker import ViolationError
 from model.routing import Filter
 from model.rules import Rule
 from model.world import Operation, Scenario, World
@@ -35,7 +35,10 @@ def generate(seed: int, kind: str) -> Scenario:
     f = 2 if kind == "double" else r.choice((1, 1, 2))
     count = r.randint(2 * f + 1, 5 if small else 9)
     shape = r.choice(("chain", "random", "random", "star"))
-    parents = [None if i == 0 else i - 1 if shape == "chain" else 0 if shape == "star" else r.randrange(i) for i in range(count)]
+    parents = [
+        None if i == 0 else i - 1 if shape == "chain" else 0 if shape == "star" else r.randrange(i)
+        for i in range(count)
+    ]
     clients = r.randint(2, 3) if small else r.randint(2, 6)
     span = r.choice((60, 100, 200)) if small else r.choice((100, 200, 400))
     operations: list[Operation] = []
@@ -73,7 +76,7 @@ def attempt(scenario: Scenario, off: Set[Rule] = frozenset()) -> tuple[str | Non
     try:
         world = World(scenario, off)
         world.run()
-    except Violation as violation:
+    except ViolationError as violation:
         return str(violation), world
     except Exception as error:
         return f"exception: {error!r} {traceback.format_exc().strip().splitlines()[-3].strip()}", world
@@ -135,13 +138,18 @@ def main() -> None:
             world.run()
         print(attempt(scenario, off)[0])
         return
+    run_all(arguments.kind, range(arguments.first, arguments.last), off, arguments.seconds)
+
+
+def run_all(kind: str, seeds: range, off: Set[Rule], seconds: float) -> None:
+    """Run them, as many as fit into the time, and print what was found."""
     begun, runs, messages = time.monotonic(), 0, 0
     stats: Counter[str] = Counter()
     bad: dict[str, list[int]] = {}
-    for seed in range(arguments.first, arguments.last):
-        if time.monotonic() - begun > arguments.seconds:
+    for seed in seeds:
+        if time.monotonic() - begun > seconds:
             break
-        violation, world = attempt(generate(seed, arguments.kind), off)
+        violation, world = attempt(generate(seed, kind), off)
         runs += 1
         if world:
             messages += world.simulator.messages
@@ -150,10 +158,10 @@ def main() -> None:
             bad.setdefault(kind_of(violation), []).append(seed)
             if len(bad[kind_of(violation)]) <= 3:
                 print(seed, violation[:900], flush=True)
-    elapsed = time.monotonic() - begun
     total = sum(map(len, bad.values()))
-    print(f"{arguments.kind} off={sorted(arguments.off)}: {runs} runs from {arguments.first}, {total} bad, {elapsed:.0f} s,")
-    print(f"   {messages} messages, {dict(stats)}; {({k: (len(s), s[:8]) for k, s in bad.items()})}")
+    names = sorted(rule.name for rule in off)
+    print(f"{kind} off={names}: {runs} runs from {seeds.start}, {total} bad, {time.monotonic() - begun:.0f} s")
+    print(f"   {messages} messages, {dict(stats)}; { ({k: (len(s), s[:8]) for k, s in bad.items()}) }", flush=True)
 
 
 if __name__ == "__main__":

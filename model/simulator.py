@@ -1,4 +1,4 @@
-"""Time, and FIFO channels with random latency. A crash loses a suffix of each channel; a cut delays, and loses nothing."""
+"""Time, and FIFO channels with random latency. A crash loses a suffix of each channel; a cut delays, loses nothing."""
 
 import heapq
 import random
@@ -55,7 +55,9 @@ class Simulator:
         self._sequence += 1
         heapq.heappush(self._queue, (time, self._sequence, self._deliver, (channel, number, clock, kind, arguments)))
 
-    def _deliver(self, channel: tuple[Any, Any], number: int, clock: int, kind: str, arguments: tuple[Any, ...]) -> None:
+    def _deliver(
+        self, channel: tuple[Any, Any], number: int, clock: int, kind: str, arguments: tuple[Any, ...]
+    ) -> None:
         self._received[channel] = number
         node = self.nodes.get(channel[1])
         if node is None or not node.alive or number > self._lost.get(channel, number):

@@ -56,7 +56,9 @@ class Tree:
             self.neighbours.setdefault(b, set()).add(a)
         self.names = sorted(self.neighbours)
         if len(self.names) < 2 * f + 1:
-            raise ValueError(f"{len(self.names)} brokers cannot survive f = {f} failures: 2f + 1 = {2 * f + 1} are needed")
+            raise ValueError(
+                f"{len(self.names)} brokers cannot survive f = {f} failures: 2f + 1 = {2 * f + 1} are needed"
+            )
         self.others = {name: self._nearest(name)[: 2 * f] for name in self.names}
         """The electorate of an incarnation without itself: its 2f nearest brokers, ties by name."""
         self.electorate = {name: [name, *self.others[name]] for name in self.names}

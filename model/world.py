@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from model.broker import Broker
-from model.checker import Checker, Violation
+from model.checker import Checker, ViolationError
 from model.client import Client
 from model.membership import TICK, Register, State
 from model.rules import Rule
@@ -45,9 +45,7 @@ class World:
         self.worst_wait = 0.0
         for name in self.names:
             self.start(Incarnation(name, 0))
-        self.clients = [
-            Client(self.simulator, f"c{i}", self.checker, self.refuge) for i in range(len(scenario.homes))
-        ]
+        self.clients = [Client(self.simulator, f"c{i}", self.checker, self.refuge) for i in range(len(scenario.homes))]
         for client, home in zip(self.clients, scenario.homes, strict=True):
             client.ready_first = Rule.READY_FIRST not in off
             client.attach(Incarnation(self.names[home], 0))
@@ -120,7 +118,7 @@ class World:
 
     def crash(self, name: str) -> None:
         broker = self.running[name]
-        if name in self.failed() and not broker.alive or not self.may_crash(name):
+        if (name in self.failed() and not broker.alive) or not self.may_crash(name):
             return
         self.stats["crash"] += 1
         self.stats["inside"] += any(b.handover is not None for b in self.running.values() if b.alive)
@@ -195,7 +193,7 @@ class World:
             elif min(b.final for b in living) >= top and not any(b.log for b in living):
                 break
             if simulator.now > end:
-                raise Violation("liveness: " + self.why())
+                raise ViolationError("liveness: " + self.why())
         simulator.run(simulator.now + 150)  # the last deliveries arrive
         self.checker.end(max(living, key=lambda b: b.final).table)
 
