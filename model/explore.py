@@ -210,6 +210,12 @@ class Exploration(World):
             self.cut(set(word[1].split(",")), word[0] == "cut")
         elif word[0] == "heal":
             self.channels.cuts.clear()
+        elif word[0] in ("block", "unblock"):  # block b0,b1 b2: nothing passes from b0 or b1 to b2; nobody notices
+            for pair in ((p, q) for p in word[1].split(",") for q in word[2].split(",")):
+                if word[0] == "block":
+                    self.channels.cuts[pair] = FOREVER
+                else:
+                    self.channels.cuts.pop(pair, None)
         else:
             raise ValueError(operation)
         return 0

@@ -302,25 +302,16 @@ class Membership:
             self.decide(x, p.value)
             return
         for acceptor in self.current(self.tree.electorate[x.name]):
-            self.send(acceptor, "accept", x, ballot, p.value, tuple(voters), self.view)
+            self.send(acceptor, "accept", x, ballot, p.value, self.view)
 
-    def on_accept(
-        self,
-        source: Incarnation,
-        x: Incarnation,
-        ballot: Ballot,
-        value: Entries,
-        voters: tuple[Incarnation, ...],
-        view: View,
-    ) -> None:
-        """Accept and store the sealed journal, unless a promise that it counts was forgotten meanwhile."""
+    def on_accept(self, source: Incarnation, x: Incarnation, ballot: Ballot, value: Entries, view: View) -> None:
+        """Accept, and store the sealed journal."""
         self.learn(view)
         if x in self.register.seals:
             self.send(source, "decided", x, self.register.seals[x], self.view)
             return
         ledger = self.ledger(x)
-        forgotten = any(self.is_superseded(v) for v in voters) and Rule.CHECK_VOTERS not in self.off
-        if ballot < ledger.promised or forgotten:
+        if ballot < ledger.promised:
             self.send(source, "refuse", x, ledger.promised, self.view)
             return
         ledger.promised, ledger.accepted, ledger.copy = ballot, (ballot, value), value
@@ -337,7 +328,7 @@ class Membership:
             self.decide(x, p.value)
 
     def on_refuse(self, source: Incarnation, x: Incarnation, promised: Ballot, view: View) -> None:
-        """The next tick proposes with a larger ballot, and counts without the forgotten promises."""
+        """The next attempt has a larger ballot."""
         self.learn(view)
         self.rounds[x] = max(self.rounds.get(x, 0), promised[0])
 

@@ -10,7 +10,6 @@ class Rule(Enum):
     PROMISE_FENCES = auto()  # who has promised to exclude an incarnation accepts no more of its journal
     STORE_SEAL = auto()  # an exclusion takes effect when f + 1 have stored the sealed journal
     COUNT_CURRENT = auto()  # acks, promises and answers of superseded incarnations do not count
-    CHECK_VOTERS = auto()  # an acceptor refuses a seal that counts a promise of a superseded incarnation
     RECOVER_FIRST = auto()  # an incarnation without memory reads the registers before it holds or votes
     ANNOUNCE_FIRST = auto()  # a joining incarnation contributes when majorities of its group's electorates know it
     SUSPECT_FIRST = auto()  # f + 1 suspicions before anybody promises
