@@ -1,7 +1,6 @@
 """The executable specification in `model/` keeps its promises: random runs of each fault class, and explored scopes."""
 
 import pytest
-
 from model.explore import search
 from model.scopes import SCOPES
 from model.search import CLASSES, attempt, generate
