@@ -436,7 +436,7 @@ def test_imports_stay_light(statement: str, unwanted: set[str]) -> None:
 MIRRORS = {"spark": "gapless_spark", "spark/stream": "gapless_spark/stream", "lab": "gapless_spark/lab"}
 """Directories of tests whose part has another place than `src/gapless/…`."""
 
-BESIDE = {"bench", "deploy", "fuzz", "fuzz/targets", "package", "pages"}
+BESIDE = {"bench", "deploy", "fuzz", "fuzz/targets", "model", "package", "pages"}
 """Tests of what is not in `src`."""
 
 
