@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,13 @@ class Secure(Local):
 
     def set_users(self, users: Mapping[str, Mapping[str, Any]], **more: Any) -> None:
         """Write the users' file: these users, each known by certificate and token, beside the admin."""
+        roles = more.pop("roles", [])
         lines = [f"{key} = {_toml(value)}" for key, value in more.items() if not isinstance(value, dict)]
         for key, value in more.items():
             if isinstance(value, dict):
                 lines += [f"[{key}]", *(f"{each} = {_toml(it)}" for each, it in value.items())]
+        for role in roles:
+            lines += ["[[roles]]", *(f"{each} = {_toml(it)}" for each, it in role.items())]
         for name, rights in {"admin": ALL, **users}.items():
             self.token(name)
             facts = {"certificate": True, "tokens": [self._hashes[name]], **rights}
@@ -93,6 +97,13 @@ class Secure(Local):
                 if isinstance(value, dict):
                     lines += [f"[users.{key}]", *(f"{each} = {_toml(it)}" for each, it in value.items())]
         (self.directory / "users.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def set_expiry(self, user: str, expires: float) -> None:
+        """Let a user's token, which is in the file, expire at this time."""
+        file = self.directory / "users.toml"
+        when = datetime.fromtimestamp(expires, UTC).isoformat()
+        entry = f'{{hash = "{self._hashes[user]}", expires = {when}}}'
+        file.write_text(file.read_text(encoding="utf-8").replace(f'"{self._hashes[user]}"', entry), encoding="utf-8")
 
     async def reload(self) -> None:
         """Let all brokers read it."""

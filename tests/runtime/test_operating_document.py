@@ -53,6 +53,16 @@ def test_the_users_in_it_can_be_read(tmp_path: Path) -> None:
     assert not ann.may_subscribe.covers("topic = 'bank'")
 
 
+def test_the_roles_in_it_can_be_read(tmp_path: Path) -> None:
+    example = next(block for block in re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL) if "[[roles]]" in block)
+    file = tmp_path / "users.toml"
+    file.write_text(example.replace("sha256$…", hash_token("bob:secret")), encoding="utf-8")
+    bob = load_users(file).by_name["bob"]
+    assert bob.may_subscribe.covers("topic LIKE 'shop/%' AND NOT topic LIKE 'shop/internal/%'")
+    assert not bob.may_subscribe.covers("topic LIKE 'shop/%'")
+    assert bob.may_publish.test({"topic": "orders/bob"})
+
+
 def test_what_a_broker_says_when_it_waits() -> None:
     source = Path(waiting.__file__).read_text(encoding="utf-8")
     for words in (

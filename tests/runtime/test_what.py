@@ -80,6 +80,39 @@ def test_what_lies_within_works_and_what_lies_outside_is_refused_with_a_sentence
     run(main())
 
 
+def test_users_who_share_a_role_have_filters_of_their_own_and_what_is_denied_stays_denied(tmp_path: Path) -> None:
+    async def main() -> None:
+        role = {
+            "name": "desk",
+            "publish": ["topic LIKE '${user}/%'"],
+            "subscribe": ["TRUE"],
+            "deny_publish": ["topic LIKE '%/closed'"],
+            "deny_subscribe": ["secret = TRUE"],
+        }
+        users: dict[str, Any] = {"ann": {"roles": ["desk"], "outside": "narrow"}, "bob": {"roles": ["desk"]}}
+        async with secure(1, tmp_path, f=0, users=users, roles=[role]) as network:
+            ann = await connect(network.at("b0"), credentials=network.by_token("ann"))
+            bob = await connect(network.at("b0"), credentials=network.by_token("bob"))
+            with pytest.raises(
+                DeniedError, match=r"may not subscribe to 'TRUE'; allowed is \(TRUE\), but not \(secret"
+            ):
+                await bob.subscribe("TRUE")
+            with pytest.raises(DeniedError, match="user 'bob' may not publish"):
+                await bob.advertise("topic LIKE 'ann/%'")
+            with pytest.raises(DeniedError, match="user 'bob' may not publish"):
+                await bob.advertise("topic LIKE 'bob/%'")  # some of it is denied
+            await bob.advertise("topic = 'bob/open'")
+            narrowed = await ann.subscribe("topic LIKE 'bob/%'")
+            await bob.publish({"topic": "bob/open", "secret": True})
+            open_one = await bob.publish({"topic": "bob/open", "secret": False})
+            async with asyncio.timeout(30):
+                assert [event.id for event in await narrowed.take()] == [open_one.id]
+            await ann.close()
+            await bob.close()
+
+    run(main())
+
+
 def test_history_is_a_right_of_its_own(tmp_path: Path) -> None:
     async def main() -> None:
         users: dict[str, dict[str, Any]] = {"ann": {**SHOP, "history": True}, "ben": SHOP}

@@ -78,6 +78,30 @@ def test_who_is_not_known_is_told_why(tmp_path: Path) -> None:
     run(main())
 
 
+def test_a_static_token_that_expires_ends_the_connection_and_opens_no_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": EVERYTHING}) as network:
+            later = time.time() + 3_600
+            network.set_expiry("ann", later)
+            await network.reload()
+            doors = network.brokers["b0"].doors
+            assert doors is not None
+            who = doors.prove({}, network.token("ann"))
+            assert isinstance(who, Identity)
+            assert who.expires == pytest.approx(later)  # then the connection ends, as with a signed token
+            client = await connect(network.at("b0"), credentials=network.by_token("ann"))
+            subscription = await client.subscribe("TRUE")
+            network.set_users({"ann": EVERYTHING})
+            network.set_expiry("ann", time.time())
+            await network.reload()
+            with pytest.raises(ConnectError, match="the token has expired; ask an operator"):
+                await asyncio.wait_for(subscription.take(), 30)
+            await client.close()
+            assert "the token has expired" in await _denied(network, network.by_token("ann"))
+
+    run(main())
+
+
 def test_a_token_that_was_taken_back_counts_no_more(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": EVERYTHING}) as network:

@@ -1,6 +1,7 @@
 """`gapless security`: make what a secure network needs, and look at it."""
 
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:  # it needs cryptography, which not everybody has
     from gapless.security.first_steps import Made
 
 __all__ = ["check_users", "init", "make_for", "new_token"]
+
+DAYS_MAX = 36_500
 
 
 def init(directory: Path, file: Path, user: str | None, *, as_json: bool) -> int:
@@ -52,21 +55,31 @@ def _hosts(*addresses: str) -> list[str]:
     return list(dict.fromkeys([*found, *(["localhost"] if "127.0.0.1" in found else [])]))
 
 
-def new_token(user: str, *, as_json: bool) -> int:
+def new_token(user: str, days: float | None, *, as_json: bool) -> int:
     """A new token, and what to keep of it."""
     from gapless.security.identity import is_user_name
     from gapless.security.tokens import hash_token, make_token
 
     if not is_user_name(user):
         raise ConfigError(f"{user!r} is no name of a user; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
+    if days is not None and not 0 < days <= DAYS_MAX:
+        raise ConfigError(f"--days {days:g}: a token expires after more than 0 and at most {DAYS_MAX:,} days")
     token = make_token(user)
     kept = hash_token(token)
+    expires = "" if days is None else _expiry(days)
     if as_json:
-        print_json({"token": token, "hash": kept})
+        print_json({"token": token, "hash": kept, "expires": expires or None})
     else:
+        entry = f'{{hash = "{kept}", expires = {expires}}}' if expires else f'"{kept}"'
         print(f"for {user}, who keeps it secret:   {token}")
-        print(f"for the users' file, in tokens:  {kept}")
+        print(f"for the users' file, in tokens:  {entry}")
     return 0
+
+
+def _expiry(days: float) -> str:
+    """As TOML and JSON write it."""
+    until = datetime.now(UTC) + timedelta(days=days)
+    return until.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def check_users(file: Path, *, as_json: bool) -> int:

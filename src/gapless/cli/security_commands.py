@@ -38,15 +38,19 @@ def security_init(
 
 @security.command("token", epilog=NETWORK_EPILOG)
 def security_token(
-    user: Annotated[str, typer.Argument(metavar="NAME", help="Whose it will be.")], json: Json = False
+    user: Annotated[str, typer.Argument(metavar="NAME", help="Whose it will be.")],
+    days: Annotated[
+        float | None, typer.Option(metavar="N", help="It expires after so many days; never, if this is left out.")
+    ] = None,
+    json: Json = False,
 ) -> int:
     """Make a token, and the hash of it that belongs into the users' file.
 
-    Example:  [bold]gapless security token ann[/bold]
+    Example:  [bold]gapless security token ann --days 90[/bold]
     """
     from gapless.cli.security import new_token
 
-    return new_token(user, as_json=json)
+    return new_token(user, days, as_json=json)
 
 
 @security.command("check", epilog=NETWORK_EPILOG)

@@ -439,10 +439,15 @@ def _not_held(user: User, name: str) -> str:
 
 
 def _outside(user: User, what: str, text: str, within: Within) -> str:
-    shown = text if len(text) <= SHOWN else text[:SHOWN] + "…"
-    return f"user {user.name!r} may not {what} {shown!r}; {_allowed(within)}"
+    return f"user {user.name!r} may not {what} {_short(text)!r}; {_allowed(within)}"
 
 
 def _allowed(within: Within) -> str:
-    shown = within.text if len(within.text) <= SHOWN else within.text[:SHOWN] + "…"
-    return "nothing is allowed" if within.is_nothing else f"allowed is {shown}"
+    if within.is_nothing:
+        return "nothing is allowed"
+    denied = f", but not {_short(within.denied)}" if within.denied else ""
+    return f"allowed is {_short(within.text)}{denied}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

@@ -1,7 +1,8 @@
 """What a user may: within which filters it publishes and subscribes, and which names it may give to subscriptions.
 
-A filter lies within if the allowed filters surely cover it. If that is not certain, the filter counts as outside, and a
-sentence says what is allowed. An event either matches the allowed filters or does not.
+A filter lies within if the allowed filters surely cover it, and the denied ones surely do not overlap it. If that is
+not certain, the filter counts as outside, and a sentence says what is allowed. An event lies within if it matches an
+allowed filter and no denied one.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,9 @@ from typing import Literal, TypeAlias
 
 from gapless.errors import FilterError
 from gapless.filters import Filter, parse
+from gapless.filters.evaluation import Test
 from gapless.filters.syntax import And, render
+from gapless.security.placeholders import filled
 
 __all__ = ["Names", "Outside", "Within"]
 
@@ -17,16 +20,18 @@ Outside: TypeAlias = Literal["refuse", "narrow"]
 
 
 class Within:
-    """What one of these filters matches."""
+    """What one of the allowed filters matches, and none of the denied."""
 
-    def __init__(self, filters: Sequence[str]) -> None:
-        self.text = " OR ".join(f"({text})" for text in filters) if filters else "FALSE"
+    def __init__(self, filters: Sequence[str], denied: Sequence[str] = ()) -> None:
+        self.text = _any_of(filters)
+        self.denied = _any_of(denied) if denied else ""
         self._filter = parse(self.text)
-        self.test = self._filter.test
+        self._denied = parse(self.denied) if denied else None
+        self.test = self._filter.test if self._denied is None else _both(self._filter.test, self._denied.test)
         """Whether an event with these attributes lies within."""
 
     def __eq__(self, other: object) -> bool:
-        return self.text == other.text if isinstance(other, Within) else NotImplemented
+        return (self.text, self.denied) == (other.text, other.denied) if isinstance(other, Within) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -38,20 +43,17 @@ class Within:
     def covers(self, text: str) -> bool:
         """Whether all that the filter matches surely lies within. A `FilterError` if it cannot be read."""
         asked = parse(text)
-        return self._filter.covers(asked) or self._is_narrowed(asked)
-
-    def _is_narrowed(self, asked: Filter) -> bool:
-        """Whether it demands, word for word, what is allowed; `narrow` makes such filters, and some are too large to be
-        compared in another way."""
-        condition, own = asked.condition, self._filter.condition
-        if not isinstance(condition, And):
-            return False
-        # Trees that are equal may differ all the same: to Python, TRUE equals 1. Their texts tell them apart.
-        return any(each == own and render(each) == render(own) for each in condition.conditions)
+        is_allowed = self._filter.covers(asked) or _demands(asked, self.text)
+        if not is_allowed or self._denied is None:
+            return is_allowed
+        return not self._denied.overlaps(asked) or _demands(asked, f"NOT ({self.denied})")
 
     def narrow(self, text: str) -> str | None:
-        """Of what the filter matches, what lies within; None if that is nothing, or too much for one filter."""
-        narrowed = f"({text}) AND ({self.text})"
+        """Of what the filter matches, what lies within; None if that is nothing, or too much for one filter.
+
+        Events of which a denied filter cannot tell whether they match, because they lack an attribute, are left out.
+        """
+        narrowed = f"({text}) AND ({self.text})" + (f" AND (NOT ({self.denied}))" if self.denied else "")
         try:
             parse(narrowed)
         except FilterError:
@@ -59,10 +61,28 @@ class Within:
         return None if self.is_nothing else narrowed
 
 
+def _any_of(filters: Sequence[str]) -> str:
+    return " OR ".join(f"({text})" for text in filters) if filters else "FALSE"
+
+
+def _both(allowed: Test, denied: Test) -> Test:
+    return lambda attributes: allowed(attributes) and not denied(attributes)
+
+
+def _demands(asked: Filter, text: str) -> bool:
+    """Whether the filter demands this, word for word; `narrow` makes such filters, and some are too large to be
+    compared in another way."""
+    condition, own = asked.condition, parse(text).condition
+    if not isinstance(condition, And):
+        return False
+    # Trees that are equal may differ all the same: to Python, TRUE equals 1. Their texts tell them apart.
+    return any(each == own and render(each) == render(own) for each in condition.conditions)
+
+
 class Names:
     """The names in the network that a user may hold subscriptions under: all, none, or those like one of these."""
 
-    def __init__(self, allowed: bool | Sequence[str]) -> None:
+    def __init__(self, allowed: bool | Sequence[str], user: str = "") -> None:
         if isinstance(allowed, bool):
             self.text = "any name is" if allowed else "no name is"
             condition = "TRUE" if allowed else "FALSE"
@@ -70,7 +90,7 @@ class Names:
             self.text = ", ".join(map(repr, allowed)) + " is" if allowed else "no name is"
             quoted = [text.replace("'", "''") for text in allowed]
             condition = " OR ".join(f"name LIKE '{text}'" for text in quoted) or "FALSE"
-        self._test = parse(condition).test
+        self._test = parse(filled(condition, user)).test
 
     def has(self, name: str) -> bool:
         """Whether the user may hold this one."""

@@ -13,16 +13,26 @@ keys = "issuer.pem"                       # public keys, in PEM or as a JSON Web
 audience = "shop"
 issuer = "https://id.example"
 
+[[roles]]                                 # rights that several users share
+name = "shopper"
+publish = ["topic = 'orders/${user}'"]    # ${user} is the name of the user
+subscribe = ["topic LIKE 'shop/%'"]
+deny_subscribe = ["topic LIKE 'shop/internal/%'"]
+
 [[users]]
 name = "ann"
+roles = ["shopper"]                       # all that these allow, and what follows
 certificate = true                        # known by a certificate
-tokens = ["sha256$…"]              # or by one of these tokens: gapless security token ann
+tokens = ["sha256$…"]                     # or by one of these tokens: gapless security token ann; one that expires is
+                                          # {hash = "sha256$…", expires = 2027-01-31T00:00:00Z}
 signed_token = true                       # or by a signed token that names her
 publish = ["topic LIKE 'shop/%'"]         # within one of these filters
 subscribe = ["topic LIKE 'shop/%'", "topic = 'news'"]
+deny_publish = ["topic = 'shop/closed'"]  # whatever else allows it: a role or this user
+deny_subscribe = []
 outside = "refuse"                        # a subscription that goes beyond; or "narrow" it to what is allowed
 history = false                           # read what was published before
-named = ["ann-%"]                         # hold subscriptions under such names, as after LIKE; or true: under any
+named = ["${user}-%"]                       # hold subscriptions under such names, as after LIKE; or true: under any
 status = false                            # see how brokers are: gapless status, /status and /metrics
 operate = false                           # end sessions of other users' clients
 disabled = false                          # nothing at all, from now on
@@ -38,8 +48,9 @@ The file counts as a whole or not at all: one mistake, and what was read before 
 """
 
 import re
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,13 +61,14 @@ from gapless.filters import parse
 from gapless.security.identity import is_user_name
 from gapless.security.limits import BrokerLimits, Limits
 from gapless.security.permissions import Names, Outside, Within
+from gapless.security.placeholders import filled
 from gapless.security.tokens import is_hash
-from gapless.toml_file import check_keys, convert, parse_toml, read_text, rows_of
+from gapless.toml_file import check_keys, convert, hint, parse_toml, read_text, rows_of
 
 if TYPE_CHECKING:  # it needs cryptography, which only brokers have
     from gapless.security.signed_tokens import SignedTokens
 
-__all__ = ["User", "Users", "load_users"]
+__all__ = ["Role", "Token", "User", "Users", "load_users"]
 
 USERS_MAX = 100_000
 TOKENS_MAX = 8
@@ -65,20 +77,44 @@ SHOWN = 100
 _HEX = re.compile(r"[0-9A-F]{1,64}", re.ASCII)
 
 
-class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """One of `[[users]]`."""
+class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A static token that expires."""
+
+    hash: str
+    expires: datetime
+
+    @property
+    def expires_s(self) -> float:
+        """In seconds since 1970."""
+        return self.expires.timestamp()
+
+
+class Rights(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What roles and users have in common."""
 
     name: str
-    certificate: bool = False
-    tokens: tuple[str, ...] = ()
-    signed_token: bool = False
     publish: tuple[str, ...] = ()
     subscribe: tuple[str, ...] = ()
-    outside: Outside = "refuse"
+    deny_publish: tuple[str, ...] = ()
+    deny_subscribe: tuple[str, ...] = ()
     history: bool = False
     named: bool | tuple[str, ...] = False
     status: bool = False
     operate: bool = False
+
+
+class Role(Rights, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One of `[[roles]]`."""
+
+
+class User(Rights, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
+    """One of `[[users]]`."""
+
+    roles: tuple[str, ...] = ()
+    certificate: bool = False
+    tokens: tuple[str | Token, ...] = ()
+    signed_token: bool = False
+    outside: Outside = "refuse"
     disabled: bool = False
     limits: Limits | None = None
 
@@ -88,17 +124,46 @@ class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     @cached_property
     def may_publish(self) -> Within:
         """Within what it may publish."""
-        return Within(self.publish)
+        return _within(self.publish, self.deny_publish, self.name)
 
     @cached_property
     def may_subscribe(self) -> Within:
         """Within what it may subscribe."""
-        return Within(self.subscribe)
+        return _within(self.subscribe, self.deny_subscribe, self.name)
 
     @cached_property
     def may_hold(self) -> Names:
         """Under which names it may hold subscriptions."""
-        return Names(self.named)
+        return Names(self.named, self.name)
+
+    def with_roles(self, roles: Mapping[str, Role]) -> "User":
+        """The user with all that its roles allow and deny."""
+        if not self.roles:
+            return self
+        found: list[Rights] = [self, *(roles[name] for name in self.roles)]
+        rights: dict[str, Any] = {key: _united(getattr(each, key) for each in found) for key in _FILTERS}
+        for key in ("history", "status", "operate"):
+            rights[key] = any(getattr(each, key) for each in found)
+        names = [each.named for each in found]
+        patterns = _united(each for each in names if not isinstance(each, bool))
+        return msgspec.structs.replace(self, **rights, named=True in names or patterns)
+
+
+_FILTERS = ("publish", "subscribe", "deny_publish", "deny_subscribe")
+
+
+def _united(texts: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for some in texts for text in some))
+
+
+def _within(allowed: tuple[str, ...], denied: tuple[str, ...], user: str) -> Within:
+    return _filled_within(*(tuple(filled(text, user) for text in texts) for texts in (allowed, denied)))
+
+
+@lru_cache(maxsize=1_000)
+def _filled_within(allowed: tuple[str, ...], denied: tuple[str, ...]) -> Within:
+    """Users who share a role share what it allows."""
+    return Within(allowed, denied)
 
 
 class _SignedTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,6 +174,7 @@ class _SignedTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     users: tuple[User, ...] = ()
+    roles: tuple[Role, ...] = ()
     limits: Limits = Limits()
     broker_limits: BrokerLimits = BrokerLimits()
     signed_tokens: _SignedTokens | None = None
@@ -119,7 +185,9 @@ class Users:
     """All users, checked."""
 
     def __init__(self, file: _File, signed: "SignedTokens | None") -> None:
-        self.by_name = {user.name: user for user in file.users}
+        roles = {role.name: role for role in file.roles}
+        self.by_name = {user.name: user.with_roles(roles) for user in file.users}
+        """Each with the rights of its roles."""
         self.broker_limits = file.broker_limits
         self.signed = signed
         self.revoked = frozenset(map(_serial, file.revoked))
@@ -178,6 +246,8 @@ def _check_keys(document: Mapping[str, Any]) -> None:
     check_keys("", document, _File.__struct_fields__, ConfigError)
     for place, struct in _TABLES.items():
         check_keys(place, document.get(place), struct.__struct_fields__, ConfigError)
+    for number, row in enumerate(rows_of(document, "roles", ConfigError)):
+        check_keys(f"roles[{number}]", row, Role.__struct_fields__, ConfigError)
     for number, row in enumerate(rows_of(document, "users", ConfigError)):
         check_keys(f"users[{number}]", row, User.__struct_fields__, ConfigError)
         check_keys(f"users[{number}].limits", row.get("limits"), Limits.__struct_fields__, ConfigError)
@@ -193,24 +263,43 @@ def _check(file: _File) -> None:
             raise ConfigError(
                 f"revoked[{number}]: {serial[:SHOWN]!r} is no serial number; write it in hexadecimal digits"
             )
-    seen: dict[str, int] = {}
+    kinds: tuple[tuple[str, Sequence[Rights]], ...] = (("roles", file.roles), ("users", file.users))
+    for kind, rows in kinds:
+        seen: dict[str, int] = {}
+        for number, row in enumerate(rows):
+            place = f"{kind}[{number}]"
+            if not is_user_name(row.name):
+                raise ConfigError(f"{place}.name: {row.name!r} is no name; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
+            if row.name in seen:
+                raise ConfigError(f"{place}.name: {row.name!r} is {kind}[{seen[row.name]}] already")
+            seen[row.name] = number
+            for key in _FILTERS:
+                _check_filters(f"{place}.{key}", getattr(row, key), row.name)
+            _check_names(f"{place}.named", row.named, row.name)
+    roles = {role.name: role for role in file.roles}
     for number, user in enumerate(file.users):
-        place = f"users[{number}]"
-        if not is_user_name(user.name):
-            raise ConfigError(f"{place}.name: {user.name!r} is no name; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
-        if user.name in seen:
-            raise ConfigError(f"{place}.name: {user.name!r} is users[{seen[user.name]}] already")
-        seen[user.name] = number
-        _check_proofs(place, user, file)
-        for key in ("publish", "subscribe"):
-            _check_filters(f"{place}.{key}", getattr(user, key))
-        _check_names(f"{place}.named", user.named)
+        _check_proofs(f"users[{number}]", user, file)
+        _check_roles(f"users[{number}]", user, roles)
+
+
+def _check_roles(place: str, user: User, roles: Mapping[str, Role]) -> None:
+    for number, name in enumerate(user.roles):
+        if name not in roles:
+            raise ConfigError(f"{place}.roles[{number}]: there is no role {name!r}; {hint(name, roles)}")
+    whole = user.with_roles(roles)
+    try:
+        whole.may_publish  # noqa: B018 - made when asked for
+        whole.may_subscribe  # noqa: B018
+        whole.may_hold  # noqa: B018
+    except FilterError as error:
+        raise ConfigError(f"{place}: with its roles it is too much for one filter: {error.message}") from None
 
 
 def _check_proofs(place: str, user: User, file: _File) -> None:
     if len(user.tokens) > TOKENS_MAX:
         raise ConfigError(f"{place}.tokens: {len(user.tokens)} are too many; {TOKENS_MAX} is the most")
-    for number, kept in enumerate(user.tokens):
+    for number, token in enumerate(user.tokens):
+        kept = token if isinstance(token, str) else token.hash
         # The text is not repeated: somebody may have put the token itself there.
         if not is_hash(kept):
             what = (
@@ -218,24 +307,26 @@ def _check_proofs(place: str, user: User, file: _File) -> None:
             )
             todo = f"run gapless security token {user.name}, put the hash that it prints here, and hand out the token"
             raise ConfigError(f"{place}.tokens[{number}]: this is {what}; {todo}")
+        if isinstance(token, Token) and token.expires.tzinfo is None:
+            raise ConfigError(f"{place}.tokens[{number}].expires: say the time zone, as in 2027-01-31T00:00:00Z")
     if user.signed_token and file.signed_tokens is None:
         raise ConfigError(f"{place}.signed_token: say in [signed_tokens] whose signatures count")
 
 
-def _check_names(place: str, named: bool | tuple[str, ...]) -> None:
+def _check_names(place: str, named: bool | tuple[str, ...], user: str) -> None:
     try:
-        Names(named)
+        Names(named, user)
     except FilterError as error:
         raise ConfigError(f"{place}: together they are too much for one filter: {error.message}") from None
 
 
-def _check_filters(place: str, filters: tuple[str, ...]) -> None:
+def _check_filters(place: str, filters: tuple[str, ...], user: str) -> None:
     for number, text in enumerate(filters):
         try:
-            parse(text)
+            parse(filled(text, user))
         except FilterError as error:
             raise ConfigError(f"{place}[{number}]: {error}") from None
     try:
-        Within(filters)
+        _within(filters, (), user)
     except FilterError as error:
         raise ConfigError(f"{place}: together they are too much for one filter: {error.message}") from None

@@ -1,0 +1,56 @@
+"""`${user}` in the filters of a users' file: it stands for the name of the user whom the filter is for.
+
+It may stand only in strings. In the pattern of a LIKE, a `_` of the name stands for itself and not for any character:
+otherwise the filter `topic LIKE 'users/${user}/%'` of user `a_b` would match what belongs to `axb`.
+"""
+
+from gapless.errors import FilterError
+from gapless.filters.lexer import Token, tokens_of
+
+__all__ = ["USER", "filled"]
+
+USER = "${user}"
+ESCAPES = "!^~|#\\"
+"""One of these is the escape character, if the pattern has none yet."""
+
+
+def filled(text: str, user: str) -> str:
+    """The filter with the user's name in it; a `FilterError` if the placeholder stands where it may not."""
+    if USER not in text:
+        return text
+    tokens = tokens_of(text)
+    parts: list[str] = []
+    done = 0
+    for number, token in enumerate(tokens):
+        if token.kind == "name" and USER in str(token.value):
+            raise FilterError(f"{USER} may stand in strings only", text, token.position)
+        if token.kind != "string" or USER not in str(token.value):
+            continue
+        end = token.position + len(_quoted(str(token.value)))
+        parts += [text[done : token.position], _filled(tokens, number, text, user)]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _filled(tokens: list[Token], number: int, text: str, user: str) -> str:
+    """One string, and the escape character that it needs now."""
+    value = str(tokens[number].value)
+    if number == 0 or tokens[number - 1].kind != "LIKE":
+        return _quoted(value.replace(USER, user))
+    if tokens[number + 1].kind == "ESCAPE":
+        return _quoted(value.replace(USER, _escaped(user, str(tokens[number + 2].value))))
+    if "_" not in user:
+        return _quoted(value.replace(USER, user))
+    escape = next((each for each in ESCAPES if each not in value), None)
+    if escape is None:
+        raise FilterError("this pattern needs an escape character: add ESCAPE", text, tokens[number].position)
+    return f"{_quoted(value.replace(USER, _escaped(user, escape)))} ESCAPE {_quoted(escape)}"
+
+
+def _escaped(user: str, escape: str) -> str:
+    """The name as a pattern that matches it alone."""
+    return "".join(escape + each if each in ("_", escape) else each for each in user)
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
