@@ -71,7 +71,7 @@ def test_each_callback_of_the_detector_may_fail_for_one_peer(callback: str, monk
             news = News(network.brokers["b0"])
             monkeypatch.setattr(Detector, callback, fail_for_b1)
             link = network.brokers["b0"].links.links["b1"]
-            link.heard_us = 0
+            link.silence.begin(0, 0)
             link.absence = "suspected" if callback == "trust" else ""
             if callback in ("_suspect", "miss"):
                 there = network.brokers["b1"].links.links["b0"]
@@ -137,6 +137,25 @@ def test_what_a_refused_connection_still_says_is_not_heard() -> None:
     run(main())
 
 
+def test_nobody_is_suspected_whose_bytes_wait_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with local(chain(2)) as network:
+            await connected(network, pairs=1)
+            links = network.brokers["b0"].links
+            link, detector = links.links["b1"], links.detector
+            monkeypatch.setattr(Connection, "has_unread", True)
+            link.silence.begin(0, 0)
+            detector._look_at([link])
+            assert detector.absences["suspected"] == 0
+            monkeypatch.setattr(Connection, "has_unread", False)
+            link.seen_in = -1 if link.connection is None else link.connection.bytes_in
+            link.silence.begin(0, 0)
+            detector._look_at([link])
+            assert detector.absences["suspected"] == 1
+
+    run(main())
+
+
 @pytest.mark.parametrize("has_disk", [True, False])
 def test_a_broker_with_a_disk_is_told_that_it_stood_still(has_disk: bool) -> None:
     async def main() -> None:
@@ -177,10 +196,10 @@ def test_a_broker_with_many_clients_pings_them_more_seldom_and_nobody_is_taken_f
             assert all(0 < late - early < 10 * 6 for early, late in zip(before, after, strict=True)), "pings of 6 bytes"
             assert links.links["b1"].pace == 1, "brokers speak to each other as ever"
             mute = next(link for name, link in links.links.items() if name == clients[0].name)
-            began_us = mute.heard_us
+            began_us = mute.silence.heard_at
             async with asyncio.timeout(20):
                 while not links.detector.absences["suspected"]:
-                    mute.heard_us = began_us - 14 * 400_000  # nothing that it says is heard
+                    mute.silence.begin(began_us - 14 * 8 * 400_000, 0)  # nothing that it says is heard
                     mute.seen_in = mute.connection.bytes_in if mute.connection is not None else 0
                     await asyncio.sleep(0.01)
             for client in clients[1:]:

@@ -16,6 +16,7 @@ from gapless.runtime.audit_log import Actor
 from gapless.runtime.farewell import Farewells
 from gapless.runtime.frames import FrameStream
 from gapless.runtime.settings import RuntimeSettings
+from gapless.runtime.silence import Silence
 from gapless.runtime.tls import why_dialling_failed
 from gapless.runtime.wire import (
     ASK,
@@ -75,8 +76,8 @@ class Link:
     """
 
     __slots__ = (
-        "absence", "address", "connection", "dialling", "farewell", "greeting_connection", "heard_us", "is_client",
-        "name", "outbox", "pace", "patience", "seen_in", "seen_out", "sent_us", "was_up",
+        "absence", "address", "connection", "dialling", "farewell", "greeting_connection", "is_client",
+        "name", "outbox", "pace", "seen_in", "seen_out", "sent_us", "silence", "was_up",
     )  # fmt: skip
 
     def __init__(self, name: str, *, is_client: bool, address: str = "", now: int = 0) -> None:
@@ -93,9 +94,8 @@ class Link:
         """Why it left, if it said so when it did."""
         self.pace = 1
         """How many times more seldom than usual pings come and go."""
-        self.patience = 1.0
-        """How many times longer than usual it may be silent: more after each suspicion that was wrong."""
-        self.heard_us = now
+        self.silence = Silence(now)
+        """How long it has said nothing, and how long it may."""
         self.sent_us = now
         self.seen_in = 0
         self.seen_out = 0

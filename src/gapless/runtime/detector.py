@@ -1,11 +1,13 @@
 """The failure detector of one node: who is silent, who left, who is back.
 
-Any byte is a sign of life; a node that has nothing to say sends a ping. A watched peer that has been silent for
-`suspect_ms` is *suspected*, with or without a connection, and it is trusted when it is heard again. If it was only
-busy, the suspicion was wrong, and it may be silent for longer before the next one. So suspicions end on a slow machine,
-and do not make it slower still. With time this patience is forgotten. If this process itself was asleep, it does not
-hold the silence against others. No more than f brokers fail at a time, so a broker that hears nothing of more than f
-doubts itself, and gives them longer.
+Any byte is a sign of life; a node that has nothing to say sends a ping. A watched peer that has been silent for too
+long is *suspected*, with or without a connection, and it is trusted when it is heard again. `silence` says how long
+that is: `suspect_ms`, and longer for a peer that was slow before, or whose kernel still acknowledges what we send. Time
+in which this process was late or asleep is not counted, and nobody is suspected whose bytes wait to be read. A
+suspicion of a peer that turns out to be alive on the same connection was *false*; both are counted.
+
+No more than f brokers fail at a time, so a broker that hears nothing of more than f doubts itself, and gives them
+longer.
 
 With many clients, pings would be most of a broker's work. So it speaks to them the more seldom the more they are, and
 looks after some of them at each tick. A ping to a client says how many times more seldom than usual pings come (its
@@ -36,11 +38,6 @@ SILENT_SUSPICIONS = 10
 DOUBT = 3
 """How many times longer than usual brokers may be silent if more than may fail fell silent within that time."""
 
-PATIENCE_STEP = 1.5
-PATIENCE_MAX = 8.0
-PATIENCE_FADES = 0.9995
-"""Each tick: with the default heartbeat, half of what was added is gone after two minutes."""
-
 CLIENT_PINGS_PER_S = 5_000
 """A broker pings its clients no more often, however many they are: ten thousand of them every two seconds."""
 AT_ONCE = 50
@@ -63,11 +60,14 @@ class Detector:
         give: Callable[[Input], None],
         give_up: Callable[[Link], None],
         are_clients_held_back: Callable[[], bool],
+        is_broker: bool,
         meter: TurnMeter,
         logger: Logger,
     ) -> None:
         self.absences: dict[Absence, int] = {"suspected": 0, "left": 0, "lost": 0}
         """How often each was the case, for metrics."""
+        self.false_suspicions = 0
+        """How often a peer was suspected and heard again on the same connection."""
         self.failing_max = 1 << 30
         """How many brokers may fail at a time."""
         self.is_waking_told = False
@@ -78,6 +78,7 @@ class Detector:
         self._give = give
         self._give_up = give_up
         self._are_clients_held_back = are_clients_held_back
+        self._is_broker = is_broker
         self._meter = meter
         self._logger = logger
         self._gone: dict[str, Absence] = {}
@@ -88,6 +89,8 @@ class Detector:
         self._pace = 1
         """Of our clients."""
         self._ticked_us = now_us()
+        self._late_us = 0
+        """By how much our event loop was late, all in all."""
         self._tick_s = settings.heartbeat_ms / 2000
         self._ticking = self._loop.call_later(self._tick_s, self._tick)
 
@@ -102,7 +105,8 @@ class Detector:
 
     def established(self, link: Link) -> None:
         """It has a new connection."""
-        link.heard_us = link.sent_us = now_us()
+        link.sent_us = now_us()
+        link.silence.begin(link.sent_us, self._late_us)
         link.seen_in = link.seen_out = -1
         link.pace = 1
         self._set_pace(link)
@@ -128,9 +132,7 @@ class Detector:
         suspect_us = int(self._settings.suspect_ms * 1000)
         if self.is_waking_told and slept_us > suspect_us - int(self._settings.heartbeat_ms * 1000):
             self._give(Woke())
-        if slept_us > suspect_us // 4:
-            for link in self._links.values():
-                link.heard_us += slept_us
+        self._late_us += max(0, slept_us)
 
     def _begin_round(self, count: int) -> None:
         """Choose the clients that are looked after at this tick, of so many: each is twice in the time in which it is
@@ -158,20 +160,36 @@ class Detector:
         suspect_us = int(self._settings.suspect_ms * 1000)
         heartbeat_us = int(self._settings.heartbeat_ms * 1000)
         for link in links:
-            link.patience = max(1.0, link.patience * PATIENCE_FADES)
             self._attend(link, self._listen, now, heartbeat_us)
-        silent = {
-            link: silence for link in links if (silence := now - link.heard_us) > suspect_us * link.pace * link.patience
-        }
-        doubtful = {
-            link for link, silence in silent.items()
-            if not link.is_client and silence < DOUBT * suspect_us * link.pace * link.patience
-        }  # fmt: skip
-        for link, silence in silent.items():
+        silent: dict[Link, float] = {}
+        for link in links:
+            times = self._times_too_long(link, now, suspect_us * link.pace)
+            if times > 1.0:
+                silent[link] = times
+        doubtful = {link for link, times in silent.items() if not link.is_client and times < DOUBT}
+        for link in silent:
             if link not in doubtful or len(doubtful) <= self.failing_max:
                 self._attend(link, self._suspect)
-            if link.connection is not None and silence > SILENT_SUSPICIONS * suspect_us * link.pace:
+            silence_us = link.silence.so_far(now, self._late_us)
+            if link.connection is not None and silence_us > SILENT_SUSPICIONS * suspect_us * link.pace:
                 self._attend(link, self._give_up)
+
+    def _times_too_long(self, link: Link, now: int, suspect_us: int) -> float:
+        """How many times longer than it may a peer has been silent; at most 1 if it may be."""
+        silence_us = link.silence.so_far(now, self._late_us)
+        if silence_us <= suspect_us:
+            return 0.0
+        connection = link.connection
+        if connection is not None and connection.has_unread:
+            return 0.0
+        limit_us = link.silence.limit(
+            now,
+            suspect_us,
+            is_connected=connection is not None,
+            is_acknowledged=connection is not None and connection.was_acknowledged_within(suspect_us / 1000),
+            is_client=link.is_client or not self._is_broker,
+        )
+        return silence_us / limit_us
 
     def _attend(self, link: Link, work: Callable[..., None], *facts: int) -> None:
         """Look after one peer; if that fails, its connection goes, and nothing else."""
@@ -194,9 +212,10 @@ class Detector:
         if connection.bytes_in != link.seen_in or (
             link.is_client and (connection.is_held or connection.backlog or self._are_clients_held_back())
         ):
-            if link.absence == "suspected":
-                link.patience = min(link.patience * PATIENCE_STEP, PATIENCE_MAX)
-            link.seen_in, link.heard_us = connection.bytes_in, now
+            if link.absence == "suspected" and link.seen_in >= 0:
+                self.false_suspicions += 1
+            link.seen_in = connection.bytes_in
+            link.silence.hear(now, self._late_us)
             self.trust(link)
 
     def _set_pace(self, link: Link) -> None:

@@ -19,6 +19,7 @@ from struct import Struct
 from typing import Any, cast
 
 from gapless.runtime.farewell import Farewells
+from gapless.runtime.kernel import has_unread, was_acknowledged_within
 
 __all__ = ["FrameStream"]
 
@@ -103,6 +104,15 @@ class FrameStream(asyncio.BufferedProtocol):
     def peer_host(self) -> str:
         """The address of the other end without its port, to count connections by."""
         return self.peer_address.rpartition(":")[0]
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether something has arrived that was not read yet."""
+        return has_unread(self._transport)
+
+    def was_acknowledged_within(self, milliseconds: float) -> bool:
+        """Whether the other end's kernel acknowledged something so recently."""
+        return was_acknowledged_within(self._transport, milliseconds)
 
     @property
     def peer_certificate(self) -> dict[str, Any]:

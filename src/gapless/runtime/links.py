@@ -110,6 +110,7 @@ class Links:
             give=self.host.give,
             give_up=self._give_up,
             are_clients_held_back=lambda: self.queues.is_paused,
+            is_broker=name in addresses,
             meter=self.meter,
             logger=logger,
         )

@@ -35,6 +35,7 @@ _COUNTERS = {
     "refusals": "Connections ended by this broker.",
     "audit_failures": "Lines of the audit log that could not be written.",
     "suspicions": "Times that a peer was silent for too long.",
+    "false_suspicions": "Times that a suspected peer was heard again on the same connection.",
     "goodbyes": "Times that a peer left in good order.",
     "lost_clients": "Times that a client's connection ended without a goodbye.",
     "steps": "Inputs given to the node.",

@@ -93,6 +93,7 @@ def report_of(house: House, waits: Sequence[Wait]) -> dict[str, Any]:
         "audit_failures": house.audit.failures,
         "security": {} if house.doors is None else house.doors.report(),
         "suspicions": links.detector.absences["suspected"],
+        "false_suspicions": links.detector.false_suspicions,
         "goodbyes": links.detector.absences["left"],
         "lost_clients": links.detector.absences["lost"],
         "steps": links.host.steps,
@@ -118,7 +119,7 @@ def _state(link: Link) -> dict[str, Any]:
         "suspected": link.absence == "suspected",
         "left": link.absence == "left",
         "left_because": link.farewell if link.absence == "left" else "",
-        "silent_s": round((now_us() - link.heard_us) / 1e6, 1) if link.absence else 0.0,
+        "silent_s": round((now_us() - link.silence.heard_at) / 1e6, 1) if link.absence else 0.0,
         "queue": len(link.outbox),
         "unsent_bytes": 0 if link.connection is None else link.connection.unsent(),
     }

@@ -24,8 +24,8 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     that comes late does no harm."""
 
     suspect_ms: float = 1_000.0
-    """A peer that was not heard of for that long is suspected. Shorter finds the dead sooner, and errs more
-    often."""
+    """A peer that was not heard of for that long is suspected; a connected one gets longer if it was slow before, or if
+    its kernel still acknowledges what is sent (`silence`). Shorter finds the dead sooner, and errs more often."""
 
     hello_ms: float = 5_000.0
     """How long a connection may take to say who it is; whoever says nothing is sent away."""

@@ -1,0 +1,200 @@
+"""A network beside a machine's worth of other work: overload is no fault, so nobody may be excluded.
+
+    python -m trials.overload
+    python -m trials.overload --seconds 120 --clients 50 --subscriptions 5 --stress 8
+
+The first is the whole proof: seven brokers and 200 clients of 50 subscriptions, ten minutes beside eight busy loops,
+on a machine that does nothing else.
+
+It starts the brokers and the clients as processes, and `stress-ng --cpu N` beside them. It waits until every client is
+ready with all its subscriptions. Then one client publishes, until the time is over. It prints how long that took, and
+who suspected whom: suspicions of brokers and clients, those that were false, brokers that were excluded, clients that
+lost a connection, and how much of what was published arrived.
+
+Exit codes: 0 if no broker was excluded and every client got everything, 1 otherwise.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gapless.client import Client, connect
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import Fleet, local_network
+
+CROWD = 25
+"""Clients in one process."""
+READY_S = 600.0
+RATE = 20
+"""Events that are published in a second; each matches one subscription of every client."""
+DRAIN_S = 60.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it, and tell what happened."""
+    parser = argparse.ArgumentParser(description="A network beside a machine's worth of other work.")
+    parser.add_argument("--brokers", type=int, default=7)
+    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--subscriptions", type=int, default=50, help="of each client")
+    parser.add_argument("--stress", type=int, default=8, help="busy loops beside the network; 0 for none")
+    parser.add_argument("--seconds", type=float, default=600.0, help="how long to publish")
+    parser.add_argument("--crowd", nargs=4, help=argparse.SUPPRESS)
+    asked = parser.parse_args(arguments)
+    if asked.crowd:
+        url, first, count, subscriptions = asked.crowd
+        run(_crowd(url.split(","), int(first), int(count), int(subscriptions)))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="gapless-overload-") as place:
+        return run(_measure(asked, Path(place)))
+
+
+# ---- the clients ----------------------------------------------------------------------------------------------
+
+
+async def _crowd(addresses: list[str], first: int, count: int, subscriptions: int) -> None:
+    """Some clients in this process; their figures go to the parent when its end of the pipe is closed."""
+    got: Counter[str] = Counter()
+    clients: list[Client] = []
+    taking: list[asyncio.Task[None]] = []
+
+    async def take(client: Client, number: int) -> None:
+        subscription = await client.subscribe(f"n = {number}" if number else "n >= 0")
+        if not number:
+            ready.append(client.name)
+            async for _ in subscription:
+                got[client.name] += 1
+
+    ready: list[str] = []
+    for number in range(first, first + count):
+        client = await connect(f"gapless://{addresses[number % len(addresses)]}", name=f"c{number}", timeout_s=READY_S)
+        clients.append(client)
+        for each in range(1, subscriptions):
+            await take(client, -each)
+        taking.append(asyncio.create_task(take(client, 0)))
+    while len(ready) < count:
+        await asyncio.sleep(0.05)
+    print(json.dumps({"ready": count}), flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    print(json.dumps({"got": got, **_seen(clients)}), flush=True)
+    os._exit(0)
+
+
+def _seen(clients: list[Client]) -> dict[str, int]:
+    """What the failure detectors of these clients saw."""
+    detectors = [client._presence._links.detector for client in clients]
+    return {
+        "suspicions": sum(each.absences["suspected"] for each in detectors),
+        "false_suspicions": sum(each.false_suspicions for each in detectors),
+        "attempts": sum(client.standing.attempt for client in clients),
+    }
+
+
+# ---- the network ----------------------------------------------------------------------------------------------
+
+
+async def _measure(asked: argparse.Namespace, place: Path) -> int:
+    config = local_network(asked.brokers)
+    addresses = list(config.addresses.values())
+    facts: dict[str, Any] = {"brokers": asked.brokers, "clients": asked.clients, "stress": asked.stress}
+    with Fleet(config, place) as fleet:
+        fleet.start_all()
+        await fleet.until_whole(READY_S)
+        watching = asyncio.create_task(_watch(fleet, facts))
+        stress = _start_stress(asked.stress)
+        crowds: list[subprocess.Popen[str]] = []
+        try:
+            begun = time.monotonic()
+            for first in range(0, asked.clients, CROWD):
+                count = min(CROWD, asked.clients - first)
+                crowds.append(_start_crowd(addresses, first, count, asked.subscriptions))
+            for process in crowds:
+                await asyncio.to_thread(_said, process)
+            facts["ready_s"] = round(time.monotonic() - begun, 1)
+            facts["published"] = published = await _publish(addresses[0], asked.seconds)
+            watching.cancel()
+            ends = [await asyncio.to_thread(_end, process) for process in crowds]
+        finally:
+            for process in crowds:
+                process.kill()
+            for process in stress:
+                process.terminate()
+    for key in ("suspicions", "false_suspicions", "attempts"):
+        facts[f"client_{key}"] = sum(end[key] for end in ends)
+    got = Counter[str]()
+    for end in ends:
+        got.update(end["got"])
+    facts["missing"] = sum(max(0, published - count) for count in got.values())
+    facts["silent_clients"] = asked.clients - len(got)
+    print(json.dumps(facts, indent=2))
+    return 0 if not facts["excluded"] and not facts["missing"] and not facts["silent_clients"] else 1
+
+
+async def _watch(fleet: Fleet, facts: dict[str, Any]) -> None:
+    """Ask the brokers now and then; counters only grow, so what a busy broker does not answer is asked again."""
+    counters = ("suspicions", "false_suspicions", "lost_clients")
+    latest: dict[str, dict[str, int]] = {}
+    excluded: set[str] = set()
+    facts["excluded"] = []
+    while True:
+        for name in fleet.names:
+            report = await fleet.report(name)
+            if report:
+                latest[name] = {key: report.get(key, 0) for key in counters}
+                excluded.update(report["overview"].get("stand_ins", {}))
+        facts["excluded"] = sorted(excluded)
+        facts.update({key: sum(each[key] for each in latest.values()) for key in counters})
+        await asyncio.sleep(0.5)
+
+
+async def _publish(address: str, seconds: float) -> int:
+    async with connect(f"gapless://{address}", name="publisher", timeout_s=READY_S) as client:
+        await client.advertise("n >= 0")
+        begun, number = time.monotonic(), 0
+        while time.monotonic() < begun + seconds:
+            await client.publish({"n": number})
+            number += 1
+            await asyncio.sleep(max(0.0, begun + number / RATE - time.monotonic()))
+        await asyncio.sleep(min(DRAIN_S, 5 + seconds / 10))
+        return number
+
+
+def _start_stress(count: int) -> list["subprocess.Popen[str]"]:
+    if not count:
+        return []
+    return [subprocess.Popen(["stress-ng", "--quiet", "--cpu", str(count)], text=True)]
+
+
+def _start_crowd(addresses: list[str], first: int, count: int, subscriptions: int) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "trials.overload", "--crowd", ",".join(addresses)]
+    return subprocess.Popen(
+        [*command, str(first), str(count), str(subscriptions)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def _said(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError("clients ended without a word")
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def _end(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    assert process.stdin is not None
+    process.stdin.close()
+    return _said(process)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
